@@ -1,0 +1,174 @@
+"""Declarations of relations and types: said once, of known types, with columns that exist."""
+
+from collections.abc import Iterable, Iterator
+
+from corollary.analysis.survey import Survey, resolve
+from corollary.analysis.wording import alternatives, places, suggestion
+from corollary.core.graph import components, shortest_path
+from corollary.core.program import Declaration, Dependency, TypeDeclaration, TypeName
+from corollary.core.types import MAXIMAL_PRECISION, Kind
+from corollary.errors import Diagnostic
+from corollary.source import Span
+
+_PRIMITIVE = frozenset(str(kind) for kind in Kind)
+
+
+def declarations(survey: Survey) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the declarations of a program."""
+    program = survey.program
+    declared = frozenset(declaration.name for declaration in program.types)
+    yield from _types(survey, declared)
+    seen: dict[str, Declaration] = {}
+    for declaration in program.declarations:
+        first = seen.setdefault(declaration.name, declaration)
+        if first is not declaration:
+            yield Diagnostic(
+                "C0211",
+                f"Relation `{declaration.name}` is declared twice.",
+                declaration.span,
+                "remove one of the declarations, or rename one of the relations",
+                places((first.span, "first declared here")),
+            )
+        yield from _columns(declared, declaration)
+        yield from _equivalence(survey, declaration)
+        yield from _named(declaration.key, declaration, declaration.span, "The key")
+    for dependency in program.dependencies:
+        yield from _dependency(dependency, seen)
+
+
+def _columns(declared: frozenset[str], declaration: Declaration) -> Iterator[Diagnostic]:
+    seen: dict[str, Span | None] = {}
+    for column in declaration.columns:
+        if column.name in seen:
+            yield Diagnostic(
+                "C0213",
+                f"Relation `{declaration.name}` has two columns `{column.name}`.",
+                column.span,
+                "rename one of them",
+                places((seen[column.name], "the first one")),
+            )
+        seen.setdefault(column.name, column.span)
+        yield from _type_name(declared, column.type)
+
+
+def _equivalence(survey: Survey, declaration: Declaration) -> Iterator[Diagnostic]:
+    if not declaration.is_equivalence:
+        return
+    found = [resolve(column.type, survey.types) for column in declaration.columns]
+    if len(found) != 2 or (None not in found and found[0] != found[1]):
+        yield Diagnostic(
+            "C0218",
+            f"Equivalence `{declaration.name}` needs two columns of one type.",
+            declaration.span,
+            "an `eqrel` relates values of one type, as in `.decl same(a: symbol, b: symbol) eqrel`",
+        )
+
+
+def _named(
+    names: Iterable[str], declaration: Declaration, span: Span | None, who: str
+) -> Iterator[Diagnostic]:
+    """Yield which names are no columns, or named twice."""
+    columns = [column.name for column in declaration.columns]
+    seen: set[str] = set()
+    for name in names:
+        if name not in columns:
+            has = f"its columns are {', '.join(f'`{column}`' for column in columns)}"
+            yield Diagnostic(
+                "C0207",
+                f"{who} names `{name}`, which is no column of `{declaration.name}`.",
+                span,
+                suggestion(name, columns) or (has if columns else "it has no columns"),
+                places((declaration.span, "declared here")) if span != declaration.span else (),
+            )
+        elif name in seen:
+            yield Diagnostic("C0213", f"{who} names column `{name}` twice.", span, "name it once")
+        seen.add(name)
+
+
+def _dependency(dependency: Dependency, declared: dict[str, Declaration]) -> Iterator[Diagnostic]:
+    declaration = declared.get(dependency.relation)
+    if declaration is not None:
+        for names in (dependency.determinants, dependency.dependents):
+            yield from _named(names, declaration, dependency.span, "The dependency")
+
+
+def _types(survey: Survey, declared: frozenset[str]) -> Iterator[Diagnostic]:
+    seen: dict[str, TypeDeclaration] = {}
+    for declaration in survey.program.types:
+        first = seen.setdefault(declaration.name, declaration)
+        if first is not declaration or declaration.name in _PRIMITIVE:
+            is_own = first is not declaration
+            yield Diagnostic(
+                "C0212",
+                f"Type `{declaration.name}` is "
+                f"{'declared twice' if is_own else 'built in and cannot be declared'}.",
+                declaration.span,
+                "rename it",
+                places((first.span, "first declared here")) if is_own else (),
+            )
+        for base in declaration.bases:
+            yield from _type_name(declared, base)
+            if base.nullable:
+                yield Diagnostic(
+                    "C0219",
+                    f"Type `{declaration.name}` cannot be nullable.",
+                    base.span,
+                    f"write `?` at the columns: `x: {declaration.name}?`",
+                )
+        yield from _union(survey, declaration)
+    yield from _cycles(seen)
+
+
+def _union(survey: Survey, declaration: TypeDeclaration) -> Iterator[Diagnostic]:
+    found = [resolve(base, survey.types) for base in declaration.bases]
+    domains = {type_.domain for type_ in found if type_ is not None}
+    if len(domains) > 1:
+        kinds = alternatives(f"`{type_.with_null(False)}`" for type_ in found if type_)
+        yield Diagnostic(
+            "C0217",
+            f"Type `{declaration.name}` joins types of different primitives.",
+            declaration.span,
+            f"its values would be {kinds}; declare one type for each",
+        )
+
+
+def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:
+    bases = {name: [b.name for b in found.bases] for name, found in declared.items()}
+    for component in components(bases):
+        name = min(component, key=list(declared).index) if len(component) > 1 else component[0]
+        cycle = shortest_path(bases, name, name) if name in declared else []
+        if cycle:
+            yield Diagnostic(
+                "C0215",
+                f"Type `{name}` is defined by itself: {' → '.join(f'`{link}`' for link in cycle)}.",
+                declared[name].span,
+                "base one of them on a primitive type, as in `.type A <: symbol`",
+                places(*((declared[link].span, "") for link in cycle[1:-1])),
+            )
+
+
+def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]:
+    if name.name == Kind.DECIMAL:
+        if resolve(name, {}) is None:
+            is_bare = name.digits is None
+            yield Diagnostic(
+                "C0216",
+                "`decimal` needs its digits."
+                if is_bare
+                else f"`decimal` has 1 to {MAXIMAL_PRECISION} digits, "
+                "and at most as many of them behind the point.",
+                name.span,
+                "write for example `decimal(12, 2)`",
+            )
+    elif name.name not in _PRIMITIVE and name.name not in declared:
+        yield Diagnostic(
+            "C0214",
+            f"There is no type `{name.name}`.",
+            name.span,
+            suggestion(name.name, _PRIMITIVE | declared)
+            or f"declare it, as in `.type {name.name} <: symbol`",
+        )
+    elif name.digits is not None:
+        yield Diagnostic(
+            "C0216", f"Type `{name.name}` has no digits.", name.span, f"write `{name.name}`"
+        )

@@ -1,0 +1,62 @@
+"""Orders: the fewest column orders of a relation that serve all its probes.
+
+A probe with the columns B bound can use an order whose first |B| columns are B. One order serves
+a whole chain B1 ⊂ B2 ⊂ …, so the fewest orders are a smallest chain cover of the bound sets
+(Dilworth), found by bipartite matching, as in Soufflé (Subotić et al., VLDB 2018).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from corollary.core.pipeline import Pipeline, Probe
+
+Order = tuple[int, ...]
+
+
+def orders(pipelines: Iterable[Pipeline]) -> Mapping[str, tuple[Order, ...]]:
+    """Return the orders of every relation that the pipelines probe with bound columns."""
+    bound: dict[str, set[frozenset[int]]] = {}
+    arity: dict[str, int] = {}
+    for pipeline in pipelines:
+        for stage in pipeline.stages:
+            if isinstance(stage, Probe) and stage.bound:
+                name = stage.source.relation
+                bound.setdefault(name, set()).add(frozenset(stage.bound))
+                arity[name] = len(stage.slots)
+    return {name: chain_cover(sets, arity[name]) for name, sets in bound.items()}
+
+
+def chain_cover(sets: Iterable[frozenset[int]], arity: int) -> tuple[Order, ...]:
+    """Return orders such that every set is the first columns of one of them.
+
+    >>> chain_cover([frozenset({1}), frozenset({0, 1}), frozenset({0})], 2)
+    ((0, 1), (1, 0))
+    """
+    ordered = sorted(set(sets), key=lambda each: (len(each), sorted(each)))
+    follows: dict[frozenset[int], frozenset[int]] = {}
+
+    def augment(small: frozenset[int], seen: set[frozenset[int]]) -> bool:
+        for large in ordered:
+            if small < large and large not in seen:
+                seen.add(large)
+                if large not in follows or augment(follows[large], seen):
+                    follows[large] = small
+                    return True
+        return False
+
+    for each in ordered:
+        augment(each, set())
+    chains = []
+    for top in ordered:
+        if top not in follows.values():
+            chain = [top]
+            while chain[-1] in follows:
+                chain.append(follows[chain[-1]])
+            chains.append(_order(chain[::-1], arity))
+    return tuple(sorted(chains))
+
+
+def _order(chain: list[frozenset[int]], arity: int) -> Order:
+    columns: list[int] = []
+    for each in (*chain, frozenset(range(arity))):
+        columns += sorted(each - set(columns))
+    return tuple(columns)

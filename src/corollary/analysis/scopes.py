@@ -1,0 +1,148 @@
+"""Scopes of variables: equal names that are different variables get different names.
+
+A variable of an aggregate's body that does not occur outside is local to it, and a variable that
+occurs only inside the alternatives of one disjunction is another one in each. After renaming, a
+name stands for one variable of its clause, so that later passes need not know about scopes.
+
+    p(a, b) :- a = count : { q(x) }, b = count : { r(x) }.
+    p(a, b) :- a = count : { q(x) }, b = count : { r(x'2) }.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from corollary.analysis.traverse import aggregates_in, has_structure, variables, variables_in
+from corollary.core.rules import (
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Disjunction,
+    Negation,
+    Truth,
+    terms_of,
+    walk,
+)
+from corollary.core.terms import (
+    Aggregate,
+    Constant,
+    Functor,
+    Term,
+    Variable,
+    Wildcard,
+    variables_of,
+)
+
+MARK = "\x1f"
+"""Stands between a name and the number of its variable; no name of the user contains it."""
+
+
+def plain(name: str) -> str:
+    """Return the name as the user wrote it.
+
+    >>> plain(f"x{MARK}2")
+    'x'
+    """
+    return name.partition(MARK)[0]
+
+
+def rename_apart(clause: Clause) -> Clause:
+    """Return the clause with one name for each variable."""
+    if not has_structure(clause):
+        return clause
+    return _Renaming().clause(clause)
+
+
+class _Renaming:
+    """The names given so far in one clause."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def clause(self, clause: Clause) -> Clause:
+        head_terms = tuple(term for head in clause.heads for term in head.arguments)
+        names = self._open(clause.body, head_terms, {})
+        heads = tuple(self._atom(head, names) for head in clause.heads)
+        return replace(clause, heads=heads, body=self._body(clause.body, names))
+
+    def _open(
+        self, items: tuple[BodyItem, ...], outside: tuple[Term, ...], names: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Return the names visible in a scope: those around it and those it owns."""
+        visible = dict(names)
+        for name in _owned(items, outside):
+            if name not in visible:
+                visible[name] = self._fresh(name)
+        return visible
+
+    def _fresh(self, name: str) -> str:
+        fresh, number = name, 1
+        while fresh in self._given:
+            number += 1
+            fresh = f"{name}{MARK}{number}"
+        self._given.add(fresh)
+        return fresh
+
+    def _body(self, items: tuple[BodyItem, ...], names: Mapping[str, str]) -> tuple[BodyItem, ...]:
+        return tuple(self._item(item, names) for item in items)
+
+    def _item(self, item: BodyItem, names: Mapping[str, str]) -> BodyItem:
+        match item:
+            case Atom():
+                return self._atom(item, names)
+            case Negation(atom=atom):
+                return replace(item, atom=self._atom(atom, names))
+            case Comparison(left=left, right=right):
+                return replace(item, left=self._term(left, names), right=self._term(right, names))
+            case Truth():
+                return item
+            case Disjunction(alternatives=alternatives):
+                branches = tuple(
+                    self._body(branch, self._open(branch, (), names)) for branch in alternatives
+                )
+                return replace(item, alternatives=branches)
+            case _:
+                assert_never(item)
+
+    def _atom(self, atom: Atom, names: Mapping[str, str]) -> Atom:
+        return replace(atom, arguments=tuple(self._term(term, names) for term in atom.arguments))
+
+    def _term(self, term: Term, names: Mapping[str, str]) -> Term:
+        match term:
+            case Variable(name=name):
+                return term if names[name] == name else replace(term, name=names[name])
+            case Functor(arguments=arguments):
+                return replace(term, arguments=tuple(self._term(a, names) for a in arguments))
+            case Aggregate(target=target, body=body):
+                inside = self._open(body, () if target is None else (target,), names)
+                return replace(
+                    term,
+                    target=None if target is None else self._term(target, inside),
+                    body=self._body(body, inside),
+                )
+            case Wildcard() | Constant():
+                return term
+            case _:
+                assert_never(term)
+
+
+def _owned(items: tuple[BodyItem, ...], outside: tuple[Term, ...]) -> dict[str, None]:
+    """Return the names of a scope: in its literals, or in a disjunction and one more branch."""
+    own = list(outside)
+    disjunctions: list[Disjunction] = []
+    for item in items:
+        if isinstance(item, Disjunction):
+            disjunctions.append(item)
+        else:
+            own += terms_of(item)
+    owned = {variable.name: None for term in own for variable in variables_of(term)}
+    if disjunctions:
+        branches = [{v.name for v in variables_in((item,))} for item in disjunctions]
+        branches += [{v.name for v in variables(a)} for term in own for a in aggregates_in(term)]
+        for place, disjunction in enumerate(disjunctions):
+            elsewhere = set().union(*branches[:place], *branches[place + 1 :])
+            for item in walk((disjunction,)):
+                for term in terms_of(item):
+                    owned |= {v.name: None for v in variables_of(term) if v.name in elsewhere}
+    return owned

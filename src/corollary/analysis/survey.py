@@ -1,0 +1,163 @@
+"""What every pass reads: the program, its relations, its event predicates."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from corollary.analysis.scopes import rename_apart
+from corollary.analysis.traverse import Reading, readings
+from corollary.core.graph import components
+from corollary.core.program import Declaration, Program, TypeDeclaration, TypeName
+from corollary.core.rules import Atom, Clause
+from corollary.core.terms import Variable
+from corollary.core.types import MAXIMAL_PRECISION, Kind, Type, decimal
+from corollary.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A relation as far as its declaration, or the first rule of an event predicate, tells.
+
+    Attributes:
+        types: the types of the columns; None where a type is unknown or yet to be inferred.
+        span: the declaration, or the head of the first rule.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[Type | None, ...]
+    declaration: Declaration | None
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A program and what is read off it once for all passes.
+
+    Attributes:
+        clauses: the program's clauses, with one name for each variable (see `scopes`).
+        readings: for each clause, the atoms that it reads.
+        types: the declared types that can be resolved.
+        shapes: the declared relations, and the event predicates without a declaration.
+        events: the event predicates.
+        derived: relations with a rule or an equivalence, event predicates included.
+        definitions: for each relation, its clauses; triggers are not among them.
+    """
+
+    program: Program
+    clauses: tuple[Clause, ...]
+    readings: tuple[tuple[Reading, ...], ...]
+    types: Mapping[str, Type]
+    shapes: Mapping[str, Shape]
+    events: frozenset[str]
+    derived: frozenset[str]
+    definitions: Mapping[str, tuple[int, ...]]
+
+    def shape(self, atom: Atom) -> Shape | None:
+        """Return the relation of an atom; None if it is unknown or has another arity."""
+        shape = self.shapes.get(atom.relation)
+        return shape if shape and len(shape.columns) == len(atom.arguments) else None
+
+
+def survey(program: Program) -> Survey:
+    """Return what all passes read of a program."""
+    clauses = tuple(rename_apart(clause) for clause in program.clauses)
+    read = tuple(tuple(readings(clause)) for clause in clauses)
+    types = resolve_types(program.types)
+    definitions: defaultdict[str, list[int]] = defaultdict(list)
+    derived = {d.name for d in program.declarations if d.is_equivalence}
+    for number, clause in enumerate(clauses):
+        for head in clause.heads:
+            if is_definition(head):
+                definitions[head.relation].append(number)
+                if clause.body:
+                    derived.add(head.relation)
+    events = _events(clauses, read)
+    shapes: dict[str, Shape] = {}
+    for declaration in program.declarations:
+        shapes.setdefault(declaration.name, _declared(declaration, types))
+    for number, clause in enumerate(clauses):
+        for head in clause.heads:
+            is_event = is_definition(head) and head.relation in events
+            if is_event and head.relation not in shapes and is_active(read[number], events):
+                shapes[head.relation] = _undeclared(head)
+    return Survey(
+        program,
+        clauses,
+        read,
+        types,
+        shapes,
+        events,
+        frozenset(derived),
+        {name: tuple(numbers) for name, numbers in definitions.items()},
+    )
+
+
+def is_definition(head: Atom) -> bool:
+    """Whether a head says what its relation holds, and not how it changes."""
+    return not head.sign and head.state is None
+
+
+def is_active(read: tuple[Reading, ...], events: frozenset[str]) -> bool:
+    """Whether a clause reads a change, a state or an event predicate."""
+    return any(r.atom.sign or r.atom.state or r.atom.relation in events for r in read)
+
+
+def _events(clauses: tuple[Clause, ...], read: tuple[tuple[Reading, ...], ...]) -> frozenset[str]:
+    readers: defaultdict[str, list[int]] = defaultdict(list)
+    pending: list[int] = []
+    for number, atoms in enumerate(read):
+        for relation in {reading.atom.relation for reading in atoms}:
+            readers[relation].append(number)
+        if is_active(atoms, frozenset()):
+            pending.append(number)
+    events: set[str] = set()
+    while pending:
+        for head in clauses[pending.pop()].heads:
+            if is_definition(head) and head.relation not in events:
+                events.add(head.relation)
+                pending += readers[head.relation]
+    return frozenset(events)
+
+
+def _declared(declaration: Declaration, types: Mapping[str, Type]) -> Shape:
+    columns = tuple(column.name for column in declaration.columns)
+    resolved = tuple(resolve(column.type, types) for column in declaration.columns)
+    return Shape(declaration.name, columns, resolved, declaration, declaration.span)
+
+
+def _undeclared(head: Atom) -> Shape:
+    columns: list[str] = []
+    for position, term in enumerate(head.arguments, 1):
+        name = term.name if isinstance(term, Variable) else ""
+        columns.append(name if name and name not in columns else f"c{position}")
+    return Shape(head.relation, tuple(columns), (None,) * len(columns), None, head.span)
+
+
+def resolve(name: TypeName, types: Mapping[str, Type]) -> Type | None:
+    """Return the type that a name stands for; None if there is none."""
+    found = types.get(name.name)
+    if name.name == Kind.DECIMAL and name.digits is not None:
+        precision, scale = name.digits
+        if 1 <= precision <= MAXIMAL_PRECISION and 0 <= scale <= precision:
+            found = decimal(precision, scale)
+    elif name.name in set(Kind) and name.digits is None and name.name != Kind.DECIMAL:
+        found = Type(Kind(name.name))
+    return found.with_null(name.nullable or found.nullable) if found else None
+
+
+def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:
+    """Return the primitive type of each declared type; cyclic and unknown ones are left out."""
+    first = {declaration.name: declaration for declaration in reversed(declared)}
+    bases = {name: [base.name for base in first[name].bases] for name in first}
+    types: dict[str, Type] = {}
+    for component in components(bases):
+        name = component[0]
+        if len(component) > 1 or name not in first or name in bases[name]:
+            continue
+        found = [resolve(base, types) for base in first[name].bases]
+        known = [type_ for type_ in found if type_ is not None]
+        if known and len(known) == len(found) and len({t.domain for t in known}) == 1:
+            widest = max(type_.precision for type_ in known)
+            types[name] = replace(known[0], precision=widest, nullable=False)
+    return types

@@ -1,0 +1,178 @@
+"""Ways through a clause: its atoms, its terms, its aggregates, its conjunctions."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+from typing import assert_never
+
+from corollary.core.rules import (
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Disjunction,
+    Negation,
+    Truth,
+    terms_of,
+    walk,
+)
+from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
+
+Item = Atom | Negation | Comparison | Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An atom that a clause reads, and whether a negation or an aggregate stands around it."""
+
+    atom: Atom
+    is_negated: bool
+    is_aggregated: bool
+
+
+def readings(clause: Clause) -> Iterator[Reading]:
+    """Yield the atoms that a clause reads, aggregates entered, in the order of the text."""
+    for head in clause.heads:
+        for term in head.arguments:
+            yield from _readings_in_term(term)
+    yield from _readings_in_body(clause.body, is_aggregated=False)
+
+
+def _readings_in_body(items: tuple[BodyItem, ...], is_aggregated: bool) -> Iterator[Reading]:
+    for item in walk(items):
+        if isinstance(item, Atom):
+            yield Reading(item, False, is_aggregated)
+        elif isinstance(item, Negation):
+            yield Reading(item.atom, True, is_aggregated)
+        for term in terms_of(item):
+            yield from _readings_in_term(term)
+
+
+def _readings_in_term(term: Term) -> Iterator[Reading]:
+    for aggregate in aggregates_in(term):
+        yield from _readings_in_body(aggregate.body, is_aggregated=True)
+        if aggregate.target is not None:
+            yield from _readings_in_term(aggregate.target)
+
+
+def aggregates_in(term: Term) -> Iterator[Aggregate]:
+    """Yield the outermost aggregates of a term."""
+    match term:
+        case Aggregate():
+            yield term
+        case Functor(arguments=arguments):
+            for argument in arguments:
+                yield from aggregates_in(argument)
+        case Variable() | Wildcard() | Constant():
+            return
+        case _:
+            assert_never(term)
+
+
+class Place(StrEnum):
+    """Where a term stands."""
+
+    HEAD = "head"
+    ARGUMENT = "argument of an atom"
+    NEGATED = "argument of a negated atom"
+    EQUATED = "equal to a variable"
+    COMPARED = "side of a comparison"
+    TARGET = "target of an aggregate"
+
+
+def terms(clause: Clause) -> Iterator[tuple[Term, Place]]:
+    """Yield the terms of heads and literals, and those of aggregates at any depth after theirs."""
+    outer = [(term, Place.HEAD) for head in clause.heads for term in head.arguments]
+    outer += _terms_of_body(clause.body)
+    while outer:
+        inner: list[tuple[Term, Place]] = []
+        for term, place in outer:
+            yield term, place
+            for aggregate in aggregates_in(term):
+                inner += _terms_of_body(aggregate.body)
+                if aggregate.target is not None:
+                    inner.append((aggregate.target, Place.TARGET))
+        outer = inner
+
+
+def _terms_of_body(items: tuple[BodyItem, ...]) -> Iterator[tuple[Term, Place]]:
+    for item in walk(items):
+        match item:
+            case Atom(arguments=arguments):
+                yield from ((term, Place.ARGUMENT) for term in arguments)
+            case Negation(atom=atom):
+                yield from ((term, Place.NEGATED) for term in atom.arguments)
+            case Comparison(operator=operator, left=left, right=right):
+                for term, other in ((left, right), (right, left)):
+                    is_value = operator == "=" and isinstance(other, Variable)
+                    yield term, Place.EQUATED if is_value else Place.COMPARED
+            case Truth():
+                pass
+            case _:
+                assert_never(item)
+
+
+def parts(term: Term) -> Iterator[Term]:
+    """Yield a term and the terms inside it, aggregates not entered."""
+    yield term
+    if isinstance(term, Functor):
+        for argument in term.arguments:
+            yield from parts(argument)
+
+
+def variables(term: Term) -> Iterator[Variable]:
+    """Yield the variables of a term, those inside aggregates too."""
+    for part in parts(term):
+        match part:
+            case Variable():
+                yield part
+            case Aggregate(target=target, body=body):
+                if target is not None:
+                    yield from variables(target)
+                yield from variables_in(body)
+            case Wildcard() | Constant() | Functor():
+                pass
+            case _:
+                assert_never(part)
+
+
+def variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
+    """Yield the variables of a body, those inside aggregates too."""
+    for item in walk(items):
+        for term in terms_of(item):
+            yield from variables(term)
+
+
+def has_structure(clause: Clause) -> bool:
+    """Whether a disjunction or an aggregate stands in the clause."""
+    return any(isinstance(item, Disjunction) for item in clause.body) or any(
+        isinstance(part, Aggregate) for term, _ in terms(clause) for part in parts(term)
+    )
+
+
+def count_conjunctions(items: Iterable[BodyItem]) -> int:
+    """Return how many conjunctions the body multiplies out to."""
+    total = 1
+    for item in items:
+        if isinstance(item, Disjunction):
+            total *= sum(count_conjunctions(branch) for branch in item.alternatives)
+    return total
+
+
+def conjunctions(items: tuple[BodyItem, ...]) -> Iterator[tuple[Item, ...]]:
+    """Yield the conjunctions that a body multiplies out to."""
+    if not any(isinstance(item, Disjunction) for item in items):
+        yield tuple(walk(items))
+        return
+    choices: list[list[tuple[Item, ...]]] = []
+    for item in items:
+        match item:
+            case Disjunction(alternatives=alternatives):
+                choices.append([way for branch in alternatives for way in conjunctions(branch)])
+            case Atom() | Negation() | Comparison() | Truth():
+                choices.append([(item,)])
+            case _:
+                assert_never(item)
+    for choice in product(*choices):
+        yield tuple(literal for chosen in choice for literal in chosen)

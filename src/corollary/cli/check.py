@@ -1,0 +1,56 @@
+"""`corollary check`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from corollary.cli import options
+from corollary.console import TerminalConsole
+
+
+@click.command()
+@options.programs
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@options.output_format
+@options.quiet
+def command(programs: tuple[Path, ...], strict: bool, output_format: str, quiet: bool) -> None:
+    """Say everything that is wrong or doubtful about a program.
+
+    Every finding has a code, the place with a caret, and a note that says how to mend it. All are
+    reported at once. The exit status is 1 if there is an error.
+
+    \b
+      corollary check network.dl
+      corollary check types.dl rules.dl --strict
+    """
+    console = TerminalConsole(quiet)
+    with options.reported(output_format, console):
+        from corollary.analysis.check import diagnose
+        from corollary.database.program import load, read_programs
+        from corollary.errors import InputError, Severity, render
+
+        program = read_programs(programs)
+        found = diagnose(program)
+        errors = sum(each.severity is Severity.ERROR for each in found)
+        if not errors:
+            try:
+                load(program)
+            except InputError as error:
+                found, errors = (*found, *error.diagnostics), len(error.diagnostics)
+        warnings = len(found) - errors
+        if output_format == "json":
+            options.print_json({"diagnostics": [options.as_json(each) for each in found]})
+        else:
+            for each in found:
+                click.echo(render(each) + "\n")
+            rules = len(program.clauses)
+            console.note(
+                f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')} in "
+                f"{_counted(len(program.declarations), 'relation')} and {_counted(rules, 'clause')}"
+            )
+        sys.exit(1 if errors or (strict and warnings) else 0)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,43 @@
+"""`corollary graph`."""
+
+from pathlib import Path
+
+import click
+
+from corollary.cli import options
+from corollary.console import TerminalConsole
+
+
+@click.command()
+@options.programs
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(["svg", "dot"]),
+    default="dot",
+    show_default=True,
+    help="A picture, or text for Graphviz.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
+)
+def command(programs: tuple[Path, ...], kind: str, output: Path | None) -> None:
+    """Draw which relation is computed from which.
+
+    Relations that depend on each other share a box; dashed arrows are negation, dotted ones
+    aggregates; base relations are drawn with square corners.
+
+    \b
+      corollary graph network.dl --to svg -o network.svg
+    """
+    console = TerminalConsole()
+    with options.reported("text", console):
+        from corollary.database.program import load, read_programs
+        from corollary.explain.graph import to_dot, to_svg
+
+        normal = load(read_programs(programs)).normal
+        text = to_svg(normal) if kind == "svg" else to_dot(normal)
+        if output is None:
+            click.echo(text)
+        else:
+            output.write_text(text + "\n", encoding="utf-8")

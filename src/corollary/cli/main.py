@@ -1,0 +1,78 @@
+"""`corollary`: the group of commands, loaded one by one so that `--help` is quick."""
+
+import importlib
+from typing import Any
+
+import click
+
+from corollary import __version__
+
+COMMANDS = {
+    "run": "Evaluate a program once: read its facts, write its outputs.",
+    "query": "Answer one goal, computing only what it asks for.",
+    "check": "Say everything that is wrong or doubtful about a program.",
+    "show": "Print a program in its normal form.",
+    "graph": "Draw which relation is computed from which.",
+    "explain": "Show how a program will be evaluated.",
+    "demo": "Run the bundled example from end to end.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules of their names, imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of a first visit."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"corollary.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, with a hint where the name is only almost right."""
+        from difflib import get_close_matches
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, 1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "COROLLARY"},
+    epilog=(
+        "Exit status: 0 ok, 1 error in the input, 2 wrong usage, 5 a limit was hit. Every option "
+        "can also be set as COROLLARY_<COMMAND>_<OPTION> in the environment."
+    ),
+)
+@click.version_option(__version__, prog_name="corollary")
+def group() -> None:
+    """Corollary keeps derived data true while the data under it changes.
+
+    Views are written as Datalog rules. Begin with:
+
+    \b
+      corollary demo                          see it at work
+      corollary check network.dl              what is wrong with a program
+      corollary run network.dl -F facts -D out   evaluate it
+      corollary query network.dl -F facts 'link("a", y)'
+    """
+
+
+def main(**extra: Any) -> None:
+    """Run the command line."""
+    group(**extra)

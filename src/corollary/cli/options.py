@@ -1,0 +1,148 @@
+"""What several commands share: options, files, errors as text or JSON, exit codes."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from corollary.console import TerminalConsole
+from corollary.errors import CorollaryError, Diagnostic, InputError, render
+
+if TYPE_CHECKING:
+    from corollary.core.engine import Limits
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+INTERRUPTED = 130
+
+programs = click.argument(
+    "programs", metavar="PROGRAM...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+program = click.argument("program", metavar="PROGRAM", type=click.Path(path_type=Path))
+facts = click.option(
+    "-F",
+    "--facts",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Directory of the facts files (.input). Default: here.",
+)
+outputs = click.option(
+    "-D",
+    "--outputs",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Directory for the outputs (.output). Default: here.",
+)
+root = click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory that .input and .output may not leave. Default: the one of -F or -D.",
+)
+output_format = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How results and errors are printed.",
+)
+engine = click.option(
+    "--engine",
+    type=click.Choice(["local"]),
+    default="local",
+    show_default=True,
+    help="What evaluates the program.",
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
+
+
+def limits(command: Command) -> Command:
+    """Add the options that bound an evaluation."""
+    for name, kind, text in (
+        ("memory", str, "Stop at so much memory, such as 500M or 2G."),
+        ("seconds", float, "Stop after so many seconds."),
+        ("tuples", int, "Stop at so many tuples in all relations together."),
+        ("rounds", int, "Stop a recursion after so many rounds."),
+    ):
+        command = click.option(f"--limit-{name}", type=kind, help=text)(command)
+    return command
+
+
+def limits_of(options: dict[str, Any]) -> "Limits":
+    """Take the limit options out of a command's options."""
+    from corollary.core.engine import Limits
+
+    return Limits(
+        options.pop("limit_rounds"),
+        options.pop("limit_tuples"),
+        options.pop("limit_seconds"),
+        _bytes(options.pop("limit_memory")),
+    )
+
+
+def _bytes(text: str | None) -> int | None:
+    if text is None:
+        return None
+    units = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+    number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
+    try:
+        return int(float(number) * unit)
+    except ValueError:
+        raise click.BadParameter(
+            f"'{text}' is not an amount of memory; write 500M or 2G",
+            param_hint="'--limit-memory'",
+        ) from None
+
+
+@contextmanager
+def reported(output_format: str, console: TerminalConsole) -> Iterator[None]:
+    """Turn errors into messages (or JSON) and exit codes; Ctrl-C ends quietly."""
+    try:
+        yield
+    except CorollaryError as error:
+        console.done()
+        if output_format == "json":
+            print_json({"error": str(error), "diagnostics": findings(error)})
+        else:
+            click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        console.done()
+        click.echo("interrupted; nothing was written", err=True)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def findings(error: CorollaryError) -> list[dict[str, Any]]:
+    """Return the diagnostics of an error as JSON objects."""
+    found = error.diagnostics if isinstance(error, InputError) else ()
+    return [as_json(each) for each in found]
+
+
+def as_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return a diagnostic as a JSON object."""
+    span = diagnostic.span
+    place = {"file": span.file.name, "line": span.line, "column": span.column} if span else {}
+    return {
+        "code": diagnostic.code,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        **place,
+        "note": diagnostic.note,
+    }
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON document on one line."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def print_warnings(warnings: tuple[Diagnostic, ...], console: TerminalConsole) -> None:
+    """Print what is doubtful about a program."""
+    for warning in warnings:
+        console.note(render(warning))

@@ -1,0 +1,65 @@
+"""`corollary query`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from corollary.cli import options
+from corollary.console import TerminalConsole
+
+
+@click.command()
+@options.program
+@click.argument("goal")
+@options.facts
+@options.root
+@options.limits
+@options.output_format
+@options.quiet
+def command(
+    program: Path,
+    goal: str,
+    facts: Path,
+    root: Path | None,
+    output_format: str,
+    quiet: bool,
+    **rest: Any,
+) -> None:
+    """Answer one goal, computing only what it asks for.
+
+    Values in the goal are pushed into the rules (magic sets), so a goal about one station does not
+    compute the whole network. Prints a line per answer, with the goal's variables as columns; a
+    goal without variables prints yes or no.
+
+    \b
+      corollary query network.dl -F facts 'link("a", y)'
+      corollary query network.dl -F facts 'link("a", "d")'
+    """
+    console = TerminalConsole(quiet)
+    with options.reported(output_format, console):
+        from corollary.core.values import json_of, text_of
+        from corollary.database.once import Places, query
+        from corollary.database.program import read_programs
+        from corollary.warehouse.arrow import sort, to_python
+
+        limits = options.limits_of(rest)
+        answers, table = query(
+            read_programs([program]), goal, Places(facts, facts, root), limits, console
+        )
+        rows = to_python(sort(table))
+        if output_format == "json":
+            values = [
+                [json_of(value, type_) for value, type_ in zip(row, answers.types, strict=True)]
+                for row in rows
+            ]
+            options.print_json({"columns": list(answers.columns), "rows": values})
+        elif not answers.columns:
+            click.echo("yes" if rows else "no")
+        else:
+            click.echo("\t".join(answers.columns))
+            for row in rows:
+                texts = (
+                    text_of(value, each) for value, each in zip(row, answers.types, strict=True)
+                )
+                click.echo("\t".join(texts))

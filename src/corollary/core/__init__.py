@@ -1,0 +1,1 @@
+"""The words everything else is said in: programs, pipelines, plans, changes. Data only."""

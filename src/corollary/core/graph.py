@@ -1,0 +1,71 @@
+"""Directed graphs: strongly connected components and shortest cycles, without Python recursion."""
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def components(successors: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ...]]:
+    """Return the strongly connected components, every one after those it points to (Tarjan 1972).
+
+    >>> components({"link": ["link", "edge"], "edge": []})
+    [('edge',), ('link',)]
+    """
+    index: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    open_nodes: list[Node] = []
+    is_open: set[Node] = set()
+    found: list[tuple[Node, ...]] = []
+    for root in successors:
+        if root in index:
+            continue
+        work = [(root, iter(successors[root]))]
+        index[root] = low[root] = len(index)
+        open_nodes.append(root)
+        is_open.add(root)
+        while work:
+            node, targets = work[-1]
+            for target in targets:
+                if target not in index:
+                    index[target] = low[target] = len(index)
+                    open_nodes.append(target)
+                    is_open.add(target)
+                    work.append((target, iter(successors.get(target, ()))))
+                    break
+                if target in is_open:
+                    low[node] = min(low[node], index[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = [open_nodes.pop()]
+                    while component[-1] != node:
+                        component.append(open_nodes.pop())
+                    is_open.difference_update(component)
+                    found.append(tuple(reversed(component)))
+    return found
+
+
+def shortest_path(successors: Mapping[Node, Iterable[Node]], start: Node, end: Node) -> list[Node]:
+    """Return the nodes of a shortest path with at least one arc, both ends included; [] if none.
+
+    >>> shortest_path({"p": ["q"], "q": ["p"]}, "p", "p")
+    ['p', 'q', 'p']
+    """
+    came_from: dict[Node, Node] = {}
+    queue = deque([start])
+    while queue:
+        node = queue.popleft()
+        for target in successors.get(node, ()):
+            if target == end:
+                path = [end, node]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return path[::-1]
+            if target not in came_from and target != start:
+                came_from[target] = node
+                queue.append(target)
+    return []

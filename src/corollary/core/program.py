@@ -1,0 +1,156 @@
+"""Programs: as the user wrote them, and in normal form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from corollary.core.rules import Aggregation, Clause, Rule
+from corollary.core.terms import Value
+from corollary.core.types import Type
+from corollary.errors import Diagnostic
+from corollary.source import SourceFile, Span
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type as written: `symbol`, `Station`, `decimal(12,2)`, each perhaps with `?`."""
+
+    name: str
+    digits: tuple[int, int] | None = None
+    nullable: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a declaration."""
+
+    name: str
+    type: TypeName
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """`.decl p(x: number, y: symbol?) key(x) virtual`."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    storage: str = ""
+    """`stored`, `virtual`, or nothing said."""
+    hints: tuple[str, ...] = ()
+    """Qualifiers that only advise: `inline`, `brie`, `btree`, …"""
+    is_equivalence: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeDeclaration:
+    """`.type A <: B` (one base, `is_subtype`) or `.type A = B | C`."""
+
+    name: str
+    bases: tuple[TypeName, ...]
+    is_subtype: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """`.fd m(a -> b, c)`."""
+
+    relation: str
+    determinants: tuple[str, ...]
+    dependents: tuple[str, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """`.input`, `.output`, `.printsize` or `.limitsize` with its parameters, in written order."""
+
+    name: str
+    relation: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Return the value of a parameter."""
+        return dict(self.parameters).get(name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """`.alert e "message"` or `.abort e "message"`."""
+
+    name: str
+    relation: str
+    message: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program as the user wrote it; several files may make one."""
+
+    types: tuple[TypeDeclaration, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+    clauses: tuple[Clause, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    reactions: tuple[Reaction, ...] = ()
+    sources: tuple[SourceFile, ...] = field(default=(), compare=False, repr=False)
+    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
+    """What the parser has to say of a text that it accepts."""
+
+    def __add__(self, other: "Program") -> "Program":
+        return Program(
+            self.types + other.types,
+            self.declarations + other.declarations,
+            self.dependencies + other.dependencies,
+            self.clauses + other.clauses,
+            self.directives + other.directives,
+            self.reactions + other.reactions,
+            self.sources + other.sources,
+            self.warnings + other.warnings,
+        )
+
+
+# --- normal form -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation of the normal program: its columns, and whether rules define it."""
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    is_derived: bool
+    is_virtual: bool = False
+    is_declared: bool = True
+    """False for the relations that rewriting made (`p.base`, `h.keys1`, …)."""
+    limit: int | None = None
+    """Tuples after which a one-shot evaluation may stop (`.limitsize`)."""
+
+    @property
+    def arity(self) -> int:
+        """The number of columns."""
+        return len(self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalProgram:
+    """What is evaluated and maintained: plain rules and aggregations over typed relations.
+
+    Attributes:
+        facts: the tuples of base relations that stand in the program text.
+    """
+
+    relations: Mapping[str, Relation]
+    rules: tuple[Rule, ...]
+    aggregations: tuple[Aggregation, ...]
+    facts: Mapping[str, tuple[tuple[Value, ...], ...]]
+
+    def rules_of(self, relation: str) -> tuple[Rule, ...]:
+        """Return the rules whose head is the relation."""
+        return tuple(rule for rule in self.rules if rule.head.relation == relation)

@@ -1,0 +1,15 @@
+"""The four ways to read one relation."""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """`OLD` and `NEW` are whole relations; `ADDED` and `REMOVED` their difference.
+
+    For a relation that a loop accumulates, the difference is that of the last round.
+    """
+
+    OLD = "old"
+    NEW = "new"
+    ADDED = "added"
+    REMOVED = "removed"

@@ -1,0 +1,206 @@
+"""One value as text, and text as one value: the reference that the vectorised paths agree with.
+
+| type      | text written                    | also read                                       |
+|-----------|---------------------------------|-------------------------------------------------|
+| symbol    | itself                          |                                                 |
+| number    | `-7`                            | `+7`, `007`, `0x1f`, `0b101`                    |
+| unsigned  | `7`                             | the same                                        |
+| float     | `1.0`, `1e+16`, `nan`, `-inf`   | `1e5`, `.5`, `1.`, `+1.0`, `Infinity`           |
+| decimal   | `12.50` (all digits of scale)   | fewer digits, more zeros                        |
+| bool      | `true`, `false`                 |                                                 |
+| date      | `2026-11-15`                    |                                                 |
+| timestamp | `2026-11-15T08:00:00Z`, with    | a space for the `T`, one to six digits behind   |
+|           | `.ffffff` where not zero        | the point, `+02:00`; without a zone it is UTC   |
+
+Null is the empty text in a nullable column.
+"""
+
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import assert_never
+
+from corollary.core.terms import Value
+from corollary.core.types import Kind, Type
+
+NUMBER_RANGE = (-(2**63), 2**63 - 1)
+UNSIGNED_RANGE = (0, 2**64 - 1)
+
+LONGEST_SHOWN = 40
+_INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+_DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]((?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})"
+    r"(?:\.([0-9]{1,6}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+
+
+def text_of(value: Value, type_: Type) -> str:
+    """Return the text of a value of the type; null is the empty text.
+
+    >>> text_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2))
+    '12.50'
+    """
+    if value is None:
+        return ""
+    match type_.kind:
+        case Kind.SYMBOL | Kind.NUMBER | Kind.UNSIGNED:
+            return str(value)
+        case Kind.FLOAT:
+            assert isinstance(value, int | float | Decimal)
+            return repr(canonical_float(float(value)))
+        case Kind.DECIMAL:
+            assert isinstance(value, int | Decimal)
+            return f"{Decimal(value) or Decimal(0):.{type_.scale}f}"
+        case Kind.BOOL:
+            return "true" if value else "false"
+        case Kind.DATE:
+            assert isinstance(value, date)
+            return value.isoformat()
+        case Kind.TIMESTAMP:
+            assert isinstance(value, datetime)
+            return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+        case _:
+            assert_never(type_.kind)
+
+
+def value_of(text: str, type_: Type) -> Value:
+    """Return the value that a text stands for; the empty text is null in a nullable type.
+
+    >>> value_of("0x1f", Type(Kind.NUMBER))
+    31
+
+    Raises:
+        ValueError: the text is no value of the type; the message is a plain sentence.
+    """
+    if not text and type_.nullable:
+        return None
+    match type_.kind:
+        case Kind.SYMBOL:
+            return text
+        case Kind.NUMBER:
+            return _integer(text, type_, NUMBER_RANGE)
+        case Kind.UNSIGNED:
+            return _integer(text, type_, UNSIGNED_RANGE)
+        case Kind.FLOAT:
+            return _float(text, type_)
+        case Kind.DECIMAL:
+            return _decimal(text, type_)
+        case Kind.BOOL:
+            if text not in {"true", "false"}:
+                raise ValueError(_no_value(text, type_))
+            return text == "true"
+        case Kind.DATE:
+            return _date(text, type_)
+        case Kind.TIMESTAMP:
+            return _timestamp(text, type_)
+        case _:
+            assert_never(type_.kind)
+
+
+def canonical_float(value: float) -> float:
+    """Return the one representative of the equal floats: 0.0 for -0.0, one NaN for all."""
+    return math.nan if math.isnan(value) else value + 0.0
+
+
+def shown(text: str) -> str:
+    r"""Return a text for a message: in backquotes, short, and printable.
+
+    >>> shown("a" * 50) == "`" + "a" * 40 + "…`", shown("a\0")
+    (True, '`a\\x00`')
+    """
+    clipped = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+    printable = (c if c.isprintable() else ascii(c)[1:-1] for c in clipped)
+    return f"`{''.join(printable)}`"
+
+
+def _no_value(text: str, type_: Type) -> str:
+    subject = shown(text) if text else "an empty field"
+    article = "an" if type_.kind is Kind.UNSIGNED else "a"
+    return f"{subject} is not {article} {type_.with_null(False)}"
+
+
+def _out_of_range(text: str, type_: Type) -> str:
+    return f"{shown(text)} is out of range for {type_.with_null(False)}"
+
+
+def _integer(text: str, type_: Type, bounds: tuple[int, int]) -> int:
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        raise ValueError(_no_value(text, type_))
+    sign, hexadecimal, binary, plain = found.groups()
+    digits, base = (hexadecimal, 16) if hexadecimal else (binary, 2) if binary else (plain, 10)
+    digits = digits.lstrip("0") or "0"
+    # No 64-bit value has more digits; converting a text of megabytes would take long.
+    value = int(sign + digits, base) if len(digits) <= 64 else 2**64
+    if not bounds[0] <= value <= bounds[1]:
+        raise ValueError(_out_of_range(text, type_))
+    return value
+
+
+def _float(text: str, type_: Type) -> float:
+    if _SPECIAL_FLOAT.fullmatch(text):
+        return canonical_float(float(text))
+    if not _FLOAT.fullmatch(text):
+        raise ValueError(_no_value(text, type_))
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(_out_of_range(text, type_))
+    return canonical_float(value)
+
+
+def _decimal(text: str, type_: Type) -> Decimal:
+    found = _DECIMAL.fullmatch(text)
+    if found is None:
+        raise ValueError(_no_value(text, type_))
+    sign, whole, fraction = found[1], found[2].lstrip("0"), (found[3] or "").rstrip("0")
+    if len(fraction) > type_.scale:
+        raise ValueError(
+            f"{shown(text)} has more digits behind the point than {type_.with_null(False)} holds"
+        )
+    if len(whole) > type_.precision - type_.scale:
+        raise ValueError(_out_of_range(text, type_))
+    unscaled = int(f"{sign}0{whole}{fraction.ljust(type_.scale, '0')}")
+    return Decimal(unscaled).scaleb(-type_.scale)
+
+
+def _date(text: str, type_: Type) -> date:
+    if not _DATE.fullmatch(text):
+        raise ValueError(_no_value(text, type_))
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{shown(text)} is not a date of the calendar") from None
+
+
+def _timestamp(text: str, type_: Type) -> datetime:
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        raise ValueError(_no_value(text, type_))
+    day, time, fraction, zone = found.groups(default="")
+    zone = "+00:00" if zone in {"", "Z"} else zone
+    try:
+        moment = datetime.fromisoformat(f"{day}T{time}.{fraction:0<6}{zone}")
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{shown(text)} is not a time of the calendar") from None
+
+
+def json_of(value: Value, type_: Type) -> str | int | float | bool | None:
+    """Return a value as JSON holds it: numbers, truth values and null as they are, the rest as text.
+
+    >>> (
+    ...     json_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2)),
+    ...     json_of(7, Type(Kind.NUMBER)),
+    ... )
+    ('12.50', 7)
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return text_of(value, type_)

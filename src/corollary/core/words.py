@@ -1,0 +1,102 @@
+"""The words and signs of the language that parser and printer must agree on."""
+
+import re
+
+FUNCTIONS = (
+    "cat",
+    "strlen",
+    "substr",
+    "ord",
+    "range",
+    "to_number",
+    "to_string",
+    "to_float",
+    "to_unsigned",
+    "to_decimal",
+    "to_date",
+    "to_timestamp",
+)
+"""Functions that are called as `f(x, y)`; `min` and `max` are called so too."""
+
+EXTREMES = ("min", "max")
+"""Both a function of two or more arguments and an aggregate."""
+
+PRECEDENCE = {
+    "lor": 1,
+    "lxor": 2,
+    "land": 3,
+    "bor": 4,
+    "bxor": 5,
+    "band": 6,
+    "bshl": 7,
+    "bshr": 7,
+    "bshru": 7,
+    "+": 8,
+    "-": 8,
+    "*": 9,
+    "/": 9,
+    "%": 9,
+    "^": 11,
+}
+"""How tightly the infix operators bind (Soufflé's order)."""
+
+PREFIXES = {"neg": "-", "bnot": "bnot", "lnot": "lnot"}
+"""Functors written in front of their argument, with the sign or word that is written."""
+
+PREFIX_PRECEDENCE = 10
+RIGHT_ASSOCIATIVE = frozenset({"^"})
+
+RESERVED = frozenset(
+    {
+        *FUNCTIONS,
+        *EXTREMES,
+        *(word for word in PRECEDENCE if word.isalpha()),
+        "bnot",
+        "lnot",
+        "count",
+        "sum",
+        "mean",
+        "match",
+        "contains",
+        "true",
+        "false",
+        "null",
+        "nil",
+        "as",
+        "autoinc",
+    }
+)
+"""Words that name neither a variable nor a relation, unless in backquotes."""
+
+HINTS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete")
+"""Qualifiers of a declaration that only advise."""
+
+_PLAIN = re.compile(r"\??[A-Za-z_][A-Za-z0-9_]*")
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
+
+
+def is_plain_word(name: str) -> bool:
+    """Whether the name may be written without backquotes where any word may stand.
+
+    >>> is_plain_word("count"), is_plain_word("my rel")
+    (True, False)
+    """
+    return name != "_" and _PLAIN.fullmatch(name) is not None
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether the name may be written without backquotes as a variable.
+
+    >>> is_plain_name("x"), is_plain_name("count"), is_plain_name("link.base")
+    (True, False, False)
+    """
+    return is_plain_word(name) and name not in RESERVED
+
+
+def is_plain_relation(name: str) -> bool:
+    """Whether the name may be written without backquotes as a relation; dots are welcome there.
+
+    >>> is_plain_relation("link.base")
+    True
+    """
+    return is_plain_name(name) or _DOTTED.fullmatch(name) is not None

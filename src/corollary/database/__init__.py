@@ -1,0 +1,1 @@
+"""Programs, data and an engine together."""

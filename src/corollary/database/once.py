@@ -1,0 +1,158 @@
+"""One-shot evaluation: read the inputs, evaluate, write the outputs (Soufflé's conventions)."""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corollary.console import Console, SilentConsole
+from corollary.core.engine import Engine, Limits
+from corollary.core.program import Directive, Program, Relation
+from corollary.core.recorder import Recorder
+from corollary.core.rules import Literal
+from corollary.core.terms import Variable
+from corollary.database.program import Loaded, load, read_goal
+from corollary.database.progress import Progress
+from corollary.engines.local.engine import LocalEngine
+from corollary.maintain import seminaive, solve
+from corollary.warehouse import delimited
+from corollary.warehouse.dialect import channel_of, file_name_of
+from corollary.warehouse.paths import resolve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where facts are read from, where outputs go, and the directory neither may leave."""
+
+    facts: Path = Path()
+    outputs: Path = Path()
+    root: Path | None = None
+
+    def input_path(self, directive: Directive) -> Path:
+        """Return the file that an `.input` names."""
+        return self._resolve(self.facts, directive)
+
+    def output_path(self, directive: Directive) -> Path:
+        """Return the file that an `.output` names."""
+        return self._resolve(self.outputs, directive)
+
+    def _resolve(self, base: Path, directive: Directive) -> Path:
+        root = self.root or base
+        return resolve(root, file_name_of(directive), base=base, span=directive.span)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a one-shot run did: tuples per output file, sizes asked for, and how long it took."""
+
+    outputs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def run(
+    program: Program,
+    places: Places,
+    limits: Limits = Limits(),
+    console: Console | None = None,
+) -> Outcome:
+    """Evaluate a program once and write its outputs; nothing is written if anything fails.
+
+    Raises:
+        InputError: the program or a facts file is not acceptable, or a rule instance has no value.
+        LimitError: a limit was hit.
+    """
+    console = console or SilentConsole()
+    began = time.monotonic()
+    loaded = load(program)
+    engine = fill(loaded, places, console)
+    recorder = Progress(console)
+    evaluate(loaded, engine, recorder, limits)
+    console.done()
+    outcome = write(loaded, engine, places)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def query(
+    program: Program,
+    text: str,
+    places: Places,
+    limits: Limits = Limits(),
+    console: Console | None = None,
+) -> "tuple[Relation, pa.Table]":
+    """Return the relation of a goal's answers (a column per variable) and its rows."""
+    console = console or SilentConsole()
+    loaded = load(program)
+    goal = read_goal(program, text)
+    engine = fill(loaded, places, console)
+    answers = answer_relation(goal)
+    engine.declare({answers.name: answers})
+    engine.run(solve.solve(loaded.normal, goal, engine.statistics()), Progress(console), limits)
+    console.done()
+    return answers, engine.read(answers.name)
+
+
+def answer_relation(goal: Literal) -> Relation:
+    """Return the relation of a goal's answers: one column per variable."""
+    variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, Variable)}
+    types = tuple(type_ for type_ in variables.values() if type_ is not None)
+    return Relation(solve.GOAL, tuple(variables), types, is_derived=True, is_declared=False)
+
+
+def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
+    """Return an engine that holds the facts of the text and of the inputs."""
+    engine = LocalEngine()
+    normal = loaded.normal
+    engine.declare(normal.relations)
+    for name, rows in normal.facts.items():
+        engine.insert(name, rows)
+    for directive in loaded.program.directives:
+        if directive.name == "input":
+            console.progress(f"reading {file_name_of(directive)}")
+            relation = normal.relations[directive.relation]
+            if channel_of(directive) == "stdin":
+                table = delimited.read_stream(sys.stdin.buffer, relation, directive)
+            else:
+                path = places.input_path(directive)
+                table = delimited.read(path, relation, directive)
+            base = f"{relation.name}.base" if relation.is_derived else relation.name
+            engine.insert(base, table)
+    return engine
+
+
+def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits) -> None:
+    """Evaluate every derived relation."""
+    engine.run(seminaive.evaluate(loaded.normal, engine.statistics()), recorder, limits)
+
+
+def write(loaded: Loaded, engine: Engine, places: Places) -> Outcome:
+    """Write the outputs, all files or none, then print what goes to standard output."""
+    outcome = Outcome()
+    files: list[delimited.Output] = []
+    prints: list[tuple[Directive, pa.Table]] = []
+    for directive in loaded.program.directives:
+        relation = loaded.normal.relations.get(directive.relation)
+        if relation is None:
+            continue
+        if directive.name == "printsize":
+            outcome.sizes[relation.name] = engine.size(relation.name)
+        elif directive.name == "output":
+            table = engine.read(relation.name)
+            if channel_of(directive) == "stdout":
+                prints.append((directive, table))
+            else:
+                path = places.output_path(directive)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                files.append(delimited.Output(table, path, relation, directive))
+                outcome.outputs[relation.name] = (str(path), engine.size(relation.name))
+    delimited.write_all(files)
+    for directive, table in prints:
+        relation = loaded.normal.relations[directive.relation]
+        delimited.print_rows(table, sys.stdout.buffer, relation, directive)
+    sys.stdout.flush()
+    return outcome

@@ -1,0 +1,86 @@
+"""From files to a program that can be run: read, check, normalise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corollary.analysis.check import Checked, check
+from corollary.core.program import Declaration, NormalProgram, Program
+from corollary.core.rules import Atom, Clause, Literal
+from corollary.core.terms import Aggregate, Constant, Functor, Variable, Wildcard
+from corollary.errors import InputError
+from corollary.frontends.datalog.parse import parse_file, parse_goal
+from corollary.rewrite.normalise import normalise
+
+ASKED = "corollary.goal"
+"""The head of the rule as whose body a goal is checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A program in its three forms: as written, checked, normal."""
+
+    program: Program
+    checked: Checked
+    normal: NormalProgram
+
+
+def read_programs(paths: Sequence[Path]) -> Program:
+    """Return the program that several files make together.
+
+    Raises:
+        InputError: with the findings of all files.
+    """
+    program = Program()
+    findings = []
+    for path in paths:
+        try:
+            program += parse_file(path)
+        except InputError as error:
+            findings += error.diagnostics
+    if findings:
+        raise InputError(findings)
+    return program
+
+
+def load(program: Program) -> Loaded:
+    """Check a program and bring it into normal form.
+
+    Raises:
+        InputError: with everything that is wrong with it.
+    """
+    checked = check(program)
+    return Loaded(program, checked, normalise(checked))
+
+
+def read_goal(program: Program, text: str) -> Literal:
+    """Return a goal such as `link("a", y)` as a typed literal.
+
+    The goal is checked as the body of a rule, so that names, number of arguments and types are
+    judged as they are in programs.
+
+    Raises:
+        InputError: if the goal does not fit the program.
+    """
+    goal = parse_goal(text)
+    if any(isinstance(argument, Functor | Aggregate) for argument in goal.arguments):
+        raise InputError.of(
+            "C0901",
+            "A goal's arguments are values, variables or `_`.",
+            goal.span,
+            "compute the value first, or write a rule and ask for its head",
+        )
+    asking = Program(
+        declarations=(Declaration(ASKED, ()),), clauses=(Clause((Atom(ASKED, ()),), (goal,)),)
+    )
+    checked = check(program + asking)
+    if checked.signatures[goal.relation].is_event:
+        raise InputError.of(
+            "C0902",
+            f"`{goal.relation}` is an event predicate: it holds only while a transaction runs.",
+            goal.span,
+            "ask for a base or derived relation",
+        )
+    (typed,) = (item for item in checked.program.clauses[-1].body if isinstance(item, Atom))
+    slots = (each for each in typed.arguments if isinstance(each, Variable | Constant | Wildcard))
+    return Literal(goal.relation, tuple(slots))

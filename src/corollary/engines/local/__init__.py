@@ -1,0 +1,1 @@
+"""The engine without a JVM: coded tuples in sorted arrays, probed by binary search."""

@@ -1,0 +1,168 @@
+"""Aggregates over sorted groups."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.core.rules import Aggregation
+from corollary.core.states import State
+from corollary.core.types import Kind, Type
+from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.layout import Codes, Words
+from corollary.engines.local.runs import distinct
+from corollary.engines.local.table import Table
+from corollary.errors import EvaluationError
+
+Starts = npt.NDArray[np.int64]
+LIMBS = 32
+
+
+def aggregate(
+    aggregation: Aggregation, body: Table, state: State, target: Table, dictionary: Dictionary
+) -> Words:
+    """Return the tuples (keys…, value) of an aggregation, packed and sorted for the target."""
+    groups = _groups(aggregation, body, state)
+    codes = _values(aggregation, groups, target.types[-1], dictionary)
+    has_value = codes != 0
+    columns = [column[has_value] for column in (*groups.keys, codes)]
+    return distinct(target.pack(columns, len(columns[-1])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The rows of a body sorted by group.
+
+    Attributes:
+        keys: the key columns, one row per group.
+        starts: where each group starts among the rows.
+        values: the codes to aggregate; for `count` (type None) the number of rows per group.
+    """
+
+    keys: list[Codes]
+    starts: Starts
+    values: Codes
+    type: Type | None
+
+
+def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
+    order = body.order_for(aggregation.groups)
+    words = body.words(state, order)
+    layout = body.layout.permuted(order)
+    prefix = layout.prefix(words, len(aggregation.groups))
+    starts = np.flatnonzero(np.concatenate([[True], prefix[1:] != prefix[:-1]])[: len(words)])
+    firsts = words[starts]
+    keys = [layout.column(firsts, order.index(column)) for column in aggregation.groups]
+    if aggregation.value is None:
+        return _Groups(keys, starts, np.diff(np.append(starts, len(words))), None)
+    values = layout.column(words, order.index(aggregation.value))
+    return _Groups(keys, starts, values, body.types[aggregation.value])
+
+
+def _values(
+    aggregation: Aggregation, groups: _Groups, type_: Type, dictionary: Dictionary
+) -> Codes:
+    """Return the code of each group's value; 0 where there is none."""
+    if groups.type is None:
+        return dictionary.encode(groups.values, None, type_)
+    codes, starts = groups.values, groups.starts
+    if not len(starts):
+        return np.empty(0, np.int64)
+    present = codes != 0
+    owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))[present]
+    sizes = np.bincount(owners, minlength=len(starts))
+    values = dictionary.decode(codes[present], groups.type)
+    result = np.zeros(len(starts), np.int64)
+    filled = np.flatnonzero(sizes)
+    if not len(filled):
+        if aggregation.operator == "sum":
+            result[:] = dictionary.code(0, type_)
+        return result
+    begins = np.concatenate([[0], np.cumsum(sizes[filled])[:-1]])
+    combine = _COMBINE[aggregation.operator]
+    try:
+        combined = combine(values, begins, sizes[filled], groups.type, type_)
+    except OverflowError:
+        raise EvaluationError.of(
+            "C0810",
+            f"overflow: a sum in the rule `{aggregation.origin.text}` is outside of {type_}",
+            aggregation.origin.span,
+            "sum a wider type, for example `to_float(…)`",
+        ) from None
+    result[filled] = dictionary.encode(combined, None, type_)
+    if aggregation.operator == "sum":
+        result[sizes == 0] = dictionary.code(0, type_)
+    return result
+
+
+def _extreme(is_largest: bool) -> Callable[..., Any]:
+    def combine(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
+        if source.kind is Kind.SYMBOL:
+            ordered, ranks = np.unique(values, return_inverse=True)
+        elif source.kind is Kind.FLOAT:
+            ordered, ranks = np.unique(values, return_inverse=True, equal_nan=True)
+        else:
+            reduce = np.maximum if is_largest else np.minimum
+            return reduce.reduceat(values, begins)
+        best = (np.maximum if is_largest else np.minimum).reduceat(ranks.ravel(), begins)
+        return ordered[best]
+
+    return combine
+
+
+def _integer_sums(values: Any, begins: Starts) -> list[int]:
+    """Return exact sums, as Python integers, through two 32-bit halves."""
+    high = np.add.reduceat((values >> LIMBS).astype(np.int64), begins)
+    low = np.add.reduceat((values & ((1 << LIMBS) - 1)).astype(np.int64), begins)
+    return [(one << LIMBS) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)]
+
+
+def _sum(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
+    if source.kind is Kind.FLOAT:
+        return np.array([_float_sum(part) for part in _parts(values, begins, sizes)], np.float64)
+    sums = _integer_sums(values, begins)
+    if target.kind is Kind.DECIMAL and any(abs(each) >= 10**18 for each in sums):
+        raise OverflowError
+    return np.array(sums, np.uint64 if target.kind is Kind.UNSIGNED else np.int64)
+
+
+def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
+    if source.kind is Kind.FLOAT:
+        sums = _sum(values, begins, sizes, source, target)
+        with np.errstate(all="ignore"):
+            return sums / sizes
+    unit = 10**source.scale
+    sums = _integer_sums(values, begins)
+    return np.array(
+        [each / (size * unit) for each, size in zip(sums, sizes.tolist(), strict=True)], np.float64
+    )
+
+
+def _parts(values: Any, begins: Starts, sizes: Any) -> list[list[float]]:
+    listed = values.tolist()
+    return [
+        listed[at : at + size] for at, size in zip(begins.tolist(), sizes.tolist(), strict=True)
+    ]
+
+
+def _float_sum(values: list[float]) -> float:
+    """Return the correctly rounded sum; infinities and NaN by IEEE."""
+    try:
+        return math.fsum(values) + 0.0
+    except (OverflowError, ValueError):
+        special = [value for value in values if not math.isfinite(value)]
+        if special:
+            return sum(special)
+        halves = math.fsum(value / 2 for value in values)
+        return math.copysign(math.inf, halves) if abs(halves) > 8e307 else halves * 2
+
+
+_COMBINE: dict[str, Callable[..., Any]] = {
+    "sum": _sum,
+    "mean": _mean,
+    "min": _extreme(is_largest=False),
+    "max": _extreme(is_largest=True),
+}

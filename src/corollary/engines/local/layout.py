@@ -1,0 +1,129 @@
+"""How a tuple of codes becomes one sortable word.
+
+Tuples whose column widths sum to at most 63 bits are one int64, `(c0 << w1 | c1) << w2 | c2 …`;
+wider ones are a string of bytes, most significant first. Either way the words sort as the tuples
+of codes do, and a bound prefix is a range of words.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.int64]
+Words = npt.NDArray[Any]
+"""Packed tuples: int64, or void of the layout's number of bytes."""
+
+NARROW_BITS = 63
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The widths in bits of the columns, in the order in which they are packed."""
+
+    widths: tuple[int, ...]
+
+    @cached_property
+    def is_narrow(self) -> bool:
+        """Whether a tuple fits one int64."""
+        return sum(self.widths) <= NARROW_BITS
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a packed tuple."""
+        return np.dtype(np.int64) if self.is_narrow else np.dtype((np.void, self._ends[-1]))
+
+    @cached_property
+    def shifts(self) -> tuple[int, ...]:
+        """For each column, the number of bits behind it."""
+        total = sum(self.widths)
+        result = []
+        for width in self.widths:
+            total -= width
+            result.append(total)
+        return tuple(result)
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        end = 0
+        result = []
+        for width in self.widths:
+            end += (width + 7) // 8
+            result.append(end)
+        return tuple(result)
+
+    def pack(self, columns: Sequence[Codes], count: int) -> Words:
+        """Return `count` packed tuples of the columns given, in this layout's order."""
+        if self.is_narrow:
+            return self._pack_narrow(columns, self.shifts, count)
+        return self._bytes(columns, count, 0).view(self.dtype).ravel()
+
+    def _pack_narrow(self, columns: Sequence[Codes], shifts: Sequence[int], count: int) -> Codes:
+        if not columns:
+            return np.zeros(count, np.int64)
+        if len(columns) == 1 and not shifts[0]:
+            return np.ascontiguousarray(columns[0])
+        words = columns[0] << shifts[0]
+        for column, shift in zip(columns[1:], shifts[1:], strict=True):
+            words |= column << shift if shift else column
+        return words
+
+    def _bytes(self, columns: Sequence[Codes], count: int, fill: int) -> npt.NDArray[np.uint8]:
+        matrix = np.full((count, self._ends[-1]), fill, np.uint8)
+        for index, column in enumerate(columns):
+            end = self._ends[index]
+            start = self._ends[index - 1] if index else 0
+            big_endian = column.astype(">i8").view(np.uint8).reshape(count, 8)
+            matrix[:, start:end] = big_endian[:, 8 - (end - start) :]
+        return matrix
+
+    def column(self, words: Words, index: int) -> Codes:
+        """Return the codes of one column of packed tuples."""
+        if self.is_narrow:
+            shift = self.shifts[index]
+            codes: Codes = words >> shift if shift else words
+            return codes & ((1 << self.widths[index]) - 1) if index else codes
+        end = self._ends[index]
+        start = self._ends[index - 1] if index else 0
+        matrix = words.view(np.uint8).reshape(len(words), self._ends[-1])
+        padded = np.zeros((len(words), 8), np.uint8)
+        padded[:, 8 - (end - start) :] = matrix[:, start:end]
+        return padded.view(">i8").ravel().astype(np.int64)
+
+    def columns(self, words: Words) -> list[Codes]:
+        """Return the codes of all columns."""
+        return [self.column(words, index) for index in range(len(self.widths))]
+
+    def prefix(self, words: Words, length: int) -> Words:
+        """Return something that is equal where the first columns are equal, in sorted order."""
+        if self.is_narrow:
+            rest = self.shifts[length - 1] if length else sum(self.widths)
+            shifted: Words = words >> rest
+            return shifted
+        if not length:
+            return np.zeros(len(words), np.int64)
+        end = self._ends[length - 1]
+        matrix = words.view(np.uint8).reshape(len(words), self._ends[-1])[:, :end]
+        return np.ascontiguousarray(matrix).view((np.void, end)).ravel()
+
+    def bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:
+        """Return the least and the greatest word with these values in the first columns."""
+        if self.is_narrow:
+            rest = self.shifts[len(columns) - 1] if columns else sum(self.widths)
+            low = self._pack_narrow(columns, self.shifts[: len(columns)], count)
+            return low, (low | ((1 << rest) - 1) if rest else low)
+        low_bytes, high_bytes = (self._bytes(columns, count, fill) for fill in (0x00, 0xFF))
+        return low_bytes.view(self.dtype).ravel(), high_bytes.view(self.dtype).ravel()
+
+    def permuted(self, order: tuple[int, ...]) -> "Layout":
+        """Return the layout of the same tuples with the columns in another order."""
+        return layout_of(tuple(self.widths[column] for column in order))
+
+
+@lru_cache(maxsize=4096)
+def layout_of(widths: tuple[int, ...]) -> Layout:
+    """Return the layout for these widths; equal widths share one."""
+    return Layout(widths)

@@ -1,0 +1,263 @@
+"""A relation in memory: sorted runs per column order, read in four states.
+
+OLD is the runs less their tombstones. A change is two small arrays, ADDED and REMOVED; NEW is a
+view over all of them, so that making a state costs O(change). `commit` folds the change in:
+runs are merged geometrically, tombstones applied when they have become many.
+
+Invariants: runs are disjoint; tombstones are in some run; ADDED is not in OLD, REMOVED is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.layout import Codes, Layout, Words
+from corollary.engines.local.runs import Mask, Run, distinct, is_member, merge, minus
+
+Order = tuple[int, ...]
+
+BITMAP_BITS = 27
+"""Up to this width a table that grows round by round marks its tuples in a bitmap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A run, less the tuples of some sorted arrays."""
+
+    run: Run
+    absent: tuple[Words, ...] = ()
+
+    def keep(self, words: Words) -> Mask | None:
+        """Return which words of the run count, or None for all."""
+        mask: Mask | None = None
+        for absent in self.absent:
+            if len(absent):
+                found = ~is_member(words, absent)
+                mask = found if mask is None else mask & found
+        return mask
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """One column order of a table: its committed runs and tombstones, and the open change."""
+
+    runs: list[Run] = field(default_factory=list)
+    tombstones: Words = field(default_factory=lambda: np.empty(0, np.int64))
+    added: Run = field(default_factory=lambda: Run(np.empty(0, np.int64)))
+    removed: Run = field(default_factory=lambda: Run(np.empty(0, np.int64)))
+
+    def layers(self, state: State) -> list[Layer]:
+        match state:
+            case State.ADDED:
+                return [Layer(self.added)]
+            case State.REMOVED:
+                return [Layer(self.removed)]
+            case State.OLD:
+                return [Layer(run, (self.tombstones,)) for run in self.runs]
+            case State.NEW:
+                gone = (self.tombstones, self.removed.words)
+                return [*(Layer(run, gone) for run in self.runs), Layer(self.added)]
+
+    def commit(self) -> None:
+        """Fold the change into the runs."""
+        revived = is_member(self.added.words, self.tombstones)
+        fresh = self.added
+        if revived.any():
+            self.tombstones = minus(self.tombstones, self.added.words[revived])
+            fresh = Run(self.added.words[~revived])
+        if len(self.removed):
+            self.tombstones = merge(self.tombstones, self.removed.words)
+        if len(fresh):
+            self.runs.append(fresh)
+        while len(self.runs) > 1 and len(self.runs[-2]) <= 2 * len(self.runs[-1]):
+            last = self.runs.pop()
+            self.runs[-1] = Run(merge(self.runs[-1].words, last.words))
+        if 4 * len(self.tombstones) > sum(map(len, self.runs)):
+            self.runs = [Run(minus(run.words, self.tombstones)) for run in self.runs]
+            self.tombstones = self.tombstones[:0]
+
+
+class Table:
+    """The tuples of one relation, coded and packed."""
+
+    def __init__(self, types: Sequence[Type], dictionary: Dictionary) -> None:
+        self.types = tuple(types)
+        self._dictionary = dictionary
+        self._layout = dictionary.layout(self.types)
+        self._primary: Order = tuple(range(len(self.types)))
+        self._orders: dict[Order, _Sorted] = {self._primary: self._empty()}
+        self._bitmap: Mask | None = None
+
+    def _empty(self) -> _Sorted:
+        none = np.empty(0, self._layout.dtype)
+        return _Sorted([], none, Run(none), Run(none))
+
+    @property
+    def layout(self) -> Layout:
+        """How its tuples are packed now; the tuples are repacked when a domain has outgrown it."""
+        current = self._dictionary.layout(self.types)
+        if current is not self._layout:
+            self._repack(current)
+        return self._layout
+
+    def _repack(self, new: Layout) -> None:
+        old = self._layout
+        self._layout = new
+        is_marked, self._bitmap = self.is_marked, None
+        for order, kept in self._orders.items():
+            before, after = old.permuted(order), new.permuted(order)
+
+            def again(words: Words, before: Layout = before, after: Layout = after) -> Words:
+                return after.pack(before.columns(words), len(words))
+
+            self._orders[order] = _Sorted(
+                [Run(again(run.words)) for run in kept.runs],
+                again(kept.tombstones),
+                Run(again(kept.added.words)),
+                Run(again(kept.removed.words)),
+            )
+        if is_marked:
+            self.mark()
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def layers(self, state: State, order: Order) -> list[Layer]:
+        """Return what makes up a state, sorted in an order, which is kept from now on."""
+        layout = self.layout
+        if order not in self._orders:
+            primary = self._orders[self._primary]
+            permuted = layout.permuted(order)
+
+            def sort(words: Words) -> Words:
+                columns = [layout.column(words, column) for column in order]
+                return np.sort(permuted.pack(columns, len(words)))
+
+            self._orders[order] = _Sorted(
+                [Run(sort(run.words)) for run in primary.runs],
+                sort(primary.tombstones),
+                Run(sort(primary.added.words)),
+                Run(sort(primary.removed.words)),
+            )
+        return [layer for layer in self._orders[order].layers(state) if len(layer.run)]
+
+    def order_for(self, bound: tuple[int, ...]) -> Order:
+        """Return an order whose first columns are the bound ones, a kept one if there is any."""
+        wanted = set(bound)
+        for order in self._orders:
+            if set(order[: len(bound)]) == wanted:
+                return order
+        return (*bound, *(column for column in self._primary if column not in wanted))
+
+    def words(self, state: State, order: Order | None = None) -> Words:
+        """Return all tuples of a state as one sorted array."""
+        layers = self.layers(state, order or self._primary)
+        found = np.empty(0, self.layout.dtype)
+        for layer in layers:
+            keep = layer.keep(layer.run.words)
+            found = merge(found, layer.run.words if keep is None else layer.run.words[keep])
+        return found
+
+    def size(self, state: State) -> int:
+        """Return the number of tuples of a state."""
+        primary = self._orders[self._primary]
+        match state:
+            case State.ADDED:
+                return len(primary.added)
+            case State.REMOVED:
+                return len(primary.removed)
+            case State.OLD:
+                return sum(map(len, primary.runs)) - len(primary.tombstones)
+            case State.NEW:
+                return self.size(State.OLD) + len(primary.added) - len(primary.removed)
+
+    def contains(self, words: Words, state: State) -> Mask:
+        """Return for each tuple, packed as the layout is now, whether it is there."""
+        assert self.layout is self._layout
+        if self._bitmap is not None and state is State.NEW:
+            return self._bitmap[words]
+        found = np.zeros(len(words), np.bool_)
+        for layer in self.layers(state, self._primary):
+            here = is_member(words, layer.run.words)
+            keep = layer.keep(words)
+            found |= here if keep is None else here & keep
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes its arrays hold."""
+        bitmap = 0 if self._bitmap is None else self._bitmap.nbytes
+        return bitmap + sum(
+            run.nbytes
+            for kept in self._orders.values()
+            for run in (*kept.runs, kept.added, kept.removed)
+        )
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def pack(self, columns: Sequence[Codes], count: int) -> Words:
+        """Return codes as packed tuples in the primary order, neither sorted nor distinct."""
+        return self.layout.pack(columns, count)
+
+    def change(self, added: Words, removed: Words) -> None:
+        """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
+        layout = self.layout
+        for order, kept in self._orders.items():
+            if order == self._primary:
+                kept.added, kept.removed = Run(added), Run(removed)
+                continue
+            permuted = layout.permuted(order)
+            for name, words in (("added", added), ("removed", removed)):
+                columns = [layout.column(words, column) for column in order]
+                setattr(kept, name, Run(np.sort(permuted.pack(columns, len(words)))))
+
+    def commit(self) -> None:
+        """Make NEW the OLD."""
+        for kept in self._orders.values():
+            kept.commit()
+        none = np.empty(0, self._layout.dtype)
+        self.change(none, none)
+
+    def assign(self, words: Words) -> None:
+        """Hold just these sorted tuples, as ADDED."""
+        self._orders = {order: self._empty() for order in self._orders}
+        self.change(words, np.empty(0, self.layout.dtype))
+
+    def extend(self, words: Words) -> None:
+        """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
+        layout = self.layout
+        if self._bitmap is not None:
+            self._bitmap[words] = True
+        for kept in self._orders.values():
+            kept.commit()
+        self.change(words, np.empty(0, layout.dtype))
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether looking up a tuple is one look into a bitmap."""
+        return self._bitmap is not None
+
+    def mark(self) -> None:
+        """Keep a bitmap of the tuples from now on, where tuples are narrow enough for one."""
+        layout = self.layout
+        bits = sum(layout.widths)
+        if self._bitmap is None and layout.is_narrow and bits <= BITMAP_BITS:
+            self._bitmap = np.zeros(1 << bits, np.bool_)
+            self._bitmap[self.words(State.NEW)] = True
+
+    def replace(self, words: Words) -> None:
+        """Make NEW equal to the sorted tuples given, by the change that leads there from OLD."""
+        old = self.words(State.OLD)
+        self.change(minus(words, old), minus(old, words))
+
+    def insert(self, columns: Sequence[Codes], count: int) -> None:
+        """Add tuples to NEW, those already there excepted."""
+        words = distinct(self.pack(columns, count))
+        fresh = words[~self.contains(words, State.NEW)]
+        primary = self._orders[self._primary]
+        back = is_member(primary.removed.words, words)
+        added = merge(primary.added.words, minus(fresh, primary.removed.words))
+        self.change(added, primary.removed.words[~back])

@@ -1,0 +1,123 @@
+"""The dependency graph as a picture: DOT for Graphviz, or SVG drawn here."""
+
+from dataclasses import dataclass
+from html import escape
+
+from corollary.analysis.strata import Polarity, dependencies, strata
+from corollary.core.program import NormalProgram
+
+STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
+DASHES = {Polarity.POSITIVE: "", Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
+LAYER_HEIGHT, BOX_HEIGHT, GAP, CHARACTER, MARGIN = 90, 32, 30, 8, 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Arc:
+    below: str
+    above: str
+    polarity: Polarity
+
+
+def _arcs(program: NormalProgram) -> list[_Arc]:
+    return [
+        _Arc(below, above, polarity)
+        for above, reads in dependencies(program).items()
+        for below, found in reads.items()
+        for polarity in sorted(found)
+    ]
+
+
+def to_dot(program: NormalProgram) -> str:
+    """Return the graph as DOT: arrows go from what is read to what is computed."""
+    lines = ["digraph corollary {", "  rankdir=BT;", '  node [fontname="sans-serif"];']
+    grouped = set()
+    for number, layer in enumerate(strata(program)):
+        if layer.is_recursive:
+            grouped.update(layer.relations)
+            lines.append(f"  subgraph cluster_{number} {{ style=rounded; color=gray;")
+            lines += [f"    {_quoted(name)} [shape=ellipse];" for name in layer.relations]
+            lines.append("  }")
+    for name, relation in program.relations.items():
+        if name not in grouped:
+            shape = "ellipse" if relation.is_derived else "box"
+            lines.append(f"  {_quoted(name)} [shape={shape}];")
+    for arc in _arcs(program):
+        style = STYLES[arc.polarity]
+        lines.append(f"  {_quoted(arc.below)} -> {_quoted(arc.above)} [style={style}];")
+    return "\n".join([*lines, "}"])
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def to_svg(program: NormalProgram) -> str:
+    """Return the graph as SVG: base relations at the bottom, every stratum above what it reads."""
+    height_of = _heights(program)
+    rows: dict[int, list[str]] = {}
+    for name, height in height_of.items():
+        rows.setdefault(height, []).append(name)
+    widths = {name: CHARACTER * len(name) + 24 for name in height_of}
+    total = max((sum(widths[name] + GAP for name in names) for names in rows.values()), default=0)
+    top = max(rows, default=0)
+    place: dict[str, tuple[float, float]] = {}
+    for height, names in rows.items():
+        used = sum(widths[name] + GAP for name in names)
+        x = MARGIN + (total - used) / 2
+        for name in names:
+            place[name] = (x + widths[name] / 2, MARGIN + (top - height) * LAYER_HEIGHT)
+            x += widths[name] + GAP
+    size = (total + 2 * MARGIN, (top + 1) * LAYER_HEIGHT + 2 * MARGIN - LAYER_HEIGHT + BOX_HEIGHT)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:.0f}" height="{size[1]:.0f}"'
+        ' font-family="sans-serif" font-size="14">',
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"'
+        ' markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>',
+        '<rect width="100%" height="100%" fill="white"/>',
+    ]
+    parts += [_arrow(arc, place, widths) for arc in _arcs(program)]
+    parts += [
+        _box(name, place[name], widths[name], program.relations[name].is_derived) for name in place
+    ]
+    return "\n".join([*parts, "</svg>"])
+
+
+def _heights(program: NormalProgram) -> dict[str, int]:
+    graph = dependencies(program)
+    heights = {name: 0 for name, each in program.relations.items() if not each.is_derived}
+    for layer in strata(program):
+        below = [
+            heights[read]
+            for name in layer.relations
+            for read in graph[name]
+            if read not in layer.relations
+        ]
+        heights |= dict.fromkeys(layer.relations, max(below, default=-1) + 1)
+    return heights
+
+
+def _box(name: str, at: tuple[float, float], width: float, is_derived: bool) -> str:
+    x, y = at
+    corner = BOX_HEIGHT / 2 if is_derived else 3
+    fill = "#e8f0fe" if is_derived else "#f4f4f4"
+    return (
+        f'<rect x="{x - width / 2:.0f}" y="{y:.0f}" width="{width:.0f}" height="{BOX_HEIGHT}"'
+        f' rx="{corner:.0f}" fill="{fill}" stroke="#555"/>'
+        f'<text x="{x:.0f}" y="{y + 21:.0f}" text-anchor="middle">{escape(name)}</text>'
+    )
+
+
+def _arrow(arc: _Arc, place: dict[str, tuple[float, float]], widths: dict[str, int]) -> str:
+    dash = f' stroke-dasharray="{DASHES[arc.polarity]}"' if DASHES[arc.polarity] else ""
+    style = f'fill="none" stroke="#555"{dash} marker-end="url(#arrow)"'
+    x1, y1 = place[arc.below]
+    x2, y2 = place[arc.above]
+    if arc.below == arc.above:
+        right, middle = x1 + widths[arc.below] / 2, y1 + BOX_HEIGHT / 2
+        path = f"M{right:.0f} {middle - 6:.0f}c24 -16 24 28 1 12"
+    elif y1 == y2:
+        path = f"M{x1:.0f} {y1:.0f}Q{(x1 + x2) / 2:.0f} {y1 - 24:.0f} {x2:.0f} {y2:.0f}"
+    else:
+        path = f"M{x1:.0f} {y1:.0f}L{x2:.0f} {y2 + BOX_HEIGHT:.0f}"
+    return f'<path d="{path}" {style}/>'

@@ -1,0 +1,176 @@
+"""Clauses and terms from the grammar's rules; lark calls the methods as it parses."""
+# ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lark import Transformer, v_args
+
+from corollary.core.rules import Atom, BodyItem, Clause, Comparison, Disjunction, Truth
+from corollary.core.states import State
+from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
+from corollary.core.types import UNSIGNED
+from corollary.core.words import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
+from corollary.errors import InputError
+from corollary.frontends.datalog.lexer import Lexeme
+from corollary.frontends.datalog.negate import negate
+from corollary.frontends.datalog.pieces import Item, Listed, Named, cover, listed
+
+Body = tuple[BodyItem, ...]
+
+
+@v_args(inline=True)
+class ClauseBuilder(Transformer[Lexeme, object]):
+    """One method per rule; items come out as tuples of nodes."""
+
+    # --- clauses --------------------------------------------------------------------------------
+
+    def clause(self, heads: tuple[Atom, ...], *rest: Body | Lexeme) -> tuple[Item, ...]:
+        body = rest[0] if isinstance(rest[0], tuple) else ()
+        end = rest[-1]
+        assert isinstance(end, Lexeme)
+        return (Clause(heads, body, cover(heads[0].span, end.span)),)
+
+    def heads(self, *heads: Atom) -> tuple[Atom, ...]:
+        return heads
+
+    def body(self, *alternatives: Body) -> Body:
+        if len(alternatives) == 1:
+            return alternatives[0]
+        span = cover(alternatives[0][0].span, alternatives[-1][-1].span)
+        return (Disjunction(alternatives, span),)
+
+    def conjunction(self, *literals: Body) -> Body:
+        return tuple(item for literal in literals for item in literal)
+
+    def positive(self, atom: Atom) -> Body:
+        return (atom,)
+
+    def negation(self, sign: Lexeme, literal: Body) -> Body:
+        return negate(literal, cover(sign.span, literal[-1].span))
+
+    def group(self, start: Lexeme, body: Body, end: Lexeme) -> Body:
+        if len(body) == 1 and isinstance(body[0], Disjunction):
+            return (replace(body[0], span=cover(start.span, end.span)),)
+        return body
+
+    def comparison(self, left: Term, operator: Lexeme, right: Term) -> Body:
+        return (Comparison(operator.text, left, right, cover(left.span, right.span)),)
+
+    def constraint(self, operator: Lexeme, _: Lexeme, left: Term, right: Term, end: Lexeme) -> Body:
+        return (Comparison(operator.text, left, right, cover(operator.span, end.span)),)
+
+    def lone_term(self, term: Term) -> Body:
+        if isinstance(term, Constant) and isinstance(term.value, bool):
+            return (Truth(term.value, term.span),)
+        raise InputError.of(
+            "C0101",
+            "A literal is expected here, but this is a value.",
+            term.span,
+            "a literal is an atom such as `p(x)` or a comparison such as `x < 3`",
+        )
+
+    def signed_atom(self, sign: Lexeme, atom: Atom) -> Atom:
+        return replace(atom, sign=sign.text, span=cover(sign.span, atom.span))
+
+    def atom(self, name: Named, *rest: Lexeme | Listed) -> Atom:
+        arguments = rest[-1]
+        assert isinstance(arguments, Listed)
+        state = State(str(rest[0].value)) if isinstance(rest[0], Lexeme) else None
+        span = cover(name.span, arguments.span)
+        return Atom(name.name, _terms(arguments), "", state, span)
+
+    def arguments(self, *children: Lexeme | Term) -> Listed:
+        return listed(children)
+
+    def first(self, atom: Atom, *_: Lexeme) -> Atom:
+        return atom
+
+    # --- terms ----------------------------------------------------------------------------------
+
+    def term(self, *row: Lexeme | Term) -> Term:
+        return operation(row)
+
+    def variable(self, name: Lexeme) -> Variable:
+        return Variable(str(name.value), span=name.span)
+
+    def wildcard(self, sign: Lexeme) -> Wildcard:
+        return Wildcard(sign.span)
+
+    def constant(self, literal: Lexeme) -> Constant:
+        is_unsigned = literal.type == "INT" and literal.text.endswith("u")
+        return Constant(literal.value, UNSIGNED if is_unsigned else None, literal.span)
+
+    def parenthesised(self, start: Lexeme, term: Term, end: Lexeme) -> Term:
+        return replace(term, span=cover(start.span, end.span))
+
+    def call(self, name: Lexeme, arguments: Listed) -> Functor:
+        span = cover(name.span, arguments.span)
+        return Functor(name.text, _terms(arguments), span=span)
+
+    def extreme(self, name: Lexeme, *rest: Lexeme | Term) -> Functor:
+        arguments = listed(rest)
+        span = cover(name.span, arguments.span)
+        return Functor(name.text, _terms(arguments), span=span)
+
+    def aggregate(self, operator: Lexeme, *rest: Term | Listed) -> Aggregate:
+        *target, body = rest
+        assert isinstance(body, Listed)
+        items = tuple(item for item in body.items if isinstance(item, BodyItem))
+        goal = target[0] if target and not isinstance(target[0], Listed) else None
+        span = cover(operator.span, body.span)
+        if goal is None and operator.text != "count":
+            message = f"The aggregate `{operator.text}` needs a term to aggregate."
+            note = f"write `{operator.text} x : {{ p(x) }}`"
+            raise InputError.of("C0101", message, operator.span, note)
+        if goal is not None and operator.text == "count":
+            message = "The aggregate `count` counts tuples and takes no term."
+            raise InputError.of("C0101", message, goal.span, "write `count : { p(x) }`")
+        return Aggregate(operator.text, goal, items, span=span)
+
+    def aggregate_body(self, start: Lexeme, body: Body, end: Lexeme) -> Listed:
+        return Listed(body, cover(start.span, end.span))
+
+    def aggregate_atom(self, atom: Atom) -> Listed:
+        return Listed((atom,), cover(atom.span, atom.span))
+
+
+def operation(row: Sequence[Lexeme | Term]) -> Term:
+    """Return the term that a flat row of operands and operators stands for, by precedence."""
+    operands: list[Term] = []
+    waiting: list[tuple[int, Lexeme, bool]] = []
+    is_operand_next = True
+    for member in row:
+        if not isinstance(member, Lexeme):
+            operands.append(member)
+            is_operand_next = False
+        elif is_operand_next:
+            waiting.append((PREFIX_PRECEDENCE, member, True))
+        else:
+            precedence = PRECEDENCE[member.text]
+            least = precedence + (member.text in RIGHT_ASSOCIATIVE)
+            while waiting and waiting[-1][0] >= least:
+                _apply(waiting.pop(), operands)
+            waiting.append((precedence, member, False))
+            is_operand_next = True
+    while waiting:
+        _apply(waiting.pop(), operands)
+    return operands[0]
+
+
+_PREFIX_NAMES = {sign: name for name, sign in PREFIXES.items()}
+
+
+def _apply(operator: tuple[int, Lexeme, bool], operands: list[Term]) -> None:
+    _, sign, is_prefix = operator
+    right = operands.pop()
+    if is_prefix:
+        span = cover(sign.span, right.span)
+        operands.append(Functor(_PREFIX_NAMES[sign.text], (right,), span=span))
+    else:
+        left = operands.pop()
+        operands.append(Functor(sign.text, (left, right), span=cover(left.span, right.span)))
+
+
+def _terms(arguments: Listed) -> tuple[Term, ...]:
+    return tuple(term for term in arguments.items if isinstance(term, Term))

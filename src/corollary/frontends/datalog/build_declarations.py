@@ -1,0 +1,188 @@
+"""Declarations and directives from the grammar's rules; lark calls the methods as it parses."""
+# ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
+
+from dataclasses import replace
+
+from lark import Transformer, v_args
+
+from corollary.core.program import (
+    Column,
+    Declaration,
+    Dependency,
+    Directive,
+    Reaction,
+    TypeDeclaration,
+    TypeName,
+)
+from corollary.errors import Diagnostic, InputError, Severity
+from corollary.frontends.datalog.lexer import Lexeme
+from corollary.frontends.datalog.pieces import Item, Listed, Named, cover, listed
+
+
+@v_args(inline=True)
+class DeclarationBuilder(Transformer[Lexeme, object]):
+    """One method per rule; items come out as tuples of nodes."""
+
+    # --- declarations ---------------------------------------------------------------------------
+
+    def declaration(
+        self,
+        start: Lexeme,
+        names: tuple[Named, ...],
+        columns: Listed,
+        qualifiers: tuple[Lexeme | Listed, ...],
+    ) -> tuple[Item, ...]:
+        key: tuple[str, ...] = ()
+        storage = ""
+        hints: list[str] = []
+        directives: list[str] = []
+        end = columns.span
+        for qualifier in qualifiers:
+            end = qualifier.span
+            if isinstance(qualifier, Listed):
+                if key:
+                    raise InputError.of("C0101", "A relation has one `key` only.", end)
+                key = tuple(str(word) for word in qualifier.items)
+            elif qualifier.text in ("stored", "virtual"):
+                if storage not in ("", qualifier.text):
+                    message = "A relation is either `stored` or `virtual`."
+                    raise InputError.of("C0101", message, end)
+                storage = qualifier.text
+            elif qualifier.text in ("input", "output", "printsize"):
+                directives.append(qualifier.text)
+            else:
+                hints.append(qualifier.text)
+        found: list[Item] = []
+        for name in names:
+            span = cover(start.span if len(names) == 1 else name.span, end)
+            found.append(
+                Declaration(
+                    name.name,
+                    tuple(column for column in columns.items if isinstance(column, Column)),
+                    key,
+                    storage,
+                    tuple(hint for hint in hints if hint != "eqrel"),
+                    "eqrel" in hints,
+                    span,
+                )
+            )
+            found += [Directive(directive, name.name, (), span) for directive in directives]
+        return tuple(found)
+
+    def names(self, *names: Named) -> tuple[Named, ...]:
+        return names
+
+    def columns(self, *children: Lexeme | Column) -> Listed:
+        return listed(children)
+
+    def column(self, word: Named, type_name: TypeName) -> Column:
+        return Column(word.name, type_name, cover(word.span, type_name.span))
+
+    def qualifiers(self, *qualifiers: Lexeme | Listed) -> tuple[Lexeme | Listed, ...]:
+        return qualifiers
+
+    def key(self, start: Lexeme, _: Lexeme, words: tuple[Named, ...], end: Lexeme) -> Listed:
+        return Listed(tuple(word.name for word in words), cover(start.span, end.span))
+
+    def words(self, *words: Named) -> tuple[Named, ...]:
+        return words
+
+    def plain_type(self, name: Named) -> TypeName:
+        return TypeName(name.name, span=name.span)
+
+    def sized_type(self, name: Named, _: Lexeme, *rest: Lexeme) -> TypeName:
+        *digits, end = rest
+        precision, scale = (*(_integer(digit) for digit in digits), 0)[:2]
+        return TypeName(name.name, (precision, scale), span=cover(name.span, end.span))
+
+    def type_name(self, base: TypeName) -> TypeName:
+        return base
+
+    def nullable(self, base: TypeName) -> TypeName:
+        assert base.span is not None
+        return replace(base, nullable=True)
+
+    def old_type(self, start: Lexeme, name: Named) -> tuple[Item, ...]:
+        kind = "number" if start.text == ".number_type" else "symbol"
+        span = cover(start.span, name.span)
+        return (TypeDeclaration(name.name, (TypeName(kind, span=name.span),), True, span),)
+
+    def subtype(self, start: Lexeme, name: Named, base: TypeName) -> tuple[Item, ...]:
+        return (TypeDeclaration(name.name, (base,), True, cover(start.span, base.span)),)
+
+    def union(self, start: Lexeme, name: Named, _: Lexeme, *bases: TypeName) -> tuple[Item, ...]:
+        return (TypeDeclaration(name.name, bases, False, cover(start.span, bases[-1].span)),)
+
+    def dependency(
+        self,
+        start: Lexeme,
+        name: Named,
+        _: Lexeme,
+        determinants: tuple[Named, ...],
+        dependents: tuple[Named, ...],
+        end: Lexeme,
+    ) -> tuple[Item, ...]:
+        return (
+            Dependency(
+                name.name,
+                tuple(word.name for word in determinants),
+                tuple(word.name for word in dependents),
+                cover(start.span, end.span),
+            ),
+        )
+
+    # --- directives -----------------------------------------------------------------------------
+
+    def directive(
+        self, start: Lexeme, names: tuple[Named, ...], parameters: Listed | None = None
+    ) -> tuple[Item, ...]:
+        end = names[-1].span if parameters is None else parameters.span
+        pairs = () if parameters is None else parameters.items
+        return tuple(
+            Directive(
+                start.text.removeprefix("."),
+                name.name,
+                tuple((pair[0], pair[1]) for pair in pairs if isinstance(pair, tuple)),
+                cover(start.span if len(names) == 1 else name.span, end),
+            )
+            for name in names
+        )
+
+    def parameters(self, *children: Lexeme | tuple[str, str]) -> Listed:
+        return listed(children)
+
+    def parameter(self, word: Named, _: Lexeme, value: str) -> tuple[str, str]:
+        return (word.name, value)
+
+    def value(self, value: Lexeme | Named) -> str:
+        if isinstance(value, Named):
+            return value.name
+        return str(value.value) if value.type == "STRING" else value.text
+
+    def reaction(self, start: Lexeme, name: Named, message: Lexeme) -> tuple[Item, ...]:
+        span = cover(start.span, message.span)
+        return (Reaction(start.text.removeprefix("."), name.name, str(message.value), span),)
+
+    def plan(self, *_: object) -> tuple[Item, ...]:
+        return ()
+
+    def plan_order(self, *_: Lexeme) -> None:
+        return None
+
+    def pragma(self, start: Lexeme, *_: Lexeme) -> tuple[Item, ...]:
+        message = "Corollary does not support `.pragma`; it is ignored."
+        return (Diagnostic("C0102", message, start.span, severity=Severity.WARNING),)
+
+    # --- names ----------------------------------------------------------------------------------
+
+    def name(self, lexeme: Lexeme) -> Named:
+        return Named(str(lexeme.value), lexeme.span)
+
+    def word(self, lexeme: Lexeme) -> Named:
+        name = str(lexeme.value) if lexeme.type == "QUOTED" else lexeme.text
+        return Named(name, lexeme.span)
+
+
+def _integer(lexeme: Lexeme) -> int:
+    assert isinstance(lexeme.value, int)
+    return lexeme.value

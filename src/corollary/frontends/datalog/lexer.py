@@ -1,0 +1,236 @@
+"""From preprocessed text to lexemes, each with its place in the user's text."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from corollary.core.terms import Value
+from corollary.core.words import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
+from corollary.errors import Diagnostic
+from corollary.frontends.datalog.literals import (
+    LiteralError,
+    is_fraction,
+    read_date,
+    read_fraction,
+    read_integer,
+    read_string,
+    read_time,
+)
+from corollary.frontends.datalog.source_map import Expanded
+from corollary.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A word, sign or literal.
+
+    Attributes:
+        type: the name of the terminal in the grammar; `BAD` for what no grammar accepts.
+        value: what a literal stands for, the characters of a name.
+        is_adjacent: whether nothing, not even white space, stands before it.
+        starts_line: whether it is the first on its line.
+    """
+
+    type: str
+    text: str
+    value: Value
+    span: Span
+    is_adjacent: bool = False
+    starts_line: bool = False
+
+
+DIRECTIVES = {
+    ".decl": "DECL",
+    ".type": "TYPE",
+    ".number_type": "OLD_TYPE",
+    ".symbol_type": "OLD_TYPE",
+    ".fd": "FD",
+    ".input": "DIRECTIVE",
+    ".output": "DIRECTIVE",
+    ".printsize": "DIRECTIVE",
+    ".limitsize": "DIRECTIVE",
+    ".alert": "REACTION",
+    ".abort": "REACTION",
+    ".plan": "PLAN",
+    ".pragma": "PRAGMA",
+}
+
+QUALIFIERS = frozenset({*HINTS, "eqrel", "stored", "virtual", "input", "output", "printsize"})
+
+_WORDS = {
+    **dict.fromkeys(FUNCTIONS, "FUNCTION"),
+    **dict.fromkeys(EXTREMES, "EXTREME"),
+    **dict.fromkeys(("count", "sum", "mean"), "AGGREGATE"),
+    **dict.fromkeys(("match", "contains"), "CONSTRAINT"),
+    **dict.fromkeys(("true", "false"), "TRUTH"),
+    **dict.fromkeys((word for word in PRECEDENCE if word.isalpha()), "INFIX"),
+    **dict.fromkeys(("bnot", "lnot"), "PREFIX"),
+    **dict.fromkeys(("nil", "as", "autoinc"), "RESERVED"),
+    "null": "NULL",
+    "_": "UNDERSCORE",
+}
+_VALUES: dict[str, Value] = {"true": True, "false": False, "null": None}
+
+_SIGNS = {
+    "(": "LPAR",
+    ")": "RPAR",
+    "{": "LBRACE",
+    "}": "RBRACE",
+    ",": "_COMMA",
+    ";": "_SEMICOLON",
+    ":": "_COLON",
+    ":-": "_IF",
+    ".": "DOT",
+    "?": "_QUESTION",
+    "|": "_PIPE",
+    "->": "_ARROW",
+    "<:": "_SUBTYPE",
+    "=": "EQUAL",
+    "!=": "COMPARISON",
+    "<": "COMPARISON",
+    "<=": "COMPARISON",
+    ">": "COMPARISON",
+    ">=": "COMPARISON",
+    "!": "NOT",
+    "+": "PLUS",
+    "-": "MINUS",
+    "*": "OPERATOR",
+    "/": "OPERATOR",
+    "%": "OPERATOR",
+    "^": "OPERATOR",
+}
+
+_LEXEME = re.compile(
+    r"""
+    (?P<quoted>[dt]?"(?:[^"\\\n]|\\.)*(?P<close>"?))
+  | (?P<name>`(?:[^`\\\n]|\\.)*(?P<shut>`?))
+  | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
+  | (?P<word>\??[A-Za-z_]\w*(?P<dots>(?:\.[A-Za-z_]\w*)*))
+  | (?P<directive>(?<!\S)\.[A-Za-z_]\w*)
+  | (?P<state>@(?:old|new)\b)
+  | (?P<sign>:-|->|<:|!=|<=|>=|[(){},;:.?|=<>!+\-*/%^])
+  | (?P<bad>\S)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_OPERANDS = frozenset(
+    {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
+    | {"UNDERSCORE", "RPAR", "RBRACE"}
+)
+_QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
+    "d": ("DATE", read_date),
+    "t": ("TIME", read_time),
+    '"': ("STRING", read_string),
+}
+
+
+def tokenise(expanded: Expanded, diagnostics: list[Diagnostic]) -> list[Lexeme]:
+    """Return the lexemes of a text; bad literals are noted and replaced by the number 0."""
+    return list(_qualifiers(_negative_numbers(list(_scan(expanded, diagnostics)), diagnostics)))
+
+
+def _scan(expanded: Expanded, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
+    text = expanded.text
+    behind = 0
+    for found in _LEXEME.finditer(text):
+        start, end = found.span()
+        written = found.group()
+        span = expanded.span(start, end)
+        is_adjacent = start == behind and start > 0
+        starts_line = start == 0 or "\n" in text[behind:start] or behind == 0
+        behind = end
+        try:
+            type_, value = _classify(found, written)
+        except LiteralError as error:
+            diagnostics.append(Diagnostic("C0103", error.message, span, error.note))
+            type_, value = ("QUOTED", "?") if written.startswith("`") else ("INT", 0)
+        yield Lexeme(type_, written, value, span, is_adjacent, starts_line)
+
+
+def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
+    match found.lastgroup:
+        case "word":
+            if found["dots"]:
+                return "DOTTED", written
+            return _WORDS.get(written, "IDENT"), _VALUES.get(written, written)
+        case "sign":
+            return _SIGNS[written], written
+        case "number":
+            # Whether a number has a fraction decides its terminal; its sign comes later.
+            return ("FRACTION" if is_fraction(written) else "INT"), None
+        case "quoted":
+            if not found["close"]:
+                return "BAD", written
+            type_, read = _QUOTED[written[0]]
+            return type_, read(written[written.index('"') + 1 : -1])
+        case "name":
+            return ("QUOTED", read_string(written[1:-1])) if found["shut"] else ("BAD", written)
+        case "directive":
+            return DIRECTIVES.get(written, "BAD"), written
+        case "state":
+            return "STATE", written[1:]
+        case _:
+            return "BAD", written
+
+
+def _negative_numbers(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
+    """Give numbers their value; a minus sign that is no operator becomes part of its number."""
+    previous = ""
+    index = 0
+    while index < len(lexemes):
+        lexeme = lexemes[index]
+        if lexeme.type == "MINUS" and previous not in _OPERANDS and index + 1 < len(lexemes):
+            number = lexemes[index + 1]
+            power = index + 2 < len(lexemes) and lexemes[index + 2].text == "^"
+            if number.type in ("INT", "FRACTION") and not power and number.value is None:
+                index += 1
+                span = lexeme.span.to(number.span)
+                text = lexeme.text + number.text
+                lexeme = replace(lexeme, type=number.type, text=text, value=None, span=span)
+        if lexeme.value is None and lexeme.type in ("INT", "FRACTION"):
+            lexeme = _with_value(lexeme, diagnostics)
+        yield lexeme
+        previous = lexeme.type
+        index += 1
+
+
+def _with_value(lexeme: Lexeme, diagnostics: list[Diagnostic]) -> Lexeme:
+    read: Callable[[str], Value] = read_integer if lexeme.type == "INT" else read_fraction
+    type_ = lexeme.type
+    try:
+        value = read(lexeme.text)
+    except LiteralError as error:
+        diagnostics.append(Diagnostic("C0103", error.message, lexeme.span, error.note))
+        type_, value = "INT", 0
+    return Lexeme(type_, lexeme.text, value, lexeme.span, lexeme.is_adjacent, lexeme.starts_line)
+
+
+def _qualifiers(lexemes: Iterator[Lexeme]) -> Iterator[Lexeme]:
+    """Tell the qualifiers behind a declaration from the relation names that begin a clause."""
+    rows = list(lexemes)
+    depth = 0
+    is_declaration = False
+    for index, lexeme in enumerate(rows):
+        if lexeme.type == "DECL":
+            is_declaration, depth = True, 0
+        elif is_declaration and lexeme.type in ("LPAR", "RPAR"):
+            depth += 1 if lexeme.type == "LPAR" else -1
+        elif is_declaration and depth == 0 and index and rows[index - 1].type != "DECL":
+            behind = rows[index + 1].type if index + 1 < len(rows) else ""
+            if lexeme.type == "IDENT" and lexeme.text == "key" and _is_key(rows, index):
+                yield replace(lexeme, type="KEY")
+                continue
+            if lexeme.type == "IDENT" and lexeme.text in QUALIFIERS and behind != "LPAR":
+                yield replace(lexeme, type="QUALIFIER")
+                continue
+            is_declaration = lexeme.type == "_COMMA" or rows[index - 1].type == "_COMMA"
+        yield lexeme
+
+
+def _is_key(rows: list[Lexeme], index: int) -> bool:
+    """Whether `key(…)` is a qualifier: it is not followed by what continues a clause."""
+    if index + 1 >= len(rows) or rows[index + 1].type != "LPAR":
+        return False
+    close = next((i for i in range(index, len(rows)) if rows[i].type == "RPAR"), len(rows))
+    behind = rows[close + 1].type if close + 1 < len(rows) else ""
+    return behind not in ("DOT", "_IF", "_COMMA")

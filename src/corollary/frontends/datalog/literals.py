@@ -1,0 +1,152 @@
+"""The values of literals: numbers, fractions, strings, dates and times."""
+
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+
+SMALLEST = -(2**63)
+LARGEST = 2**64 - 1
+
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
+_FRACTION = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
+    r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.?)", re.DOTALL)
+_ESCAPED = {'"': '"', "`": "`", "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
+
+
+class LiteralError(ValueError):
+    """A literal that stands for no value: the sentence about it and perhaps a cure."""
+
+    def __init__(self, message: str, note: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.note = note
+
+
+def is_fraction(text: str) -> bool:
+    """Whether a numeric literal has a point or an exponent.
+
+    >>> is_fraction("1e3"), is_fraction("0x1e3"), is_fraction("-2.50")
+    (True, False, True)
+    """
+    return _INTEGER.fullmatch(text.removesuffix("u")) is None and "x" not in text.lower()
+
+
+def read_integer(text: str) -> int:
+    """Return the value of `7`, `-7`, `0xff`, `0b101`, each perhaps with a trailing `u`.
+
+    >>> read_integer("0xff"), read_integer("-12")
+    (255, -12)
+    """
+    digits = text.removesuffix("u")
+    if _INTEGER.fullmatch(digits) is None:
+        raise LiteralError(f"`{_short(text)}` is not a number.")
+    if len(digits) > 100:
+        raise _out_of_range(text)
+    prefix = digits.lstrip("-")[:2].lower()
+    value = int(digits, {"0x": 16, "0b": 2}.get(prefix, 10))
+    lowest = 0 if text.endswith("u") else SMALLEST
+    if not lowest <= value <= LARGEST:
+        raise _out_of_range(text)
+    return value
+
+
+def _out_of_range(text: str) -> LiteralError:
+    if text.endswith("u"):
+        return LiteralError(
+            f"The literal `{_short(text)}` is out of range.",
+            "`unsigned` goes from 0 to 18446744073709551615",
+        )
+    return LiteralError(
+        f"The literal `{_short(text)}` does not fit into 64 bits.",
+        "`number` goes from -9223372036854775808 to 9223372036854775807; "
+        "write a point, as in `1.0`, for a `float`",
+    )
+
+
+def read_fraction(text: str) -> Decimal:
+    """Return the value of `12.50` or `1.5e-3`, with the digits as they are written.
+
+    >>> read_fraction("12.50")
+    Decimal('12.50')
+    """
+    if _FRACTION.fullmatch(text) is None:
+        raise LiteralError(f"`{_short(text)}` is not a number.")
+    message = f"The literal `{_short(text)}` is out of the range of `float`."
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise LiteralError(message) from None
+    if len(text) > 1000 or abs(value.adjusted()) > 400 or not _fits(value):
+        raise LiteralError(message)
+    return value
+
+
+def _fits(value: Decimal) -> bool:
+    number = float(value)
+    return number not in (float("inf"), float("-inf")) and (number != 0.0 or value == 0)
+
+
+def read_string(text: str) -> str:
+    r"""Return the characters between quotes, with escapes replaced.
+
+    >>> read_string(r"a\tb \"c\"") == 'a\tb "c"'
+    True
+    """
+    return _ESCAPE.sub(_unescape, text) if "\\" in text else text
+
+
+def _unescape(found: re.Match[str]) -> str:
+    escape = found.group(1)
+    if escape.startswith("u") and len(escape) == 5:
+        code = int(escape[1:], 16)
+        if 0xD800 <= code <= 0xDFFF:
+            raise LiteralError(f"The escape `\\{escape}` stands for no character.")
+        return chr(code)
+    if escape in _ESCAPED:
+        return _ESCAPED[escape]
+    raise LiteralError(
+        f"The escape `\\{escape}` is not known.",
+        'escapes are `\\"`, `\\\\`, `\\n`, `\\t`, `\\r` and `\\u0041`; '
+        "a backslash itself is written `\\\\`",
+    )
+
+
+def read_date(text: str) -> date:
+    """Return the value of `d"2026-11-15"`.
+
+    >>> read_date("2026-11-15")
+    datetime.date(2026, 11, 15)
+    """
+    if _DATE.fullmatch(text) is not None:
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            pass
+    raise LiteralError(f"`{_short(text)}` is not a date.", 'a date is written d"2026-11-15"')
+
+
+def read_time(text: str) -> datetime:
+    """Return the value of `t"2026-11-15T08:00:00Z"`; without an offset it is in UTC.
+
+    >>> read_time("2026-11-15T09:00:00+01:00")
+    datetime.datetime(2026, 11, 15, 8, 0, tzinfo=datetime.timezone.utc)
+    """
+    if _TIME.fullmatch(text) is not None:
+        try:
+            value = datetime.fromisoformat(text)
+            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise LiteralError(
+        f"`{_short(text)}` is not a point in time.",
+        'a timestamp is written t"2026-11-15T08:00:00Z"',
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}…"

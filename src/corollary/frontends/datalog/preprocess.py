@@ -1,0 +1,271 @@
+"""The built-in preprocessor: comments, `#include`, `#define` and conditions, without external cpp.
+
+Comments and directives become blanks of the same length, so that everything that no macro touches
+keeps its place; expansions remember the place of their invocation. Text is expanded as cpp does
+it: arguments first, then the body, then the result again with the macro itself switched off.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from corollary.errors import Diagnostic, InputError
+from corollary.frontends.datalog.macros import Macro, MacroError, Macros, read_arguments
+from corollary.frontends.datalog.source_map import Expanded, Piece, whole
+from corollary.source import SourceFile
+
+Include = Callable[[str, SourceFile], SourceFile]
+"""Finds the file that a name in an including file stands for, or raises `InputError`."""
+
+MAXIMAL_INCLUDES = 10_000
+MAXIMAL_NESTING = 50
+MAXIMAL_LENGTH = 100_000_000
+
+_STRING = r'[dt]?"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?'
+_BLOCK = r"/\*(?s:.*?)(?:\*/|\Z)"
+_INTERESTING = rf"""
+    (?P<directive>^[ \t]*(?:\#|\.include\b)(?:\\\r?\n|{_STRING}|//[^\n]*|{_BLOCK}|[^\n])*)
+  | (?P<comment>//[^\n]*|{_BLOCK})
+  | (?P<literal>{_STRING}|[0-9]\w*)
+    """
+_FLAGS = re.VERBOSE | re.MULTILINE | re.ASCII
+_WITHOUT_WORDS = re.compile(_INTERESTING, _FLAGS)
+_WITH_WORDS = re.compile(rf"{_INTERESTING} | (?P<word>\??[A-Za-z_]\w*)", _FLAGS)
+_DIRECTIVE = re.compile(
+    r"\s*(?:#\s*(?P<name>[A-Za-z]*)|(?P<dotted>\.include))(?P<rest>.*)", re.DOTALL
+)
+_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*", re.ASCII)
+_DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(\(([^)]*)\))?(.*)", re.ASCII | re.DOTALL)
+_QUOTED = re.compile(r'\s*"([^"\n]*)"\s*')
+_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|{_BLOCK}")
+
+
+@dataclass(slots=True)
+class Condition:
+    """An open `#ifdef`: where it stands, whether its text counts, whether `#else` was seen."""
+
+    start: int
+    end: int
+    is_active: bool
+    is_else: bool = False
+
+
+@dataclass(slots=True)
+class Preprocessor:
+    """Reads one file and all that it includes."""
+
+    include: Include | None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    sources: list[SourceFile] = field(default_factory=list)
+    macros: Macros = field(default_factory=Macros)
+    _stack: list[str] = field(default_factory=list)
+    _texts: list[str] = field(default_factory=list)
+    _pieces: list[Piece] = field(default_factory=list)
+    _places: dict[int, Expanded] = field(default_factory=dict)
+    _length: int = 0
+    _included: int = 0
+
+    def run(self, source: SourceFile) -> Expanded:
+        """Return the text of a file with everything included and expanded."""
+        self._file(source)
+        return Expanded(
+            "".join(self._texts), tuple(self._pieces) or (Piece(0, source, 0, 0, True),)
+        )
+
+    def _file(self, source: SourceFile) -> None:
+        if source not in self.sources:
+            self.sources.append(source)
+        self._stack.append(source.name)
+        text = source.text
+        conditions: list[Condition] = []
+        kept = position = 0
+        while found := (_WITH_WORDS if self.macros else _WITHOUT_WORDS).search(text, position):
+            start, position = found.span()
+            is_active = all(condition.is_active for condition in conditions)
+            match found.lastgroup:
+                case "directive":
+                    self._keep(source, kept, start, is_active)
+                    self._keep(source, start, position, False)
+                    self._directive(source, found, conditions, is_active)
+                    kept = position
+                case "comment":
+                    self._keep(source, kept, start, is_active)
+                    self._keep(source, start, position, False)
+                    kept = position
+                    if found[0].startswith("/*") and not _is_closed(found[0]):
+                        message = "This comment is never closed."
+                        self._note("C0101", message, source, start, start + 2, note="add `*/`")
+                case "word" if is_active and found[0] in self.macros:
+                    self._keep(source, kept, start, True)
+                    kept = position = self._invocation(
+                        source, self.macros[found[0]], start, position
+                    )
+                case _:
+                    pass  # strings, numbers and other words stay as they are
+        is_active = all(condition.is_active for condition in conditions)
+        self._keep(source, kept, len(text), is_active)
+        for condition in conditions:
+            message = "This condition is never closed."
+            self._note(
+                "C0105", message, source, condition.start, condition.end, note="add `#endif`"
+            )
+        self._stack.pop()
+
+    # --- output ---------------------------------------------------------------------------------
+
+    def _keep(self, source: SourceFile, start: int, end: int, is_active: bool) -> None:
+        if start < end:
+            text = source.text[start:end]
+            self._emit(text if is_active else _blank(text), source, start, end, is_verbatim=True)
+
+    def _emit(
+        self, text: str, source: SourceFile, start: int, end: int, *, is_verbatim: bool
+    ) -> None:
+        self._pieces.append(Piece(self._length, source, start, end, is_verbatim))
+        self._texts.append(text)
+        self._length += len(text)
+
+    def _note(
+        self,
+        code: str,
+        message: str,
+        source: SourceFile,
+        start: int,
+        end: int,
+        *,
+        note: str | None = None,
+    ) -> None:
+        places = self._places.setdefault(id(source), whole(source))
+        self.diagnostics.append(Diagnostic(code, message, places.span(start, end), note))
+
+    # --- macros ---------------------------------------------------------------------------------
+
+    def _invocation(self, source: SourceFile, macro: Macro, start: int, end: int) -> int:
+        """Write the expansion of a macro; return the offset behind its invocation."""
+        arguments: tuple[str, ...] = ()
+        try:
+            if macro.parameters is not None:
+                read = read_arguments(source.text, end)
+                if read is None:
+                    self._keep(source, start, end, True)
+                    return end
+                arguments, end = read
+                arguments = tuple(_uncomment(argument) for argument in arguments)
+            text = self.macros.expand(macro, arguments)
+        except MacroError as error:
+            self._note("C0105", str(error), source, start, end)
+            self.macros.clear()  # what follows would take as long
+            text = ""
+        self._emit(f" {text} ", source, start, end, is_verbatim=False)
+        return end
+
+    # --- directives -----------------------------------------------------------------------------
+
+    def _directive(
+        self,
+        source: SourceFile,
+        found: re.Match[str],
+        conditions: list[Condition],
+        is_active: bool,
+    ) -> None:
+        start = found.start() + len(found[0]) - len(found[0].lstrip())
+        end = found.start() + len(found[0].rstrip())
+        parts = _DIRECTIVE.fullmatch(found[0])
+        assert parts is not None
+        name = "include" if parts["dotted"] else parts["name"]
+        rest = _uncomment(parts["rest"].replace("\\\r\n", " ").replace("\\\n", " "))
+        match name:
+            case "ifdef" | "ifndef":
+                is_true = (self._name(source, rest, start, end) in self.macros) == (name == "ifdef")
+                conditions.append(Condition(start, end, is_true))
+            case "else" if conditions and not conditions[-1].is_else:
+                conditions[-1].is_active = not conditions[-1].is_active
+                conditions[-1].is_else = True
+            case "endif" if conditions:
+                conditions.pop()
+            case "else" | "endif":
+                message = f"This `#{name}` belongs to no `#ifdef`."
+                self._note("C0105", message, source, start, end)
+            case _ if not is_active:
+                pass
+            case "include":
+                self._include(source, rest, start, end)
+            case "define":
+                self._define(source, rest, start, end)
+            case "undef":
+                self.macros.pop(self._name(source, rest, start, end), None)
+            case "" if not rest.strip() or rest.strip()[0].isdigit():
+                pass  # an empty directive, or a line marker that another preprocessor left
+            case _:
+                message = f"The preprocessor does not know `#{name}`."
+                note = "it knows #include, #define, #undef, #ifdef, #ifndef, #else and #endif"
+                self._note("C0105", message, source, start, end, note=note)
+
+    def _name(self, source: SourceFile, rest: str, start: int, end: int) -> str:
+        found = _NAME.fullmatch(rest)
+        if found is None:
+            self._note("C0105", "The name of a macro is expected here.", source, start, end)
+            return ""
+        return found[1]
+
+    def _define(self, source: SourceFile, rest: str, start: int, end: int) -> None:
+        found = _DEFINITION.fullmatch(rest)
+        if found is None or (found[2] is None and found[4][:1].strip()):
+            message = "The name of a macro and what it stands for are expected here."
+            self._note("C0105", message, source, start, end, note="write `#define NAME value`")
+            return
+        parameters = None
+        if found[2] is not None:
+            parameters = (
+                tuple(word.strip() for word in found[3].split(",")) if found[3].strip() else ()
+            )
+            if not all(_NAME.fullmatch(word) for word in parameters):
+                message = f"The parameters of the macro `{found[1]}` must be names."
+                self._note("C0105", message, source, start, end)
+                return
+        self.macros[found[1]] = Macro(found[1], parameters, found[4].strip())
+
+    def _include(self, source: SourceFile, rest: str, start: int, end: int) -> None:
+        found = _QUOTED.fullmatch(rest)
+        if found is None:
+            message = "The name of a file in double quotes is expected after `include`."
+            self._note("C0104", message, source, start, end, note='write `#include "file.dl"`')
+            return
+        problem = None
+        included = None
+        if self.include is None:
+            problem = "No file can be included here."
+        elif (
+            len(self._stack) >= MAXIMAL_NESTING
+            or self._included >= MAXIMAL_INCLUDES
+            or self._length > MAXIMAL_LENGTH
+        ):
+            problem = "Too much is included."
+        else:
+            try:
+                included = self.include(found[1], source)
+            except InputError as error:
+                problem = error.diagnostics[0].message
+        if included is not None and included.name in self._stack:
+            circle = " → ".join((*self._stack[self._stack.index(included.name) :], included.name))
+            problem = f"The file `{found[1]}` includes itself: {circle}."
+        if problem is not None or included is None:
+            self._note("C0104", problem or "", source, start, end)
+            return
+        included = next((known for known in self.sources if known == included), included)
+        self._included += 1
+        self._emit("\n", source, start, end, is_verbatim=False)
+        self._file(included)
+        self._emit("\n", source, start, end, is_verbatim=False)
+
+
+def _is_closed(comment: str) -> bool:
+    return len(comment) >= len("/**/") and comment.endswith("*/")
+
+
+def _blank(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _uncomment(text: str) -> str:
+    return _COMMENT.sub(lambda found: found[1] or " ", text)

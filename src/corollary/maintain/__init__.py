@@ -1,0 +1,1 @@
+"""Evaluation and maintenance algorithms; each emits a plan."""

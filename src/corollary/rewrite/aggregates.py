@@ -1,0 +1,408 @@
+"""Aggregates become relations of their own.
+
+`h(x, n) :- p(x), n = count : { q(x, y), r(y) }.` becomes
+
+    h.body1(x, y)       :- q(x, y), r(y).
+    h.aggregate1(x, n)  counts the tuples of h.body1 for each x
+    h(x, n)             :- p(x), h.aggregate1(x, n).
+    h(x, n)             :- p(x), !h.aggregate1(x, _), n = 0.
+
+The last rule stands for empty groups: `count` and `sum` have a value there, the others have none.
+A body that is a relation as it stands is aggregated directly. Where the body needs the outer
+variables to be safe (`y < x`), or may have expressions without a value, it starts with a literal
+`h.keys1(x)` that holds the outer bindings.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from corollary.core.functors import FUNCTORS
+from corollary.core.program import Relation
+from corollary.core.rules import Aggregation, Atom, BodyItem, Comparison, Negation, terms_of, walk
+from corollary.core.terms import (
+    Aggregate,
+    Constant,
+    Functor,
+    Term,
+    Variable,
+    Wildcard,
+    variables_of,
+)
+from corollary.core.types import Type
+from corollary.errors import InputError
+from corollary.rewrite.conjunction import (
+    Conjunction,
+    Names,
+    deep_variables,
+    has_aggregate,
+    outer_variables,
+)
+from corollary.rewrite.disjunctions import disjunctions
+
+DEFAULT_ZERO = ("count", "sum")
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    """An aggregate and the relation that was made of it."""
+
+    aggregate: Aggregate
+    relation: str
+    keys: tuple[Variable, ...]
+    result: Variable
+
+
+class Lifting:
+    """Lifts the aggregates of a program's clauses; collects the relations it makes."""
+
+    def __init__(
+        self,
+        types_of: Callable[[str], tuple[Type, ...]],
+        is_recursive: Callable[[str, Iterable[str]], bool],
+    ) -> None:
+        self._types_of = types_of
+        self._is_recursive = is_recursive
+        self._counts: dict[str, int] = {}
+        self._lifted: dict[int, _Lifted] = {}
+        self.relations: dict[str, Relation] = {}
+        self.aggregations: list[Aggregation] = []
+        self.bodies: list[Conjunction] = []
+
+    def lift(self, conjunction: Conjunction) -> Iterator[Conjunction]:
+        """Yield the conjunctions, without aggregates, that together say the same."""
+        work = [conjunction]
+        while work:
+            current = work.pop()
+            place = next(_places(current), None)
+            if place is None:
+                yield current
+            else:
+                work.extend(reversed(list(self._lift_one(current, place))))
+
+    def _lift_one(self, conjunction: Conjunction, aggregate: Aggregate) -> Iterator[Conjunction]:
+        lifted = self._lifted.get(id(aggregate)) or self._relation(conjunction, aggregate)
+        rest = _replaced(conjunction, aggregate, lifted.result)
+        keys, result = lifted.keys, lifted.result
+        yield rest.with_items((*rest.items, Atom(lifted.relation, (*keys, result))), "aggregates")
+        if aggregate.operator in DEFAULT_ZERO:
+            zero = Comparison("=", result, Constant(0, aggregate.type))
+            none = Negation(Atom(lifted.relation, (*keys, Wildcard())))
+            yield rest.with_items((*rest.items, none, zero), "aggregates")
+
+    def _relation(self, conjunction: Conjunction, aggregate: Aggregate) -> "_Lifted":
+        """Make the relation of an aggregate; a clause in several alternatives makes it once."""
+        name = conjunction.head.relation
+        number = self._counts[name] = self._counts.get(name, 0) + 1
+        result = conjunction.names.fresh(aggregate.type)
+        rest = _replaced(conjunction, aggregate, result)
+        keys = _keys(rest, aggregate)
+        body, groups, value = self._body(rest, aggregate, keys, result, number)
+        target = f"{name}.aggregate{number}"
+        self._declare(target, (*keys, result))
+        origin = conjunction.origin.by("aggregates")
+        self.aggregations.append(
+            Aggregation(target, aggregate.operator, body, groups, value, origin)
+        )
+        lifted = self._lifted[id(aggregate)] = _Lifted(aggregate, target, keys, result)
+        return lifted
+
+    def _body(
+        self,
+        rest: Conjunction,
+        aggregate: Aggregate,
+        keys: tuple[Variable, ...],
+        result: Variable,
+        number: int,
+    ) -> tuple[str, tuple[int, ...], int | None]:
+        """Return the relation to aggregate, its group columns and its value column."""
+        direct = _direct(aggregate, keys)
+        if direct is not None:
+            return direct
+        name = rest.head.relation
+        alternatives = [
+            _named(items, rest.names, self._types_of) for items in disjunctions(aggregate.body)
+        ]
+        columns = list(keys)
+        for items in alternatives:
+            for variable in outer_variables(items):
+                if variable not in columns:
+                    columns.append(variable)
+        value: int | None = None
+        target = aggregate.target
+        if isinstance(target, Variable):
+            value = columns.index(target)
+        elif target is not None:
+            value = len(columns)
+        guard = self._guard(rest, aggregate, keys, result, number, alternatives)
+        relation = f"{name}.body{number}"
+        arguments: list[Term] = [*columns]
+        if target is not None and not isinstance(target, Variable):
+            arguments.append(target)
+        types = [_column_type(column, alternatives, keys) for column in columns]
+        if len(arguments) > len(columns):
+            types.append(_type(target))
+        self._declare(
+            relation,
+            tuple(
+                Variable(argument.name if isinstance(argument, Variable) else "value", type_)
+                for argument, type_ in zip(arguments, types, strict=True)
+            ),
+        )
+        for items in alternatives:
+            bound = {variable.name for variable in outer_variables((*guard, *items))}
+            head = tuple(
+                Constant(None, type_)
+                if isinstance(argument, Variable) and argument.name not in bound
+                else argument
+                for argument, type_ in zip(arguments, types, strict=True)
+            )
+            made = Conjunction(
+                Atom(relation, head), (*guard, *items), rest.origin.by("aggregates"), rest.names
+            )
+            self.bodies.append(made)
+        return relation, tuple(range(len(keys))), value
+
+    def _guard(
+        self,
+        rest: Conjunction,
+        aggregate: Aggregate,
+        keys: tuple[Variable, ...],
+        result: Variable,
+        number: int,
+        alternatives: list[tuple[BodyItem, ...]],
+    ) -> tuple[BodyItem, ...]:
+        """Return the literal that holds the outer bindings, where the body needs one."""
+        outer = _independent(rest.items, result)
+        unsafe = any(not {key.name for key in keys} <= _bound(items) for items in alternatives)
+        fallible = _has_fault(aggregate)
+        recursive = self._is_recursive(
+            rest.head.relation, (item.relation for item in outer if isinstance(item, Atom))
+        )
+        if not outer or not (unsafe or (fallible and not recursive)):
+            return ()
+        if recursive:
+            raise InputError.of(
+                "C0503",
+                f"an aggregate in a recursive rule of `{rest.head.relation}` needs values that the "
+                "recursion makes",
+                aggregate.span,
+                "bind its keys by a positive literal inside the braces",
+            )
+        relation = f"{rest.head.relation}.keys{number}"
+        self._declare(relation, keys)
+        atom = Atom(relation, keys)
+        self.bodies.append(Conjunction(atom, outer, rest.origin.by("aggregates"), rest.names))
+        return (atom,)
+
+    def _declare(self, name: str, columns: tuple[Variable, ...]) -> None:
+        self.relations[name] = Relation(
+            name,
+            tuple(column.name for column in columns),
+            tuple(_type(column) for column in columns),
+            is_derived=True,
+            is_declared=False,
+        )
+
+
+def _type(term: Term | None) -> Type:
+    assert term is not None and not isinstance(term, Wildcard) and term.type is not None
+    return term.type
+
+
+def _places(conjunction: Conjunction) -> Iterator[Aggregate]:
+    """Yield the aggregates whose keys do not wait for another aggregate, outermost ones only."""
+    waiting: set[str] = set()
+    found: list[Aggregate] = []
+    for item in (*conjunction.items, conjunction.head):
+        for term in terms_of(item):  # type: ignore[arg-type]
+            found.extend(_outermost(term))
+            if isinstance(item, Comparison) and item.operator == "=" and has_aggregate(term):
+                waiting |= {v.name for side in terms_of(item) for v in variables_of(side)}
+    bound = {
+        variable.name
+        for item in conjunction.items
+        if isinstance(item, Atom)
+        for variable in outer_variables((item,))
+    }
+    waiting -= bound
+    plain = [item for item in conjunction.items if isinstance(item, Comparison)]
+    size = -1
+    while size != len(waiting):
+        size = len(waiting)
+        for item in plain:
+            names = {variable.name for variable in outer_variables((item,))}
+            if item.operator == "=" and names & waiting:
+                waiting |= names - bound
+    outside = {variable.name for variable in outer_variables(conjunction.items)}
+    for aggregate in found:
+        inner = {variable.name for variable in deep_variables(aggregate)}
+        if not inner & outside & waiting:
+            yield aggregate
+
+
+def _outermost(term: Term) -> Iterator[Aggregate]:
+    match term:
+        case Aggregate():
+            yield term
+        case Functor(arguments=arguments):
+            for argument in arguments:
+                yield from _outermost(argument)
+        case _:
+            return
+
+
+def _replaced(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> Conjunction:
+    def swap(term: Term) -> Term:
+        if term is aggregate:
+            return by
+        if isinstance(term, Functor):
+            return replace(term, arguments=tuple(swap(each) for each in term.arguments))
+        return term
+
+    def swap_item(item: BodyItem) -> BodyItem:
+        match item:
+            case Atom():
+                return replace(item, arguments=tuple(swap(each) for each in item.arguments))
+            case Negation(atom=atom):
+                changed = replace(atom, arguments=tuple(swap(each) for each in atom.arguments))
+                return replace(item, atom=changed)
+            case Comparison():
+                return replace(item, left=swap(item.left), right=swap(item.right))
+            case _:
+                return item
+
+    head = swap_item(conjunction.head)
+    assert isinstance(head, Atom)
+    return replace(
+        conjunction, head=head, items=tuple(swap_item(each) for each in conjunction.items)
+    )
+
+
+def _keys(rest: Conjunction, aggregate: Aggregate) -> tuple[Variable, ...]:
+    outside = {variable.name for variable in outer_variables(rest.items)}
+    keys: dict[str, Variable] = {}
+    for variable in deep_variables(aggregate):
+        if variable.name in outside:
+            keys.setdefault(variable.name, variable)
+    return tuple(keys.values())
+
+
+def _direct(
+    aggregate: Aggregate, keys: tuple[Variable, ...]
+) -> tuple[str, tuple[int, ...], int | None] | None:
+    """Return the relation itself, where the body is a relation as it stands."""
+    if len(aggregate.body) != 1 or not isinstance(aggregate.body[0], Atom):
+        return None
+    atom = aggregate.body[0]
+    names = [each.name for each in atom.arguments if isinstance(each, Variable)]
+    plain = all(isinstance(each, Variable | Wildcard) for each in atom.arguments)
+    if not plain or len(names) != len(set(names)) or not {key.name for key in keys} <= set(names):
+        return None
+    place = {each.name: at for at, each in enumerate(atom.arguments) if isinstance(each, Variable)}
+    groups = tuple(place[key.name] for key in keys)
+    match aggregate.target:
+        case None:
+            return atom.relation, groups, None
+        case Variable(name=name) if name in place:
+            return atom.relation, groups, place[name]
+        case _:
+            return None
+
+
+def _named(
+    items: tuple[BodyItem, ...], names: Names, types_of: Callable[[str], tuple[Type, ...]]
+) -> tuple[BodyItem, ...]:
+    """Return a body with every `_` of a positive atom as a variable: each counts on its own."""
+    result: list[BodyItem] = []
+    for item in items:
+        if isinstance(item, Atom):
+            types = types_of(item.relation)
+            arguments = tuple(
+                names.fresh(type_) if isinstance(each, Wildcard) else each
+                for each, type_ in zip(item.arguments, types, strict=True)
+            )
+            result.append(replace(item, arguments=arguments))
+        else:
+            result.append(item)
+    return tuple(result)
+
+
+def _column_type(
+    column: Variable, alternatives: list[tuple[BodyItem, ...]], keys: tuple[Variable, ...]
+) -> Type:
+    everywhere = column in keys or all(
+        column in set(outer_variables(items)) for items in alternatives
+    )
+    return _type(column) if everywhere else _type(column).with_null(True)
+
+
+def _independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem, ...]:
+    """Return the items that depend neither on the result nor on another aggregate."""
+    bound = {
+        variable.name
+        for item in items
+        if isinstance(item, Atom)
+        for variable in outer_variables((item,))
+    } - {result.name}
+    dependent = {result.name}
+    changed = True
+    while changed:
+        changed = False
+        for item in items:
+            names = {variable.name for variable in outer_variables((item,))}
+            if isinstance(item, Comparison) and (names & dependent or _aggregates_in(item)):
+                fresh = names - dependent - bound
+                dependent |= fresh
+                changed |= bool(fresh)
+    return tuple(
+        item
+        for item in items
+        if not _aggregates_in(item)
+        and not {variable.name for variable in outer_variables((item,))} & dependent
+    )
+
+
+def _aggregates_in(item: BodyItem) -> bool:
+    return any(has_aggregate(term) for each in walk((item,)) for term in terms_of(each))
+
+
+def _bound(items: tuple[BodyItem, ...]) -> set[str]:
+    """Return the variables that a body binds by itself."""
+    bound = {
+        variable.name
+        for item in items
+        if isinstance(item, Atom)
+        for argument in item.arguments
+        if isinstance(argument, Variable)
+        for variable in (argument,)
+    }
+    changed = True
+    while changed:
+        changed = False
+        for item in items:
+            if isinstance(item, Comparison) and item.operator == "=":
+                for one, other in ((item.left, item.right), (item.right, item.left)):
+                    if (
+                        isinstance(one, Variable)
+                        and one.name not in bound
+                        and {variable.name for variable in deep_variables(other)} <= bound
+                    ):
+                        bound.add(one.name)
+                        changed = True
+    return bound
+
+
+def _has_fault(aggregate: Aggregate) -> bool:
+    terms = [aggregate.target] if aggregate.target is not None else []
+    terms += [term for item in walk(aggregate.body) for term in terms_of(item)]
+    return any(_is_fallible(term) for term in terms)
+
+
+def _is_fallible(term: Term) -> bool:
+    match term:
+        case Functor(name=name, arguments=arguments):
+            return FUNCTORS[name].is_fallible or any(_is_fallible(each) for each in arguments)
+        case Aggregate():
+            return _has_fault(term)
+        case _:
+            return False

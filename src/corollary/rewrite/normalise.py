@@ -1,0 +1,170 @@
+"""From a checked program to its normal form: the passes, in order.
+
+disjunctions   one conjunction per alternative, one head each
+aggregates     become relations of their own
+plain          expressions move out of atoms
+negations      negated literals are fully bound
+nulls          nullable join variables are tested
+equivalences   the three rules of an eqrel
+bases          a relation with facts and rules gets a base part
+"""
+
+from collections.abc import Iterable, Iterator
+
+from corollary.analysis.check import Checked
+from corollary.core.graph import components
+from corollary.core.origin import Origin
+from corollary.core.printer import print_clause
+from corollary.core.program import NormalProgram, Relation
+from corollary.core.rules import Atom, Clause, Literal, Rule, walk
+from corollary.core.terms import Constant, Value, Variable
+from corollary.core.types import Type
+from corollary.rewrite.aggregates import Lifting
+from corollary.rewrite.conjunction import Conjunction, Names, all_variables
+from corollary.rewrite.disjunctions import disjunctions
+from corollary.rewrite.equivalences import equivalences
+from corollary.rewrite.negations import Projections
+from corollary.rewrite.nulls import nulls
+from corollary.rewrite.plain import folded, plain
+
+
+def normalise(checked: Checked) -> NormalProgram:
+    """Return the normal form of a checked program; active rules are left out."""
+    clauses = [clause for clause in checked.program.clauses if not _is_active(clause, checked)]
+    lifting = Lifting(_types_of(checked), _recursion(clauses))
+    facts: dict[str, list[tuple[Value, ...]]] = {}
+    rules: list[Rule] = []
+    work: list[Conjunction] = []
+    for clause in clauses:
+        names = Names(variable.name for variable in all_variables((*clause.body, *clause.heads)))
+        for head in clause.heads:
+            row = _fact(head) if not clause.body else None
+            if row is not None:
+                facts.setdefault(head.relation, []).append(row)
+            else:
+                work.extend(_alternatives(clause, head, names))
+    for conjunction in work:
+        rules.extend(plain(each) for each in lifting.lift(conjunction))
+        while lifting.bodies:
+            rules.extend(plain(each) for each in lifting.lift(lifting.bodies.pop()))
+    relations = _declared(checked) | lifting.relations
+    projections = Projections()
+    rules = [projections.negations(rule, relations) for rule in rules]
+    relations |= projections.relations
+    rules = [nulls(rule, relations) for rule in (*rules, *projections.rules)]
+    for declaration in checked.program.declarations:
+        if declaration.is_equivalence:
+            rules += equivalences(declaration, checked.signatures[declaration.name].types)
+    return _with_bases(relations, rules, lifting, facts, checked)
+
+
+def _is_active(clause: Clause, checked: Checked) -> bool:
+    return any(head.sign or checked.signatures[head.relation].is_event for head in clause.heads)
+
+
+def _types_of(checked: Checked):  # type: ignore[no-untyped-def]
+    def types_of(relation: str) -> tuple[Type, ...]:
+        return checked.signatures[relation].types
+
+    return types_of
+
+
+def _alternatives(clause: Clause, head: Atom, names: Names) -> Iterator[Conjunction]:
+    origin = Origin(print_clause(clause), clause.span)
+    for items in disjunctions(clause.body):
+        yield Conjunction(head, items, origin, names)
+
+
+def _fact(head: Atom) -> tuple[Value, ...] | None:
+    values: list[Value] = []
+    for argument in head.arguments:
+        term = folded(argument)
+        if not isinstance(term, Constant):
+            return None
+        values.append(term.value)
+    return tuple(values)
+
+
+def _recursion(clauses: list[Clause]):  # type: ignore[no-untyped-def]
+    """Return a test whether a head and one of some relations depend on each other."""
+    graph: dict[str, set[str]] = {}
+    for clause in clauses:
+        below = {item.relation for item in walk(clause.body) if isinstance(item, Atom)}
+        for head in clause.heads:
+            graph.setdefault(head.relation, set()).update(below)
+    for below in list(graph.values()):
+        for name in below:
+            graph.setdefault(name, set())
+    component = {name: index for index, names in enumerate(components(graph)) for name in names}
+
+    def is_recursive(head: str, relations: Iterable[str]) -> bool:
+        return any(component.get(name) == component.get(head, -1) for name in relations)
+
+    return is_recursive
+
+
+def _declared(checked: Checked) -> dict[str, Relation]:
+    limits = {
+        directive.relation: int(directive.parameter("n", "0"))
+        for directive in checked.program.directives
+        if directive.name == "limitsize"
+    }
+    return {
+        name: Relation(
+            name,
+            signature.columns,
+            signature.types,
+            is_derived=signature.is_derived,
+            is_virtual=bool(signature.declaration and signature.declaration.storage == "virtual"),
+            limit=limits.get(name),
+        )
+        for name, signature in checked.signatures.items()
+        if not signature.is_event
+    }
+
+
+def _with_bases(
+    relations: dict[str, Relation],
+    rules: list[Rule],
+    lifting: Lifting,
+    facts: dict[str, list[tuple[Value, ...]]],
+    checked: Checked,
+) -> NormalProgram:
+    """Give every relation that has both rules and base tuples a base part of its own."""
+    derived = {rule.head.relation for rule in rules} | {
+        each.relation for each in lifting.aggregations
+    }
+    inputs = {each.relation for each in checked.program.directives if each.name == "input"}
+    result: dict[str, Relation] = {}
+    kept = {name: tuple(rows) for name, rows in facts.items()}
+    for name, relation in relations.items():
+        if name not in derived:
+            result[name] = _as(relation, is_derived=False)
+            continue
+        result[name] = _as(relation, is_derived=True)
+        if name in inputs or name in kept:
+            base = f"{name}.base"
+            result[base] = Relation(
+                base, relation.columns, relation.types, is_derived=False, is_declared=False
+            )
+            if name in kept:
+                kept[base] = kept.pop(name)
+            slots = tuple(
+                Variable(column, type_)
+                for column, type_ in zip(relation.columns, relation.types, strict=True)
+            )
+            origin = Origin(f"the facts of {name}", None, ("bases",))
+            rules.append(Rule(Literal(name, slots), (Literal(base, slots),), (), origin))
+    return NormalProgram(result, tuple(rules), tuple(lifting.aggregations), kept)
+
+
+def _as(relation: Relation, is_derived: bool) -> Relation:
+    return Relation(
+        relation.name,
+        relation.columns,
+        relation.types,
+        is_derived,
+        relation.is_virtual,
+        relation.is_declared,
+        relation.limit,
+    )

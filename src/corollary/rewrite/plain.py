@@ -1,0 +1,67 @@
+"""A conjunction without disjunctions and aggregates becomes a rule.
+
+Expressions move out of atoms: `p(x + 1)` in a body becomes `p(y), y = x + 1`, and in a head the
+same with `is`, which lets null through.
+"""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from corollary.core.rules import Atom, Comparison, Condition, Literal, Negation, Rule
+from corollary.core.terms import Constant, Expression, Functor, Slot, Term, Variable, Wildcard
+from corollary.rewrite.conjunction import Conjunction
+
+
+def plain(conjunction: Conjunction) -> Rule:
+    """Return the rule of a conjunction."""
+    literals: list[Literal] = []
+    conditions: list[Condition] = []
+
+    def slot(term: Term, operator: str) -> Slot:
+        term = folded(term)
+        match term:
+            case Variable() | Constant() | Wildcard():
+                return term
+            case Functor(type=type_):
+                variable = conjunction.names.fresh(type_)
+                conditions.append(Condition(operator, variable, _expression(term)))
+                return variable
+            case _:
+                raise AssertionError("aggregates were lifted")
+
+    def literal(atom: Atom, operator: str, negated: bool = False) -> Literal:
+        slots = tuple(slot(term, operator) for term in atom.arguments)
+        return Literal(atom.relation, slots, negated, atom.sign, atom.state)
+
+    for item in conjunction.items:
+        match item:
+            case Atom():
+                literals.append(literal(item, "="))
+            case Negation(atom=atom):
+                literals.append(literal(atom, "=", negated=True))
+            case Comparison(operator=operator, left=left, right=right):
+                conditions.append(Condition(operator, _expression(left), _expression(right)))
+            case _:
+                raise AssertionError("disjunctions were opened")
+    head = literal(conjunction.head, "is")
+    return Rule(head, tuple(literals), tuple(conditions), conjunction.origin)
+
+
+def folded(term: Term) -> Term:
+    """Return a negative number as a constant: `-5` is a value, not a computation."""
+    match term:
+        case Functor(name="neg", arguments=(Constant(value=value) as constant,)):
+            if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+                return replace(constant, value=-value)
+    return term
+
+
+def _expression(term: Term) -> Expression:
+    term = folded(term)
+    match term:
+        case Variable() | Constant():
+            return term
+        case Functor():
+            return replace(term, arguments=tuple(_expression(each) for each in term.arguments))
+        case _:
+            raise AssertionError(f"{term} is not an expression")

@@ -1,0 +1,39 @@
+"""Where something stands in the user's text: files and spans."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One text the user gave us, under the name that messages use for it.
+
+    `text` may be an excerpt of a big file; `first_line` is then the number of its first line.
+    """
+
+    name: str
+    text: str
+    first_line: int = 1
+
+    def line(self, number: int) -> str:
+        """Return the text of a line, counted from 1, without its line break."""
+        lines = self.text.split("\n")
+        index = number - self.first_line
+        return lines[index].removesuffix("\r") if 0 <= index < len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source file; lines and columns count from 1, the end is exclusive."""
+
+    file: SourceFile
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file.name}:{self.line}:{self.column}"
+
+    def to(self, other: "Span") -> "Span":
+        """Return the span from the start of this one to the end of another."""
+        return Span(self.file, self.line, self.column, other.end_line, other.end_column)

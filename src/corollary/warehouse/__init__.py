@@ -1,0 +1,1 @@
+"""Where data rests: files of facts now, the durable warehouse with it."""

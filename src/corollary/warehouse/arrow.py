@@ -1,0 +1,131 @@
+"""Relations as Arrow tables: the types of columns, rows in Python's clothes, the order of rows.
+
+| type                       | Arrow                     | Python                          |
+|----------------------------|---------------------------|---------------------------------|
+| symbol                     | string                    | str                             |
+| number, unsigned           | int64, uint64             | int                             |
+| float                      | float64                   | float; no -0.0, one NaN         |
+| decimal(p,s)               | decimal128(p, s)          | Decimal with exponent -s        |
+| bool                       | bool                      | bool                            |
+| date                       | date32                    | date                            |
+| timestamp                  | timestamp(us, UTC)        | datetime with `datetime.UTC`    |
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from typing import assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.program import Relation
+from corollary.core.terms import Value
+from corollary.core.types import Kind, Type
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    """Return the Arrow type that holds the values of a type.
+
+    >>> arrow_type(Type(Kind.DECIMAL, precision=12, scale=2))
+    Decimal128Type(decimal128(12, 2))
+    """
+    match type_.kind:
+        case Kind.SYMBOL:
+            return pa.string()
+        case Kind.NUMBER:
+            return pa.int64()
+        case Kind.UNSIGNED:
+            return pa.uint64()
+        case Kind.FLOAT:
+            return pa.float64()
+        case Kind.DECIMAL:
+            return pa.decimal128(type_.precision, type_.scale)
+        case Kind.BOOL:
+            return pa.bool_()
+        case Kind.DATE:
+            return pa.date32()
+        case Kind.TIMESTAMP:
+            return pa.timestamp("us", tz="UTC")
+        case _:
+            assert_never(type_.kind)
+
+
+def schema_of(relation: Relation) -> pa.Schema:
+    """Return the schema of a relation's tables, in the order of its columns."""
+    return pa.schema(
+        pa.field(name, arrow_type(type_), nullable=type_.nullable)
+        for name, type_ in zip(relation.columns, relation.types, strict=True)
+    )
+
+
+def nullary_table(rows: int) -> pa.Table:
+    """Return a table without columns; it holds the empty tuple if it has a row.
+
+    >>> nullary_table(1).num_rows
+    1
+    """
+    return pa.table({"unit": pa.nulls(rows)}).select([])
+
+
+def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: int) -> pa.Table:
+    """Return the table with these Python values, given column by column."""
+    if not relation.types:
+        return nullary_table(rows)
+    schema = schema_of(relation)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    arrays = [canonical_floats(array) if _is_float(array) else array for array in arrays]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def from_python(rows: Iterable[Sequence[Value]], relation: Relation) -> pa.Table:
+    """Return the table with these rows of Python values."""
+    held = list(rows)
+    columns = list(zip(*held, strict=True)) if held else [()] * relation.arity
+    return from_columns(columns, relation, len(held))
+
+
+def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
+    """Return the rows of a table as tuples of Python values.
+
+    >>> to_python(pa.table({"x": [1, 2], "y": ["a", None]}))
+    [(1, 'a'), (2, None)]
+    """
+    if not table.num_columns:
+        return [()] * table.num_rows
+    return list(zip(*(_to_python_column(column) for column in table.columns), strict=True))
+
+
+def canonical_floats(column: pa.Array) -> pa.Array:
+    """Return a float column with 0.0 for -0.0 and one NaN for all."""
+    return pc.if_else(pc.is_nan(column), math.nan, pc.add(column, 0.0))
+
+
+def sort(table: pa.Table) -> pa.Table:
+    """Return the rows ordered by value, column by column: null first, NaN last, false < true.
+
+    >>> sort(pa.table({"x": [2.0, None, float("nan"), -1.0]}))["x"].to_pylist()
+    [None, -1.0, 2.0, nan]
+    """
+    if not table.num_columns or table.num_rows < 2:
+        return table
+    keys: dict[str, pa.ChunkedArray] = {}
+    for number, column in enumerate(table.columns):
+        if column.null_count:
+            keys[f"valid{number}"] = pc.is_valid(column)
+        keys[f"value{number}"] = column
+    order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return table.take(order)
+
+
+def _is_float(array: pa.Array) -> bool:
+    return bool(pa.types.is_floating(array.type))
+
+
+def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
+    if pa.types.is_timestamp(column.type):
+        # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
+        naive = column.cast(pa.timestamp("us")).to_numpy().tolist()
+        return [value and value.replace(tzinfo=UTC) for value in naive]
+    values: list[Value] = column.to_pylist()
+    return values

@@ -1,0 +1,121 @@
+r"""How a facts file is written, by the parameters of its `.input` or `.output` directive.
+
+| parameter   | meaning                                               | default                   |
+|-------------|-------------------------------------------------------|---------------------------|
+| `IO`        | `file`, `stdin` (input only), `stdout` (output only)  | `file`                    |
+| `filename`  | relative to the directory of facts or of output       | `p.facts`, `p.csv[.gz]`   |
+| `delimiter` | one character or several; `\t` is a tab               | tab; comma with `rfc4180` |
+| `rfc4180`   | `"…"` around a field, `""` for a quote inside         | `false`                   |
+| `headers`   | the first line names the columns                      | `false`                   |
+| `columns`   | `0:2:1`: column i of the relation is at that position | all, in order             |
+| `compress`  | gzip; input is recognised by itself                   | `false`                   |
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from corollary.core.program import Directive, Relation
+from corollary.errors import Diagnostic, InputError
+
+PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The form of one file.
+
+    Attributes:
+        positions: for each column of the relation, its position in the file, from 0.
+        has_other_columns: whether the file may have more fields than those.
+    """
+
+    positions: tuple[int, ...]
+    delimiter: str = "\t"
+    is_quoted: bool = False
+    has_header: bool = False
+    has_other_columns: bool = False
+    is_compressed: bool = False
+
+
+def dialect_of(relation: Relation, directive: Directive) -> Dialect:
+    """Return the form that a directive describes.
+
+    Raises:
+        InputError: `C0806`; all parameters that are unknown or have a wrong value.
+    """
+    findings: list[Diagnostic] = []
+
+    def reject(message: str, note: str | None = None) -> None:
+        findings.append(Diagnostic("C0806", message, directive.span, note))
+
+    def flag(name: str) -> bool:
+        value = directive.parameter(name, "false")
+        if value not in {"true", "false"}:
+            reject(f"`{name}` is `true` or `false`, not `{value}`")
+        return value == "true"
+
+    for name, _ in directive.parameters:
+        if name not in PARAMETERS:
+            known = ", ".join(f"`{known}`" for known in PARAMETERS)
+            reject(f"`.{directive.name}` has no parameter `{name}`", f"there are {known}")
+    channels = ("file", "stdout" if directive.name == "output" else "stdin")
+    if (channel := channel_of(directive)) not in channels:
+        reject(f"`IO` is `{channels[0]}` or `{channels[1]}` here, not `{channel}`")
+    is_quoted = flag("rfc4180")
+    delimiter = directive.parameter("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
+    if not delimiter or re.search(r"[\n\r\0\ufeff\ud800-\udfff]", delimiter):
+        reject("`delimiter` must not be empty or hold a line break")
+    if is_quoted and '"' in delimiter:
+        reject('`delimiter` must not hold a `"` where `rfc4180` is true')
+    has_columns = "columns" in dict(directive.parameters)
+    dialect = Dialect(
+        positions=_positions(relation, directive, reject) if has_columns else _all_of(relation),
+        delimiter=delimiter,
+        is_quoted=is_quoted,
+        has_header=flag("headers"),
+        has_other_columns=has_columns,
+        is_compressed=flag("compress"),
+    )
+    if findings:
+        raise InputError(findings)
+    return dialect
+
+
+def channel_of(directive: Directive) -> str:
+    """Return where the data comes from or goes to: `file`, `stdin` or `stdout`."""
+    return directive.parameter("IO", "file")
+
+
+def file_name_of(directive: Directive) -> str:
+    """Return the name of the file that a directive reads or writes.
+
+    >>> file_name_of(Directive("input", "edge")), file_name_of(Directive("output", "edge"))
+    ('edge.facts', 'edge.csv')
+    """
+    if directive.name != "output":
+        return directive.parameter("filename", f"{directive.relation}.facts")
+    suffix = ".csv.gz" if directive.parameter("compress") == "true" else ".csv"
+    return directive.parameter("filename", directive.relation + suffix)
+
+
+def _all_of(relation: Relation) -> tuple[int, ...]:
+    return tuple(range(relation.arity))
+
+
+def _positions(
+    relation: Relation, directive: Directive, reject: Callable[[str, str | None], None]
+) -> tuple[int, ...]:
+    text = directive.parameter("columns")
+    parts = text.split(":") if text else []
+    positions = tuple(int(part) for part in parts if re.fullmatch("[0-9]{1,5}", part))
+    if not len(parts) == len(positions) == len(set(positions)) == relation.arity:
+        reject(
+            f"`columns` names {relation.arity} different positions, "
+            f"one for each column of `{relation.name}`, not `{text}`",
+            'the first position is 0, as in columns="0:2:1"',
+        )
+        return _all_of(relation)
+    if directive.name == "output" and set(positions) != set(range(relation.arity)):
+        reject(f"`columns` of an `.output` orders the columns, and `{text}` leaves gaps", None)
+    return positions

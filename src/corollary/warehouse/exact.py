@@ -1,0 +1,163 @@
+"""Read a facts file record by record: slower, and with the reason for everything refused.
+
+What holds: each record becomes either a row of the table or at least one finding that names file,
+line and column. `fast.read` gives the same table or declines.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.core.terms import Value
+from corollary.core.values import shown, value_of
+from corollary.errors import Diagnostic
+from corollary.source import SourceFile, Span
+from corollary.warehouse.arrow import from_python
+from corollary.warehouse.dialect import Dialect
+from corollary.warehouse.records import Record, split
+
+_FOREIGN = re.compile("[\0\udc80-\udcff]")
+"""NUL, and the bytes that are not UTF-8 as `surrogateescape` decodes them."""
+
+
+def read(
+    data: bytes,
+    source: str,
+    relation: Relation,
+    dialect: Dialect,
+    *,
+    malformed: list[list[Diagnostic]],
+    most: int | None = None,
+    first_line: int = 1,
+) -> pa.Table:
+    """Return the good rows of a file.
+
+    Args:
+        data: the content of the file, without byte order mark and compression.
+        source: the name of the file in messages.
+        relation: the relation that the rows are of.
+        dialect: the form of the file.
+        malformed: takes the findings (`C0801` to `C0803`) about each malformed record, whose text
+            is `finding.span.file.text`.
+        most: after so many malformed records reading stops.
+        first_line: the number of the first line, if the data is a piece of a file.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    reader = _Reader(source, relation, dialect, _FOREIGN.search(text) is not None)
+    rows: list[tuple[Value, ...]] = []
+    for number, record in enumerate(split(text, dialect, first_line)):
+        if number == 0 and dialect.has_header and record.problem is None:
+            continue
+        row = reader.row(record)
+        if isinstance(row, tuple):
+            rows.append(row)
+            continue
+        malformed.append(row)
+        if most is not None and len(malformed) >= most:
+            break
+    return from_python(rows if relation.types else rows[:1], relation)
+
+
+class _Reader:
+    """Turns records into rows."""
+
+    def __init__(self, name: str, relation: Relation, dialect: Dialect, has_foreign: bool) -> None:
+        self.name = name
+        self.relation = relation
+        self.dialect = dialect
+        self.has_foreign = has_foreign
+        self.width = max(dialect.positions, default=-1) + 1
+        self.columns = list(zip(dialect.positions, relation.types, strict=True))
+
+    def row(self, record: Record) -> tuple[Value, ...] | list[Diagnostic]:
+        """Return the row that a record stands for, or what is wrong with it."""
+        if findings := list(self.form(record)):
+            return findings
+        values: list[Value] = []
+        for number, (position, type_) in enumerate(self.columns):
+            text = record.fields[position]
+            # A quoted empty field is the empty text, not null.
+            asked = type_.with_null(False) if position in record.quoted else type_
+            try:
+                values.append(value_of(text, asked))
+            except ValueError as error:
+                where = f"column `{self.relation.columns[number]}` of `{self.relation.name}`"
+                note = None if text else f"an empty field is null if the column is `{type_}?`"
+                finding = self.field(record, position, "C0801", f"{error} ({where})", note)
+                findings.append(finding)
+        return findings or tuple(values)
+
+    def form(self, record: Record) -> Iterator[Diagnostic]:
+        """Yield what is wrong with a record apart from its values; only the first matters."""
+        if self.has_foreign and (found := _FOREIGN.search(record.raw)):
+            if found[0] == "\0":
+                message, note = "the file holds a NUL byte here", "facts files are plain text"
+            else:
+                byte = ord(found[0]) - 0xDC00
+                message = f"the byte 0x{byte:02x} is not UTF-8 here"
+                note = "convert the file to UTF-8, for instance with iconv"
+            yield self.finding(record, (found.start(), found.end()), "C0803", message, note)
+        elif record.problem is not None:
+            message, offset = record.problem
+            yield self.finding(
+                record, (offset, offset + 1), "C0801", message, 'a quote inside is written ""'
+            )
+        elif not self.relation.types:
+            if record.raw != "()":
+                message = (
+                    f"{shown(record.raw)} is not `()`, the one tuple of `{self.relation.name}`"
+                )
+                yield self.finding(record, (0, len(record.raw)), "C0801", message)
+        elif len(record.fields) < self.width:
+            yield self.too_few(record)
+        elif len(record.fields) > self.width and not self.dialect.has_other_columns:
+            expected = _counted(self.width, "column")
+            message = (
+                f"{len(record.fields)} fields stand where `{self.relation.name}` has {expected}"
+            )
+            note = 'to take some columns of a wider file, name their positions: columns="0:1"'
+            yield self.field(record, self.width, "C0802", message, note)
+
+    def too_few(self, record: Record) -> Diagnostic:
+        """Return the finding for a record that ends early."""
+        found = len(record.fields)
+        if self.dialect.has_other_columns:
+            wanted = f"`columns` asks for position {self.width - 1}"
+        else:
+            wanted = f"`{self.relation.name}` has {_counted(self.width, 'column')}"
+        verb = "stands" if found == 1 else "stand"
+        message = f"{_counted(found, 'field')} {verb} where {wanted}"
+        delimiter = "a tab" if self.dialect.delimiter == "\t" else shown(self.dialect.delimiter)
+        note = f'the delimiter is {delimiter}; another is named as in delimiter=";"'
+        return self.finding(record, (len(record.raw), len(record.raw)), "C0802", message, note)
+
+    def field(
+        self, record: Record, position: int, code: str, message: str, note: str | None = None
+    ) -> Diagnostic:
+        """Return a finding about a field."""
+        offset = record.offset(position)
+        after = position + 1
+        end = len(record.raw)
+        if after < len(record.fields):
+            end = record.offset(after) - record.gap
+        return self.finding(record, (offset, end), code, message, note)
+
+    def finding(
+        self,
+        record: Record,
+        stretch: tuple[int, int],
+        code: str,
+        message: str,
+        note: str | None = None,
+    ) -> Diagnostic:
+        """Return a finding about a stretch of a record's text."""
+        raw = record.raw.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        file = SourceFile(self.name, raw, record.line)
+        span = Span(file, *record.position(stretch[0]), *record.position(stretch[1]))
+        return Diagnostic(code, message, span, note)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,64 @@
+"""Where `.input` and `.output` may reach: file names are resolved under a configured root."""
+
+import re
+import stat
+from pathlib import Path
+
+from corollary.errors import InputError
+from corollary.source import Span
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def resolve(root: Path, name: str, *, base: Path | None = None, span: Span | None = None) -> Path:
+    """Return the real path of a file that the user named, if it lies under the root.
+
+    Args:
+        root: the directory that files must lie in, after all links have been followed.
+        name: the name as written in the program; absolute, or relative to `base`.
+        base: the directory of facts or of output; the root itself where nothing is said.
+        span: the directive that names the file, for the message.
+
+    Raises:
+        InputError: `C0805`; the name is a URL, leads outside the root (by `..`, as an absolute
+            path, or through a link), or is a directory, device, pipe or socket.
+    """
+    if not name or "\0" in name:
+        raise _refused(name, "is not a file name", span)
+    if _URL.match(name):
+        raise _refused(name, "is a URL, and only files are read and written", span)
+    try:
+        top = root.resolve()
+        path = ((base or root) / name).resolve()
+    except (OSError, RuntimeError):  # Python 3.11 and 3.12 raise RuntimeError for a loop of links
+        raise _refused(name, "cannot be followed to a file", span) from None
+    if not path.is_relative_to(top):
+        raise _refused(
+            name,
+            f"leads outside the root `{root}`",
+            span,
+            "put the file under the root, or choose another root with --root DIR",
+        )
+    if problem := _problem(path):
+        raise _refused(name, problem, span)
+    return path
+
+
+def _problem(path: Path) -> str | None:
+    """Return why the path is no place for a file; one that does not exist yet may become one."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"cannot be followed to a file ({error.strerror})"
+    if stat.S_ISDIR(mode):
+        return "is a directory, not a file"
+    if not stat.S_ISREG(mode):
+        return "is a device, pipe or socket, not a file"
+    return None
+
+
+def _refused(name: str, reason: str, span: Span | None, note: str | None = None) -> InputError:
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    return InputError.of("C0805", f"`{printable}` {reason}", span, note)

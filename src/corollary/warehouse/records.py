@@ -1,0 +1,114 @@
+"""Split the text of a facts file into records and fields, exactly, with every position kept."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from corollary.warehouse.dialect import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a file: a line, or several if a quoted field holds line breaks.
+
+    Attributes:
+        line: the number of its first line, from 1.
+        raw: its text in the file, without the line break at its end.
+        fields: the texts of its fields, without quotes.
+        gap: the length of the delimiter.
+        offsets: where in `raw` each field starts, if that does not follow from the lengths.
+        quoted: the numbers of the fields that stood in quotes.
+        problem: what is wrong with the quotes, and the offset of the culprit.
+    """
+
+    line: int
+    raw: str
+    fields: list[str]
+    gap: int
+    offsets: tuple[int, ...] = ()
+    quoted: frozenset[int] = frozenset()
+    problem: tuple[str, int] | None = None
+
+    def offset(self, number: int) -> int:
+        """Return where in the record's text the field of this number, from 0, starts."""
+        if self.offsets:
+            return self.offsets[number]
+        return sum(map(len, self.fields[:number])) + self.gap * number
+
+    def position(self, offset: int) -> tuple[int, int]:
+        r"""Return the line and the column, from 1, of an offset in the record's text.
+
+        >>> Record(7, 'a,"b\nc"', ["a", "b\nc"], 1).position(5)
+        (8, 1)
+        """
+        before = self.raw[:offset]
+        return self.line + before.count("\n"), offset - (before.rfind("\n") + 1) + 1
+
+
+def split(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[Record]:
+    r"""Yield the records of a text; the last line may lack its line break.
+
+    >>> [record.fields for record in split("a\tb\r\nc\t", Dialect((0, 1)))]
+    [['a', 'b'], ['c', '']]
+    """
+    delimiter = dialect.delimiter
+    line = first_line
+    start = 0
+    while start < len(text):
+        end = _line_end(text, start)
+        raw = text[start:end].removesuffix("\r")
+        if dialect.is_quoted and '"' in raw:
+            record, end = _split_quoted(text, start, line, delimiter)
+        else:
+            record = Record(line, raw, raw.split(delimiter), len(delimiter))
+        yield record
+        line += 1 + record.raw.count("\n")
+        start = end + 1
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[Record, int]:
+    """Return the record that starts here, some of its fields in quotes, and where its text ends."""
+    fields: list[str] = []
+    offsets: list[int] = []
+    quoted: set[int] = set()
+    problem: tuple[str, int] | None = None
+    here = start
+    end = _line_end(text, start)
+    while True:
+        offsets.append(here - start)
+        if text.startswith('"', here):
+            quoted.add(len(fields))
+            closing = _closing_quote(text, here)
+            if closing < 0:
+                problem = ("the quote that opens this field is never closed", here - start)
+                # Which line break was meant as the end is anyone's guess: all of it is suspect.
+                end = len(text.removesuffix("\n"))
+                break
+            fields.append(text[here + 1 : closing].replace('""', '"'))
+            here = closing + 1
+            end = _line_end(text, here)
+        else:
+            stop = text.find(delimiter, here, end)
+            last = stop if stop >= 0 else end - text.endswith("\r", here, end)
+            fields.append(text[here:last])
+            here = last
+        if text.startswith(delimiter, here) and here < end:
+            here += len(delimiter)
+            continue
+        if text[here:end] not in {"", "\r"}:
+            problem = ("text follows the closing quote of a field", here - start)
+        break
+    raw = text[start:end].removesuffix("\r")
+    gap = len(delimiter)
+    return Record(line, raw, fields, gap, tuple(offsets), frozenset(quoted), problem), end
+
+
+def _closing_quote(text: str, opening: int) -> int:
+    here = opening + 1
+    while (closing := text.find('"', here)) >= 0 and text.startswith('"', closing + 1):
+        here = closing + 2
+    return closing
