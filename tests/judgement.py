@@ -8,6 +8,7 @@ from typing import Any
 
 import oracle
 from corollary.console import SilentConsole
+from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.rules import Literal
 from corollary.core.terms import Constant, Variable
@@ -19,7 +20,6 @@ from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.solve import solve
 from corollary.source import SourceFile
-from corollary.warehouse.arrow import to_python
 from programs import Case
 
 Rows = Mapping[str, Iterable[tuple[Any, ...]]]

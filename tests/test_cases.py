@@ -32,10 +32,10 @@ import pytest
 from click.testing import CliRunner
 
 from corollary.cli.main import group
+from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.once import Places, query, run
 from corollary.database.program import read_programs
-from corollary.warehouse.arrow import to_python
 from oracle import Oracle, OracleError, OracleLimit, Type, evaluate, typed_rows
 from oracle_parser import parse as parse_for_oracle
 from oracle_parser import read_date, read_timestamp
@@ -186,7 +186,7 @@ class Case:
         return ".limitsize" in self.text
 
 
-# ------------------------------------------------------------------------------ the cases themselves
+# ----------------------------------------------------------------------------- the cases themselves
 
 
 def test_there_are_enough_cases_of_every_family() -> None:

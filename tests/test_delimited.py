@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corollary.core.arrow import from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.terms import Value
 from corollary.core.types import (
@@ -29,7 +30,6 @@ from corollary.core.types import (
 from corollary.core.values import text_of
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse import delimited, exact, fast
-from corollary.warehouse.arrow import from_python, schema_of, to_python
 from corollary.warehouse.dialect import dialect_of, file_name_of
 from corollary.warehouse.lines import text_column
 from test_values import is_same, values

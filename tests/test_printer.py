@@ -198,13 +198,13 @@ programs = st.builds(
 
 
 @given(programs)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_programs_survive_printing(program: Program) -> None:
     assert read(print_program(program)) == program
 
 
 @given(some_clauses())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_clauses_survive_printing(clause: Clause) -> None:
     text = print_clause(clause)
     assert parse_clause(text) == clause

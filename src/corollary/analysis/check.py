@@ -88,7 +88,7 @@ def _examine(program: Program) -> tuple[Survey, Typing, tuple[Diagnostic, ...]]:
     read = survey(program)
     typing = types(read)
     findings = [finding for check_pass in PASSES for finding in check_pass(read)]
-    findings += typing.findings
+    findings += [*typing.findings, *program.warnings]
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):
         findings = known  # what has no type has none because of another error

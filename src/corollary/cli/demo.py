@@ -83,11 +83,10 @@ def network() -> list[tuple[str, str]]:
         for line in range(LINES)
         for stop in range(STOPS - 1)
     ]
-    for line in range(SHORTCUTS):
-        links.append(
-            (f"line{line}.stop{STOPS - 1}", f"line{line + 1}.stop{chance.randrange(STOPS)}")
-        )
-    return links
+    return links + [
+        (f"line{line}.stop{STOPS - 1}", f"line{line + 1}.stop{chance.randrange(STOPS)}")
+        for line in range(SHORTCUTS)
+    ]
 
 
 def _indented(text: str) -> str:

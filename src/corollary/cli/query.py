@@ -38,10 +38,10 @@ def command(
     """
     console = TerminalConsole(quiet)
     with options.reported(output_format, console):
+        from corollary.core.arrow import sort, to_python
         from corollary.core.values import json_of, text_of
         from corollary.database.once import Places, query
         from corollary.database.program import read_programs
-        from corollary.warehouse.arrow import sort, to_python
 
         limits = options.limits_of(rest)
         answers, table = query(

@@ -82,7 +82,7 @@ class Plan:
 
 def steps_of(plan: Plan) -> Iterator[Step]:
     """Yield every step of every procedure, those inside loops included."""
-    work = [step for steps in reversed(plan.procedures.values()) for step in reversed(steps)]
+    work = [step for steps in reversed(list(plan.procedures.values())) for step in reversed(steps)]
     while work:
         step = work.pop()
         yield step

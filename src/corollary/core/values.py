@@ -191,7 +191,7 @@ def _timestamp(text: str, type_: Type) -> datetime:
 
 
 def json_of(value: Value, type_: Type) -> str | int | float | bool | None:
-    """Return a value as JSON holds it: numbers, truth values and null as they are, the rest as text.
+    """Return a value as JSON holds it: numbers, truth values and null as such, others as text.
 
     >>> (
     ...     json_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2)),

@@ -57,7 +57,7 @@ class Outcome:
 def run(
     program: Program,
     places: Places,
-    limits: Limits = Limits(),
+    limits: Limits | None = None,
     console: Console | None = None,
 ) -> Outcome:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
@@ -71,7 +71,7 @@ def run(
     loaded = load(program)
     engine = fill(loaded, places, console)
     recorder = Progress(console)
-    evaluate(loaded, engine, recorder, limits)
+    evaluate(loaded, engine, recorder, limits or Limits())
     console.done()
     outcome = write(loaded, engine, places)
     outcome.seconds = time.monotonic() - began
@@ -82,7 +82,7 @@ def query(
     program: Program,
     text: str,
     places: Places,
-    limits: Limits = Limits(),
+    limits: Limits | None = None,
     console: Console | None = None,
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
@@ -92,7 +92,9 @@ def query(
     engine = fill(loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
-    engine.run(solve.solve(loaded.normal, goal, engine.statistics()), Progress(console), limits)
+    engine.run(
+        solve.solve(loaded.normal, goal, engine.statistics()), Progress(console), limits or Limits()
+    )
     console.done()
     return answers, engine.read(answers.name)
 

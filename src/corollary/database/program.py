@@ -8,7 +8,7 @@ from corollary.analysis.check import Checked, check
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.rules import Atom, Clause, Literal
 from corollary.core.terms import Aggregate, Constant, Functor, Variable, Wildcard
-from corollary.errors import InputError
+from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse_file, parse_goal
 from corollary.rewrite.normalise import normalise
 
@@ -32,7 +32,7 @@ def read_programs(paths: Sequence[Path]) -> Program:
         InputError: with the findings of all files.
     """
     program = Program()
-    findings = []
+    findings: list[Diagnostic] = []
     for path in paths:
         try:
             program += parse_file(path)

@@ -8,6 +8,10 @@ from corollary.core.program import NormalProgram
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
 DASHES = {Polarity.POSITIVE: "", Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
+ARROW_HEAD = (
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"'
+    ' markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>'
+)
 LAYER_HEIGHT, BOX_HEIGHT, GAP, CHARACTER, MARGIN = 90, 32, 30, 8, 24
 
 
@@ -30,7 +34,7 @@ def _arcs(program: NormalProgram) -> list[_Arc]:
 def to_dot(program: NormalProgram) -> str:
     """Return the graph as DOT: arrows go from what is read to what is computed."""
     lines = ["digraph corollary {", "  rankdir=BT;", '  node [fontname="sans-serif"];']
-    grouped = set()
+    grouped: set[str] = set()
     for number, layer in enumerate(strata(program)):
         if layer.is_recursive:
             grouped.update(layer.relations)
@@ -69,13 +73,11 @@ def to_svg(program: NormalProgram) -> str:
             place[name] = (x + widths[name] / 2, MARGIN + (top - height) * LAYER_HEIGHT)
             x += widths[name] + GAP
     size = (total + 2 * MARGIN, (top + 1) * LAYER_HEIGHT + 2 * MARGIN - LAYER_HEIGHT + BOX_HEIGHT)
-    parts = [
+    opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:.0f}" height="{size[1]:.0f}"'
-        ' font-family="sans-serif" font-size="14">',
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"'
-        ' markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>',
-        '<rect width="100%" height="100%" fill="white"/>',
-    ]
+        ' font-family="sans-serif" font-size="14">'
+    )
+    parts = [opening, ARROW_HEAD, '<rect width="100%" height="100%" fill="white"/>']
     parts += [_arrow(arc, place, widths) for arc in _arcs(program)]
     parts += [
         _box(name, place[name], widths[name], program.relations[name].is_derived) for name in place

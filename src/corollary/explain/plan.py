@@ -17,11 +17,9 @@ INDENT = "    "
 
 def print_plan(plan: Plan, program: NormalProgram) -> str:
     """Return the plan as text, procedure by procedure."""
-    lines: list[str] = []
-    for layer in strata(program):
-        lines.append(_stratum_line(layer, program))
     base = [name for name, each in program.relations.items() if not each.is_derived]
-    lines.insert(0, f"base relations: {', '.join(base) or 'none'}")
+    lines = [f"base relations: {', '.join(base) or 'none'}"]
+    lines += [_stratum_line(layer, program) for layer in strata(program)]
     for name, steps in plan.procedures.items():
         if name == plan.main and all(isinstance(step, Call) for step in steps):
             continue

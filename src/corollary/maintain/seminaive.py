@@ -55,7 +55,7 @@ from corollary.maintain.sip import Goal, sip
 
 
 def evaluate(program: NormalProgram, statistics: Statistics) -> Plan:
-    """Return the plan that evaluates all derived relations of a program, one stratum after another."""
+    """Return the plan that evaluates a program, one stratum after another."""
     procedures: dict[str, tuple[Step, ...]] = {}
     types: dict[str, tuple[Type, ...]] = {
         name: relation.types for name, relation in program.relations.items()
@@ -140,7 +140,7 @@ def variant(
             )
         goals.append(Goal(literal, source))
     lead = goals[place] if place is not None else None
-    return sip(head_of(rule), goals, rule.conditions, rule.origin, statistics, lead)
+    return sip(head_of(rule), goals, rule.conditions, rule.origin, statistics, lead=lead)
 
 
 def head_of(rule: Rule) -> tuple[Variable | Constant, ...]:

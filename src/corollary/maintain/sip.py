@@ -73,9 +73,11 @@ class _Ordering:
         if condition.operator in ("=", "is"):
             sides = (condition.left, condition.right)
             for one, other in (sides, sides[::-1]):
-                if isinstance(one, Variable) and one.name not in self.bound:
-                    if {each.name for each in variables_of(other)} <= self.bound:
-                        return one, other
+                needed = {each.name for each in variables_of(other)}
+                is_free = isinstance(one, Variable) and one.name not in self.bound
+                if is_free and needed <= self.bound:
+                    assert isinstance(one, Variable)
+                    return one, other
         return None
 
     def _stand(self, condition: Condition) -> None:
@@ -85,10 +87,10 @@ class _Ordering:
             if generator is None:
                 self.stages.append(Filter(condition))
                 return
-            variable, expression = generator
-            made = Variable(f"{variable.name}'", variable.type)
-            self.stages.append(Compute(made, expression))
-            self.stages.append(Filter(Condition("=", variable, made)))
+            known, functor = generator
+            made = Variable(f"{known.name}'", known.type)
+            self.stages.append(Compute(made, functor))
+            self.stages.append(Filter(Condition("=", known, made)))
             return
         variable, expression = assignment
         self.stages.append(Compute(variable, expression, condition.operator == "is"))
@@ -111,6 +113,7 @@ def sip(
     conditions: Sequence[Condition],
     origin: Origin,
     statistics: Statistics,
+    *,
     lead: Goal | None = None,
 ) -> Pipeline:
     """Return the pipeline of a body; `lead` is probed first, the rest as information passes."""
@@ -127,7 +130,7 @@ def sip(
         waiting.remove(goal)
         ordering.probe(goal)
         ordering.settle(negated, open_conditions)
-    assert not negated and not open_conditions, f"unsafe rule reached planning: {origin.text}"
+    assert not [*negated, *open_conditions], f"unsafe rule reached planning: {origin.text}"
     judge: tuple[Stage, ...] = ()
     if any(has_fault(condition) for condition in conditions):
         judge = _judge(ordering.stages, goals, conditions, statistics)

@@ -32,7 +32,7 @@ Nothing is ever computed for x.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.orders import orders
@@ -41,13 +41,13 @@ from corollary.core.origin import Origin
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, pipelines_of
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Condition, Literal, Rule
+from corollary.core.rules import Aggregation, Condition, Literal, Rule, names_in
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.terms import Constant, Slot, Variable, Wildcard
 from corollary.core.types import Type
 from corollary.maintain.seminaive import head_of
-from corollary.maintain.sip import Goal, bound_columns, sip
+from corollary.maintain.sip import Goal, bound_columns, has_fault, sip
 
 GOAL = "goal"
 
@@ -159,112 +159,144 @@ def _procedure(stratum: Stratum) -> str:
 
 
 def _type(slot: Slot) -> Type:
-    assert not isinstance(slot, Wildcard) and slot.type is not None
+    assert not isinstance(slot, Wildcard)
+    assert slot.type is not None
     return slot.type
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A stratum under construction: what its rules ask of it and of those below, what they find."""
+
+    stratum: Stratum
+    tables: _Tables
+    below: list[Step] = field(default_factory=list)
+    asks: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
+    finds: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
+
+    def add(self, rule: Rule, node: Adorned) -> None:
+        """Add what one rule contributes when it is called as `node`."""
+        tables = self.tables
+        call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
+        goals = [Goal(call, Reference(node.calls))]
+        goals += [Goal(each, Reference(each.relation)) for each in rule.literals]
+        head = head_of(rule)
+        ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
+        so_far: list[Goal | Condition] = []
+        for stage in ordered.stages:
+            match stage:
+                case Filter(condition=condition):
+                    so_far.append(condition)
+                case Compute(variable=variable, expression=expression, lets_null=lets_null):
+                    so_far.append(Condition("is" if lets_null else "=", variable, expression))
+                case Probe(source=source) | Absent(source=source):
+                    answers = source
+                    if source.relation != node.calls and tables.is_derived(source.relation):
+                        answers = self._ask(stage, so_far, rule, node)
+                    negated = isinstance(stage, Absent)
+                    so_far.append(Goal(Literal(source.relation, stage.slots, negated), answers))
+                case _:
+                    assert_never(stage)
+        self.finds.setdefault(node, []).extend(self._variants(so_far, head, rule, node))
+
+    def _ask(
+        self, stage: Probe | Absent, so_far: list[Goal | Condition], rule: Rule, node: Adorned
+    ) -> Reference:
+        """Call a derived literal with what is bound before it; return where its answers are."""
+        tables, relation = self.tables, stage.source.relation
+        bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
+        asked = tables.node(relation, _callable(bound, relation, tables))
+        arguments = tuple(
+            slot for at in asked.bound if isinstance(slot := stage.slots[at], Variable | Constant)
+        )
+        certain = _certain(so_far, arguments)
+        pipelines = [
+            replace(each, judge=()) for each in self._variants(certain, arguments, rule, node)
+        ]
+        if relation in self.stratum.relations:
+            self.asks.setdefault(asked, []).extend(pipelines)
+        else:
+            self.below += _call(asked, pipelines, tables)
+        return Reference(asked.answers)
+
+    def _variants(
+        self,
+        items: list[Goal | Condition],
+        head: tuple[Variable | Constant, ...],
+        rule: Rule,
+        node: Adorned,
+    ) -> Iterator[Pipeline]:
+        """Yield the semi-naive variants: one for the calls, one for each literal of the stratum."""
+        goals = [item for item in items if isinstance(item, Goal)]
+        conditions = [item for item in items if isinstance(item, Condition)]
+        members = {node.calls, *self.stratum.relations}
+        places = [at for at, goal in enumerate(goals) if goal.literal.relation in members]
+        for place in places:
+            stated = list(goals)
+            for at in places:
+                state = State.ADDED if at == place else State.NEW if at < place else State.OLD
+                stated[at] = Goal(goals[at].literal, Reference(goals[at].source.relation, state))
+            lead = stated[place]
+            yield sip(head, stated, conditions, rule.origin, self.tables.statistics, lead=lead)
+
+
+def _certain(
+    items: list[Goal | Condition], arguments: tuple[Variable | Constant, ...]
+) -> list[Goal | Condition]:
+    """Return a prefix without the expressions that may have no value, where a call can do so.
+
+    Whether a missing value counts is for the whole rule to say. A call may ask for more than is
+    needed, so what only restricts it is left out; what binds an argument stays, and a row in which
+    it has no value asks for nothing.
+    """
+    kept = list(items)
+    used = {slot.name for slot in arguments if isinstance(slot, Variable)}
+    for item in reversed(items):
+        names = names_in(item.literal if isinstance(item, Goal) else item)
+        if isinstance(item, Condition) and has_fault(item):
+            binds = item.left.name if isinstance(item.left, Variable) else None
+            if item.operator not in ("=", "is") or binds not in used:
+                kept.remove(item)
+                continue
+        used |= names
+    return kept
+
+
+def _call(asked: Adorned, pipelines: list[Pipeline], tables: _Tables) -> list[Step]:
+    """Return the steps that ask a relation of a lower stratum and wait for all answers."""
+    return [
+        Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
+        Extend(asked.calls, asked.asked),
+        Call(_procedure(tables.stratum_of[asked.relation])),
+    ]
 
 
 def _solve_stratum(stratum: Stratum, tables: _Tables) -> list[Step]:
     """Return the loop that answers all open calls of a stratum."""
-    below: list[Step] = []
-    asks: dict[Adorned, list[Pipeline]] = {}
-    finds: dict[Adorned, list[Pipeline]] = {}
-    aggregates: list[Step] = []
+    layer = _Layer(stratum, tables)
+    aggregated = {each.relation: each for each in stratum.aggregations}
     nodes = tables.nodes[stratum]
-    position = 0
-    while position < len(nodes):
-        node = nodes[position]
-        position += 1
-        finds[node] = []
-        for aggregation in stratum.aggregations:
-            if aggregation.relation == node.relation:
-                aggregates += _aggregate(node, aggregation, tables)
+    for node in nodes:  # grows while the rules call each other
+        if node.relation in aggregated:
+            layer.below += _aggregate(node, aggregated[node.relation], tables)
         for rule in stratum.rules:
             if rule.head.relation == node.relation:
-                _rule(rule, node, stratum, tables, below, asks, finds[node])
+                layer.add(rule, node)
     derive: list[Step] = [
-        Derive(node.asked, tuple(asks.get(node, ())), (Reference(node.calls),)) for node in nodes
+        Derive(node.asked, tuple(layer.asks.get(node, ())), (Reference(node.calls),))
+        for node in nodes
     ]
-    for node in nodes:
-        if not any(each.relation == node.relation for each in stratum.aggregations):
-            known = (Reference(node.answers),)
-            derive.append(Derive(node.found, tuple(finds[node]), known))
+    derive += [
+        Derive(node.found, tuple(layer.finds.get(node, ())), (Reference(node.answers),))
+        for node in nodes
+        if node.relation not in aggregated
+    ]
     extend: list[Step] = [Extend(node.calls, node.asked) for node in nodes]
     extend += [Extend(node.answers, node.found) for node in nodes]
     fresh = [Reference(node.calls, State.ADDED) for node in nodes]
     if stratum.is_recursive:
         fresh += [Reference(node.answers, State.ADDED) for node in nodes]
-    return [Loop((*below, *aggregates, *derive, *extend), tuple(fresh))]
-
-
-def _rule(
-    rule: Rule,
-    node: Adorned,
-    stratum: Stratum,
-    tables: _Tables,
-    below: list[Step],
-    asks: dict[Adorned, list[Pipeline]],
-    finds: list[Pipeline],
-) -> None:
-    """Add what one rule contributes when it is called as `node`."""
-    call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
-    goals = [Goal(call, Reference(node.calls))]
-    goals += [Goal(each, Reference(each.relation)) for each in rule.literals]
-    ordered = sip(head_of(rule), goals, rule.conditions, rule.origin, tables.statistics, goals[0])
-    so_far: list[Goal | Condition] = []
-    for stage in ordered.stages:
-        match stage:
-            case Filter(condition=condition):
-                so_far.append(condition)
-            case Compute(variable=variable, expression=expression, lets_null=lets_null):
-                so_far.append(Condition("is" if lets_null else "=", variable, expression))
-            case Probe(source=source, slots=slots) | Absent(source=source, slots=slots):
-                literal = Literal(source.relation, slots, negated=isinstance(stage, Absent))
-                if source.relation == node.calls or not tables.is_derived(source.relation):
-                    so_far.append(Goal(literal, source))
-                    continue
-                every = tuple(range(len(slots)))
-                bound = stage.bound if isinstance(stage, Probe) else every
-                asked = tables.node(source.relation, _callable(bound, source.relation, tables))
-                arguments = tuple(
-                    slot for at in asked.bound if isinstance(slot := slots[at], Variable | Constant)
-                )
-                ask = list(_variants(so_far, arguments, rule, node, stratum, tables))
-                if source.relation in stratum.relations:
-                    asks.setdefault(asked, []).extend(ask)
-                else:
-                    below += [
-                        Derive(asked.asked, tuple(ask), (Reference(asked.calls),)),
-                        Extend(asked.calls, asked.asked),
-                        Call(_procedure(tables.stratum_of[asked.relation])),
-                    ]
-                so_far.append(Goal(literal, Reference(asked.answers)))
-            case _:
-                assert_never(stage)
-    finds += _variants(so_far, head_of(rule), rule, node, stratum, tables)
-
-
-def _variants(
-    items: list[Goal | Condition],
-    head: tuple[Variable | Constant, ...],
-    rule: Rule,
-    node: Adorned,
-    stratum: Stratum,
-    tables: _Tables,
-) -> Iterator[Pipeline]:
-    """Yield the semi-naive variants: one for the calls, one for each literal of the stratum."""
-    goals = [item for item in items if isinstance(item, Goal)]
-    conditions = [item for item in items if isinstance(item, Condition)]
-    places = [
-        place
-        for place, goal in enumerate(goals)
-        if goal.literal.relation == node.calls or goal.literal.relation in stratum.relations
-    ]
-    for place in places:
-        stated = list(goals)
-        for at in places:
-            state = State.ADDED if at == place else State.NEW if at < place else State.OLD
-            stated[at] = Goal(goals[at].literal, Reference(goals[at].source.relation, state))
-        yield sip(head, stated, conditions, rule.origin, tables.statistics, stated[place])
+    return [Loop((*layer.below, *derive, *extend), tuple(fresh))]
 
 
 def _callable(bound: tuple[int, ...], relation: str, tables: _Tables) -> tuple[int, ...]:
@@ -288,15 +320,7 @@ def _aggregate(node: Adorned, aggregation: Aggregation, tables: _Tables) -> list
         inner = _callable(columns, aggregation.body, tables)
         asked = tables.node(aggregation.body, inner)
         arguments = tuple(variables[column] for column in asked.bound)
-        steps = [
-            Derive(
-                asked.asked,
-                (Pipeline((call,), arguments, aggregation.origin),),
-                (Reference(asked.calls),),
-            ),
-            Extend(asked.calls, asked.asked),
-            Call(_procedure(tables.stratum_of[aggregation.body])),
-        ]
+        steps = _call(asked, [Pipeline((call,), arguments, aggregation.origin)], tables)
         source = asked.answers
     rows = f"{node.name}.rows"
     tables.types[rows] = body.types

@@ -16,9 +16,8 @@ variables to be safe (`y < x`), or may have expressions without a value, it star
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from corollary.core.functors import FUNCTORS
 from corollary.core.program import Relation
-from corollary.core.rules import Aggregation, Atom, BodyItem, Comparison, Negation, terms_of, walk
+from corollary.core.rules import Aggregation, Atom, BodyItem, Comparison, Negation, terms_of
 from corollary.core.terms import (
     Aggregate,
     Constant,
@@ -38,8 +37,12 @@ from corollary.rewrite.conjunction import (
     outer_variables,
 )
 from corollary.rewrite.disjunctions import disjunctions
+from corollary.rewrite.scope import bound_by, has_fault, independent
 
 DEFAULT_ZERO = ("count", "sum")
+
+Source = tuple[str, tuple[int, ...], int | None]
+"""The relation to aggregate, its group columns and its value column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class _Lifted:
 
     aggregate: Aggregate
     relation: str
+    number: int
     keys: tuple[Variable, ...]
     result: Variable
 
@@ -95,52 +99,34 @@ class Lifting:
         number = self._counts[name] = self._counts.get(name, 0) + 1
         result = conjunction.names.fresh(aggregate.type)
         rest = _replaced(conjunction, aggregate, result)
-        keys = _keys(rest, aggregate)
-        body, groups, value = self._body(rest, aggregate, keys, result, number)
         target = f"{name}.aggregate{number}"
-        self._declare(target, (*keys, result))
-        origin = conjunction.origin.by("aggregates")
+        lifted = _Lifted(aggregate, target, number, _keys(rest, aggregate), result)
+        body = _direct(lifted) or self._body(lifted, rest)
+        self._declare(target, (*lifted.keys, result))
         self.aggregations.append(
-            Aggregation(target, aggregate.operator, body, groups, value, origin)
+            Aggregation(target, aggregate.operator, *body, conjunction.origin.by("aggregates"))
         )
-        lifted = self._lifted[id(aggregate)] = _Lifted(aggregate, target, keys, result)
+        self._lifted[id(aggregate)] = lifted
         return lifted
 
-    def _body(
-        self,
-        rest: Conjunction,
-        aggregate: Aggregate,
-        keys: tuple[Variable, ...],
-        result: Variable,
-        number: int,
-    ) -> tuple[str, tuple[int, ...], int | None]:
-        """Return the relation to aggregate, its group columns and its value column."""
-        direct = _direct(aggregate, keys)
-        if direct is not None:
-            return direct
-        name = rest.head.relation
+    def _body(self, lifted: "_Lifted", rest: Conjunction) -> Source:
+        """Make the relation of the body's assignments, and say how to aggregate it."""
+        keys, target = lifted.keys, lifted.aggregate.target
         alternatives = [
-            _named(items, rest.names, self._types_of) for items in disjunctions(aggregate.body)
+            _named(items, rest.names, self._types_of)
+            for items in disjunctions(lifted.aggregate.body)
         ]
-        columns = list(keys)
-        for items in alternatives:
-            for variable in outer_variables(items):
-                if variable not in columns:
-                    columns.append(variable)
-        value: int | None = None
-        target = aggregate.target
-        if isinstance(target, Variable):
-            value = columns.index(target)
-        elif target is not None:
-            value = len(columns)
-        guard = self._guard(rest, aggregate, keys, result, number, alternatives)
-        relation = f"{name}.body{number}"
-        arguments: list[Term] = [*columns]
-        if target is not None and not isinstance(target, Variable):
-            arguments.append(target)
+        every = (variable for items in alternatives for variable in outer_variables(items))
+        columns = list(dict.fromkeys((*keys, *every)))
         types = [_column_type(column, alternatives, keys) for column in columns]
-        if len(arguments) > len(columns):
+        arguments: list[Term] = [*columns]
+        value = columns.index(target) if isinstance(target, Variable) else None
+        if target is not None and value is None:
+            value = len(columns)
+            arguments.append(target)
             types.append(_type(target))
+        guard = self._guard(lifted, rest, alternatives)
+        relation = f"{rest.head.relation}.body{lifted.number}"
         self._declare(
             relation,
             tuple(
@@ -148,6 +134,7 @@ class Lifting:
                 for argument, type_ in zip(arguments, types, strict=True)
             ),
         )
+        origin = rest.origin.by("aggregates")
         for items in alternatives:
             bound = {variable.name for variable in outer_variables((*guard, *items))}
             head = tuple(
@@ -156,39 +143,30 @@ class Lifting:
                 else argument
                 for argument, type_ in zip(arguments, types, strict=True)
             )
-            made = Conjunction(
-                Atom(relation, head), (*guard, *items), rest.origin.by("aggregates"), rest.names
-            )
-            self.bodies.append(made)
+            body = (*guard, *items)
+            self.bodies.append(Conjunction(Atom(relation, head), body, origin, rest.names))
         return relation, tuple(range(len(keys))), value
 
     def _guard(
-        self,
-        rest: Conjunction,
-        aggregate: Aggregate,
-        keys: tuple[Variable, ...],
-        result: Variable,
-        number: int,
-        alternatives: list[tuple[BodyItem, ...]],
+        self, lifted: "_Lifted", rest: Conjunction, alternatives: list[tuple[BodyItem, ...]]
     ) -> tuple[BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
-        outer = _independent(rest.items, result)
-        unsafe = any(not {key.name for key in keys} <= _bound(items) for items in alternatives)
-        fallible = _has_fault(aggregate)
-        recursive = self._is_recursive(
-            rest.head.relation, (item.relation for item in outer if isinstance(item, Atom))
-        )
-        if not outer or not (unsafe or (fallible and not recursive)):
+        keys, name = lifted.keys, rest.head.relation
+        outer = independent(rest.items, lifted.result)
+        is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in alternatives)
+        below = (item.relation for item in outer if isinstance(item, Atom))
+        is_recursive = self._is_recursive(name, below)
+        if not outer or not (is_unsafe or (has_fault(lifted.aggregate) and not is_recursive)):
             return ()
-        if recursive:
+        if is_recursive:
             raise InputError.of(
                 "C0503",
-                f"an aggregate in a recursive rule of `{rest.head.relation}` needs values that the "
-                "recursion makes",
-                aggregate.span,
+                f"An aggregate in a recursive rule of `{name}` needs values that the recursion "
+                "makes.",
+                lifted.aggregate.span,
                 "bind its keys by a positive literal inside the braces",
             )
-        relation = f"{rest.head.relation}.keys{number}"
+        relation = f"{name}.keys{lifted.number}"
         self._declare(relation, keys)
         atom = Atom(relation, keys)
         self.bodies.append(Conjunction(atom, outer, rest.origin.by("aggregates"), rest.names))
@@ -205,7 +183,9 @@ class Lifting:
 
 
 def _type(term: Term | None) -> Type:
-    assert term is not None and not isinstance(term, Wildcard) and term.type is not None
+    assert term is not None
+    assert not isinstance(term, Wildcard)
+    assert term.type is not None
     return term.type
 
 
@@ -287,16 +267,15 @@ def _keys(rest: Conjunction, aggregate: Aggregate) -> tuple[Variable, ...]:
     return tuple(keys.values())
 
 
-def _direct(
-    aggregate: Aggregate, keys: tuple[Variable, ...]
-) -> tuple[str, tuple[int, ...], int | None] | None:
+def _direct(lifted: _Lifted) -> Source | None:
     """Return the relation itself, where the body is a relation as it stands."""
+    aggregate, keys = lifted.aggregate, lifted.keys
     if len(aggregate.body) != 1 or not isinstance(aggregate.body[0], Atom):
         return None
     atom = aggregate.body[0]
     names = [each.name for each in atom.arguments if isinstance(each, Variable)]
-    plain = all(isinstance(each, Variable | Wildcard) for each in atom.arguments)
-    if not plain or len(names) != len(set(names)) or not {key.name for key in keys} <= set(names):
+    is_plain = all(isinstance(each, Variable | Wildcard) for each in atom.arguments)
+    if not is_plain or len(names) != len(set(names)) or not {k.name for k in keys} <= set(names):
         return None
     place = {each.name: at for at, each in enumerate(atom.arguments) if isinstance(each, Variable)}
     groups = tuple(place[key.name] for key in keys)
@@ -334,75 +313,3 @@ def _column_type(
         column in set(outer_variables(items)) for items in alternatives
     )
     return _type(column) if everywhere else _type(column).with_null(True)
-
-
-def _independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem, ...]:
-    """Return the items that depend neither on the result nor on another aggregate."""
-    bound = {
-        variable.name
-        for item in items
-        if isinstance(item, Atom)
-        for variable in outer_variables((item,))
-    } - {result.name}
-    dependent = {result.name}
-    changed = True
-    while changed:
-        changed = False
-        for item in items:
-            names = {variable.name for variable in outer_variables((item,))}
-            if isinstance(item, Comparison) and (names & dependent or _aggregates_in(item)):
-                fresh = names - dependent - bound
-                dependent |= fresh
-                changed |= bool(fresh)
-    return tuple(
-        item
-        for item in items
-        if not _aggregates_in(item)
-        and not {variable.name for variable in outer_variables((item,))} & dependent
-    )
-
-
-def _aggregates_in(item: BodyItem) -> bool:
-    return any(has_aggregate(term) for each in walk((item,)) for term in terms_of(each))
-
-
-def _bound(items: tuple[BodyItem, ...]) -> set[str]:
-    """Return the variables that a body binds by itself."""
-    bound = {
-        variable.name
-        for item in items
-        if isinstance(item, Atom)
-        for argument in item.arguments
-        if isinstance(argument, Variable)
-        for variable in (argument,)
-    }
-    changed = True
-    while changed:
-        changed = False
-        for item in items:
-            if isinstance(item, Comparison) and item.operator == "=":
-                for one, other in ((item.left, item.right), (item.right, item.left)):
-                    if (
-                        isinstance(one, Variable)
-                        and one.name not in bound
-                        and {variable.name for variable in deep_variables(other)} <= bound
-                    ):
-                        bound.add(one.name)
-                        changed = True
-    return bound
-
-
-def _has_fault(aggregate: Aggregate) -> bool:
-    terms = [aggregate.target] if aggregate.target is not None else []
-    terms += [term for item in walk(aggregate.body) for term in terms_of(item)]
-    return any(_is_fallible(term) for term in terms)
-
-
-def _is_fallible(term: Term) -> bool:
-    match term:
-        case Functor(name=name, arguments=arguments):
-            return FUNCTORS[name].is_fallible or any(_is_fallible(each) for each in arguments)
-        case Aggregate():
-            return _has_fault(term)
-        case _:
-            return False

@@ -53,6 +53,8 @@ def folded(term: Term) -> Term:
         case Functor(name="neg", arguments=(Constant(value=value) as constant,)):
             if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
                 return replace(constant, value=-value)
+        case _:
+            pass
     return term
 
 

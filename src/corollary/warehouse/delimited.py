@@ -19,11 +19,11 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from corollary.core.arrow import nullary_table, schema_of, sort
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.source import Span
 from corollary.warehouse import exact, fast
-from corollary.warehouse.arrow import nullary_table, schema_of, sort
 from corollary.warehouse.dialect import Dialect, dialect_of
 from corollary.warehouse.lines import lines_of
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from corollary.core.arrow import from_python
 from corollary.core.program import Relation
 from corollary.core.terms import Value
 from corollary.core.values import shown, value_of
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
-from corollary.warehouse.arrow import from_python
 from corollary.warehouse.dialect import Dialect
 from corollary.warehouse.records import Record, split
 

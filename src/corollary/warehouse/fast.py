@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from corollary.core.arrow import arrow_type, canonical_floats, schema_of
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.warehouse.arrow import arrow_type, canonical_floats, schema_of
 from corollary.warehouse.dialect import Dialect
 
 _SUBSTITUTE = b"\x1f"

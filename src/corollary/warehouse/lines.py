@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.arrow import canonical_floats
 from corollary.core.program import Directive, Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import shown, text_of
 from corollary.errors import InputError
-from corollary.warehouse.arrow import canonical_floats
 from corollary.warehouse.dialect import Dialect
 
 ROWS_AT_ONCE = 65536

@@ -201,7 +201,7 @@ def _bits(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Resul
     return apply
 
 
-def _shift_right(operands: list[Operand], type_: Type) -> Result:
+def _shift_right(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     (one, _), (two, _) = operands
     return one >> (two.view(np.uint64) & np.uint64(63)).astype(one.dtype), []
 
@@ -235,7 +235,8 @@ def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
 
 
 def _rescaled(values: Native, old: Type, new: Type) -> Native:
-    return values * 10 ** (new.scale - old.scale)
+    rescaled: Native = values * 10 ** (new.scale - old.scale)
+    return rescaled
 
 
 def compare(operator: str, one: Native, one_type: Type, two: Native, two_type: Type) -> Mask:
@@ -248,8 +249,8 @@ def compare(operator: str, one: Native, one_type: Type, two: Native, two_type: T
         opposite = {">": "<=", ">=": "<", "!=": "="}[operator]
         return ~compare(opposite, one, two_type, two, two_type)
     if one_type.kind is Kind.FLOAT:
-        equal = (one == two) | (np.isnan(one) & np.isnan(two))
-        less = (one < two) | (~np.isnan(one) & np.isnan(two))
+        equal: Mask = (one == two) | (np.isnan(one) & np.isnan(two))
+        less: Mask = (one < two) | (~np.isnan(one) & np.isnan(two))
     else:
         equal = np.asarray(one == two, np.bool_)
         less = np.asarray(one < two, np.bool_) if operator != "=" else equal

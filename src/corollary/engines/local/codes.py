@@ -6,23 +6,20 @@ order of arrival. Codes have no order of their own: comparisons decode.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local import native
 from corollary.engines.local.layout import Codes, Layout, layout_of
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 INLINE = 1 << 20
 """Three columns of numbers, some of them beyond this, still fit one word."""
 
-Native = npt.NDArray[Any]
-"""Values as NumPy holds them: see `native`."""
+Native = native.Native
 
 
 class CodeDomain(Protocol):
@@ -52,6 +49,7 @@ class SymbolDomain:
         self._characters = 0
 
     def encode(self, values: Native) -> Codes:
+        """Return the codes of strings, new ones interned."""
         code_of = self._code_of
         get = code_of.get
         codes = np.fromiter((get(value, 0) for value in values), np.int64, len(values))
@@ -68,6 +66,7 @@ class SymbolDomain:
         return codes
 
     def decode(self, codes: Codes) -> Native:
+        """Return the strings of codes; the empty one for null."""
         if len(self._array) < len(self._values):
             tail = np.empty(len(self._values) - len(self._array), object)
             tail[:] = self._values[len(self._array) :]
@@ -76,6 +75,7 @@ class SymbolDomain:
 
     @property
     def nbytes(self) -> int:
+        """The bytes the strings take, roughly."""
         return self._characters + 150 * len(self._values)
 
 
@@ -94,6 +94,7 @@ class NumericDomain:
         self._values = np.empty(0, np.int64)
 
     def encode(self, values: Native) -> Codes:
+        """Return the codes of values, new ones interned."""
         bits = np.ascontiguousarray(values, self._dtype).view(np.int64)
         if self._inline:
             is_inline = (bits >= 0) & (bits < self._inline - 1)
@@ -129,6 +130,7 @@ class NumericDomain:
         return found
 
     def decode(self, codes: Codes) -> Native:
+        """Return the values of codes; for null, anything."""
         offset = self._inline or 1
         if not self._inline:
             places = codes - offset
@@ -143,6 +145,7 @@ class NumericDomain:
 
     @property
     def nbytes(self) -> int:
+        """The bytes the interned values take."""
         return 3 * self._values.nbytes
 
 
@@ -206,14 +209,14 @@ class Dictionary:
         codes[~nulls] = self.domain(type_).encode(present)
         return codes
 
-    def encode_arrow(self, column: "pa.ChunkedArray", type_: Type) -> Codes:
+    def encode_arrow(self, column: pa.ChunkedArray, type_: Type) -> Codes:
         """Return the codes of an Arrow column."""
         if type_.kind is Kind.SYMBOL:
             return self._encode_strings(column, type_)
         values, nulls = native.from_arrow(column, type_)
         return self.encode(values, nulls, type_)
 
-    def _encode_strings(self, column: "pa.ChunkedArray", type_: Type) -> Codes:
+    def _encode_strings(self, column: pa.ChunkedArray, type_: Type) -> Codes:
         encoded = column.dictionary_encode().combine_chunks()
         if not len(column):
             return np.empty(0, np.int64)
@@ -223,7 +226,7 @@ class Dictionary:
         found: Codes = codes[indices]
         return found
 
-    def decode_arrow(self, codes: Codes, type_: Type) -> "pa.Array":
+    def decode_arrow(self, codes: Codes, type_: Type) -> pa.Array:
         """Return codes as an Arrow array."""
         return native.to_arrow(self.decode(codes, type_), codes == 0, type_)
 

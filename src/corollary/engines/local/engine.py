@@ -1,10 +1,12 @@
 """The interpreter of plans in one process."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import Any, assert_never
 
 import numpy as np
+import pyarrow as pa
 
+from corollary.core.arrow import nullary_table
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Pipeline
 from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, Store
@@ -20,9 +22,6 @@ from corollary.engines.local.layout import Words
 from corollary.engines.local.pipelines import PipelineRunner
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class LocalEngine:
@@ -42,7 +41,7 @@ class LocalEngine:
                 self._relations[name] = relation
                 self._tables[name] = Table(relation.types, self._dictionary)
 
-    def insert(self, relation: str, rows: "Sequence[tuple[Any, ...]] | pa.Table") -> None:
+    def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
         """Add tuples to a base relation."""
         table = self._tables[relation]
         types = table.types
@@ -65,10 +64,8 @@ class LocalEngine:
         for table in self._tables.values():
             table.commit()
 
-    def read(self, relation: str, state: State = State.NEW) -> "pa.Table":
+    def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
-        import pyarrow as pa
-
         table = self._tables[relation]
         words = table.words(state)
         columns = [
@@ -77,8 +74,7 @@ class LocalEngine:
         ]
         names = self._relations[relation].columns
         if not columns:
-            blank = pa.table({"": pa.nulls(len(words))})
-            return blank.select([])
+            return nullary_table(len(words))
         return pa.table(columns, names=list(names))
 
     def size(self, relation: str, state: State = State.NEW) -> int:
@@ -188,7 +184,7 @@ class _Run:
                 if len(words):
                     pieces.append(words)
                     self._budget.spend(pipeline, words)
-            if runner.has_fault:
+            if runner.has_fault and pipeline.judge:
                 judge(pipeline, self._tables, self._dictionary)
         if target.layout is not layout:
             pieces = [target.layout.pack(layout.columns(each), len(each)) for each in pieces]

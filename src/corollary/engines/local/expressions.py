@@ -1,7 +1,8 @@
 """Expressions and conditions on batches: decode, compute with NumPy, say where there is no value.
 
 A batch never raises: rows whose expression has no value (overflow, division by zero, a failed
-conversion) are marked with the reason, and the caller decides whether they count.
+conversion) are marked with the reason, and the caller decides whether they count. A missing value
+beats null: `null + 1 / 0` has none.
 """
 
 from collections.abc import Callable, Mapping
@@ -96,8 +97,6 @@ def _apply(name: str, inputs: list[Batch], type_: Type) -> Batch:
         fresh = spread
     if type_.kind is Kind.FLOAT:
         values = native.canonical(values)
-    if nulls is not None:
-        faults = tuple((mask & ~nulls, reason) for mask, reason in faults)
     return Batch(values, type_, nulls, faults + tuple(fresh))
 
 
@@ -113,27 +112,26 @@ def holds(condition: Condition, frame: Frame, count: int, codes: Dictionary) -> 
     """Return where a condition holds; comparisons with null are false, `is` is null-safe."""
     left, right = condition.left, condition.right
     operator = condition.operator
-    if isinstance(left, Variable) and isinstance(right, Variable) and operator in ("=", "!="):
-        if type_of(left).domain == type_of(right).domain:
-            return Verdict(_same_codes(frame[left.name], frame[right.name], operator))
+    match left, right:
+        case Variable(name=one_name), Variable(name=two_name) if operator in ("=", "!="):
+            if type_of(left).domain == type_of(right).domain:
+                return Verdict(_same_codes(frame[one_name], frame[two_name], operator))
+        case _:
+            pass
     one = evaluate(left, frame, count, codes)
     two = evaluate(right, frame, count, codes)
     if operator.removeprefix("!") in CONSTRAINTS:
         true, fresh = texts.constraint(operator.removeprefix("!"), one.values, two.values)
         true = ~true if operator.startswith("!") else true
     else:
-        true, fresh = (
-            arithmetic.compare(
-                "=" if operator == "is" else operator, one.values, one.type, two.values, two.type
-            ),
-            (),
-        )
+        equation = "=" if operator == "is" else operator
+        true = arithmetic.compare(equation, one.values, one.type, two.values, two.type)
+        fresh = []
     nulls = either(one.nulls, two.nulls)
     both = one.nulls & two.nulls if one.nulls is not None and two.nulls is not None else None
     faults = one.faults + two.faults + tuple(fresh)
     if nulls is not None:
         true &= ~nulls
-        faults = tuple((mask & ~nulls, reason) for mask, reason in faults)
     for mask, _ in faults:
         true &= ~mask
     if operator == "is" and both is not None:

@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _Trial:
-    """Rows under judgement: which are still possible, which faulty, which variables lack a value."""
+    """Rows under judgement: which are still possible, and which variables lack a value."""
 
     frame: Frame
     alive: Mask

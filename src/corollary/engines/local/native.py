@@ -15,15 +15,14 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from corollary.core.arrow import arrow_type
 from corollary.core.types import Kind, Type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Native = npt.NDArray[Any]
 
@@ -94,62 +93,51 @@ def to_python(value: Any, type_: Type) -> Any:
             return int(value)
 
 
-def from_arrow(
-    column: "pa.ChunkedArray", type_: Type
-) -> tuple[Native, npt.NDArray[np.bool_] | None]:
+def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArray[np.bool_] | None]:
     """Return an Arrow column that is not of symbols as an array, and where it is null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     nulls = column.is_null().to_numpy() if column.null_count else None
+    column = column.cast(arrow_type(type_))
     match type_.kind:
         case Kind.DECIMAL:
-            wide = pc.multiply(
-                column.cast(pa.decimal128(38, type_.scale)),
-                pa.scalar(Decimal(10) ** type_.scale, pa.decimal128(19, 0)),
-            )
-            integers = wide.cast(pa.decimal128(38, 0), safe=False).cast(pa.int64())
+            return _unscaled(column.combine_chunks()), nulls
         case Kind.DATE:
-            integers = column.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
+            column = column.cast(pa.int32()).cast(pa.int64())
         case Kind.TIMESTAMP:
-            integers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+            column = column.cast(pa.int64())
         case Kind.BOOL:
-            integers = column.cast(pa.int8()).cast(pa.int64())
-        case Kind.UNSIGNED:
-            integers = column.cast(pa.uint64())
-        case Kind.FLOAT:
-            integers = column.cast(pa.float64())
+            column = column.cast(pa.int8()).cast(pa.int64())
         case _:
-            integers = column.cast(pa.int64())
-    if nulls is not None:
-        integers = integers.fill_null(0)
-    values = integers.to_numpy()
+            pass
+    values = (column if nulls is None else column.fill_null(0)).to_numpy()
     return (canonical(values) if type_.kind is Kind.FLOAT else values), nulls
 
 
-def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> "pa.Array":
-    """Return an array of native values as Arrow, null where `nulls` says so."""
-    import pyarrow as pa
+def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the integers behind decimals: the low word of each, as none has over 18 digits."""
+    if not len(array):
+        return np.empty(0, np.int64)
+    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
+    return words[array.offset : array.offset + len(array), 0].copy()
 
+
+def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
+    """Return an array of native values as Arrow, null where `nulls` says so."""
     mask = nulls if nulls.any() else None
+    target = arrow_type(type_)
     match type_.kind:
-        case Kind.SYMBOL:
-            return pa.array(values, pa.string(), mask=mask)
-        case Kind.UNSIGNED:
-            return pa.array(values, pa.uint64(), mask=mask)
-        case Kind.FLOAT:
-            return pa.array(values, pa.float64(), mask=mask, from_pandas=False)
         case Kind.BOOL:
-            return pa.array(values.astype(np.bool_), pa.bool_(), mask=mask)
+            return pa.array(values.astype(np.bool_), target, mask=mask)
         case Kind.DATE:
-            return pa.array(values.astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
+            return pa.array(values.astype(np.int32), pa.int32(), mask=mask).cast(target)
         case Kind.TIMESTAMP:
-            return pa.array(values, pa.int64(), mask=mask).cast(pa.timestamp("us", tz="UTC"))
+            return pa.array(values, pa.int64(), mask=mask).cast(target)
         case Kind.DECIMAL:
-            digits = [
-                None if null else Decimal(value).scaleb(-type_.scale)
-                for value, null in zip(values.tolist(), nulls.tolist(), strict=True)
+            words = np.stack([values, values >> np.int64(63)], axis=1)
+            valid = None if mask is None else np.packbits(~mask, bitorder="little").tobytes()
+            buffers = [
+                None if valid is None else pa.py_buffer(valid),
+                pa.py_buffer(words.tobytes()),
             ]
-            return pa.array(digits, pa.decimal128(max(type_.precision, 1), type_.scale))
+            return pa.Array.from_buffers(target, len(values), buffers)
         case _:
-            return pa.array(values, pa.int64(), mask=mask)
+            return pa.array(values, target, mask=mask, from_pandas=False)

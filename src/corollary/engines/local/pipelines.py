@@ -12,7 +12,7 @@ from corollary.core.rules import names_in
 from corollary.core.terms import Constant, Functor, Slot, Variable, Wildcard, variables_of
 from corollary.engines.local import expressions, generate
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.layout import Codes, Words
+from corollary.engines.local.layout import Codes, Layout, Words
 from corollary.engines.local.table import Layer, Order, Table
 
 BATCH = 1 << 21
@@ -116,17 +116,17 @@ class PipelineRunner:
         keys = [self.column(stage.slots[column], frame) for column in order[: len(stage.bound)]]
         layers = table.layers(stage.source.state, order)
         free = _free_columns(stage, order, needed)
-        if not free and all(len(stage.bound) == len(order) or not _gone(each) for each in layers):
-            yield from _if_any(self._exists(table, order, layers, keys, frame, needed))
-            return
         layout = table.layout.permuted(order)
+        if not free and all(len(stage.bound) == len(order) or not _gone(each) for each in layers):
+            found = _exists(layers, layout, keys, frame.count)
+            kept = {name: column for name, column in frame.columns.items() if name in needed}
+            yield from _if_any(Frame(kept, frame.count).select(found))
+            return
         for layer in layers:
             start, end = layer.run.ranges(layout, keys, frame.count)
             for rows, words in _matches(layer, start, end):
                 columns = {
-                    name: column if rows is None else column[rows]
-                    for name, column in frame.columns.items()
-                    if name in needed
+                    name: column[rows] for name, column in frame.columns.items() if name in needed
                 }
                 same: npt.NDArray[np.bool_] | None = None
                 for name, position in free:
@@ -138,28 +138,6 @@ class PipelineRunner:
                         columns[name] = codes
                 joined = Frame(columns, len(words))
                 yield from _if_any(joined if same is None else joined.select(same))
-
-    def _exists(
-        self,
-        table: Table,
-        order: Order,
-        layers: list[Layer],
-        keys: list[Codes],
-        frame: Frame,
-        needed: frozenset[str],
-    ) -> Frame:
-        """Return the rows that match at least one tuple: nothing new is bound."""
-        layout = table.layout.permuted(order)
-        found = np.zeros(frame.count, np.bool_)
-        for layer in layers:
-            start, end = layer.run.ranges(layout, keys, frame.count)
-            here = end > start
-            if _gone(layer):
-                keep = layer.keep(layout.pack(keys, frame.count))
-                here = here if keep is None else here & keep
-            found |= here
-        kept = {name: column for name, column in frame.columns.items() if name in needed}
-        return Frame(kept, frame.count).select(found)
 
     # --- expressions ---------------------------------------------------------------------------
 
@@ -194,6 +172,21 @@ def _gone(layer: Layer) -> bool:
     return any(len(absent) for absent in layer.absent)
 
 
+def _exists(
+    layers: list[Layer], layout: Layout, keys: list[Codes], count: int
+) -> npt.NDArray[np.bool_]:
+    """Return which rows match at least one tuple."""
+    found = np.zeros(count, np.bool_)
+    for layer in layers:
+        start, end = layer.run.ranges(layout, keys, count)
+        here = end > start
+        if _gone(layer):
+            keep = layer.keep(layout.pack(keys, count))
+            here = here if keep is None else here & keep
+        found |= here
+    return found
+
+
 def _free_columns(stage: Probe, order: Order, needed: frozenset[str]) -> list[tuple[str, int]]:
     """Return the variables to read from a match, with their position in the order."""
     names = [
@@ -207,8 +200,8 @@ def _free_columns(stage: Probe, order: Order, needed: frozenset[str]) -> list[tu
 
 def _matches(
     layer: Layer, start: Codes, end: Codes
-) -> Iterator[tuple[npt.NDArray[np.int64] | None, Words]]:
-    """Yield, in batches, which row each match belongs to (None: the only one) and the matches."""
+) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
+    """Yield, in batches, which row each match belongs to, and the matches."""
     sizes = end - start
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0

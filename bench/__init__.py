@@ -1,0 +1,16 @@
+"""Benchmarks: workloads measured against other engines in one run, answers compared.
+
+`python -m bench` runs all of them; `--only`, `--repeat`, `--scale`, `--json` and `--profile` are
+explained by `--help`. A missed bar is reported; only a wrong answer fails the run.
+
+| file | holds |
+|---|---|
+| `measure.py` | the measuring core: contenders take turns, medians, answers compared |
+| `contenders.py` | Corollary's local engine and DuckDB as contenders |
+| `data.py` | generated relations: graphs, trees, sales, a heap |
+| `workloads.py` | the workloads, as data |
+| `startup.py` | how quickly the command answers, and what `import corollary` loads |
+| `report.py` | the table and the JSON |
+
+A new kind of contender (maintenance, Spark) is one class with the four members of `Contender`.
+"""

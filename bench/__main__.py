@@ -1,0 +1,100 @@
+"""`python -m bench`: run the workloads, print the table, write the JSON."""
+
+import argparse
+import cProfile
+import pstats
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import report, startup
+from bench.contenders import DuckdbQuery, LocalEvaluation
+from bench.measure import Measurement, measure
+from bench.report import Result
+from bench.workloads import Workload, workloads
+
+TOP = 25
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks; return 1 if an answer is wrong, otherwise 0."""
+    options = _options(arguments)
+    chosen = {each.name: each for each in workloads(options.scale)}
+    if options.profile:
+        profile(chosen[options.profile])
+        return 0
+    names = options.only or [*chosen, startup.HELP]
+    results: list[Result] = []
+    host = report.machine()
+    print(f"{host['cores']} cores, load {host['load']:.1f}, {host['versions']}", flush=True)
+    print(report.heading(), flush=True)
+    for name in names:
+        if name == startup.HELP:
+            result = start()
+        else:
+            measurement = compare(chosen[name], options.repeat)
+            bar = chosen[name].bar if options.scale == 1 else None
+            result = Result(name, chosen[name].about, measurement, bar)
+        results.append(result)
+        print(report.line(result), flush=True)
+    if options.json:
+        report.write(options.json, results, options.repeat, options.scale)
+    return int(any(result.measurement.differences for result in results))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    names = [each.name for each in workloads()]
+    parser = argparse.ArgumentParser("bench", description="Measure Corollary against DuckDB.")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=[*names, startup.HELP],
+        metavar="NAME",
+        help=f"run this one only (may be repeated): {', '.join([*names, startup.HELP])}",
+    )
+    parser.add_argument("--repeat", type=_count, default=5, metavar="N", help="runs (default 5)")
+    parser.add_argument("--scale", type=float, default=1.0, help="times the sizes (default 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
+    parser.add_argument("--profile", choices=names, metavar="NAME", help="profile one workload")
+    return parser.parse_args(arguments)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def compare(workload: Workload, repeat: int) -> Measurement:
+    """Measure one workload: our engine, and DuckDB as a rival or as a referee."""
+    relations = workload.relations()
+    ours = LocalEvaluation(relations, workload.program, "answer")
+    others = [] if workload.sql is None else [DuckdbQuery(relations, workload.sql)]
+    if workload.is_race:
+        return measure([ours, *others], repeat)
+    return measure([ours], repeat, referees=others)
+
+
+def start() -> Result:
+    """Measure `corollary --help`, and see what `import corollary` loads."""
+    modules = startup.modules_loaded()
+    excess = startup.heavy(modules)
+    remark = f"import corollary loads {len(modules)} modules, none of them heavy"
+    if excess:
+        remark = f"import corollary loads {', '.join(excess)}: too heavy"
+    measurement = measure([startup.Help()], startup.HELP_RUNS)
+    return Result(startup.HELP, "the command answers", measurement, startup.HELP_BAR, (remark,))
+
+
+def profile(workload: Workload) -> None:
+    """Print where the time of one evaluation goes."""
+    contender = LocalEvaluation(workload.relations(), workload.program, "answer")
+    contender.ready()
+    profiler = cProfile.Profile()
+    profiler.runcall(contender.run)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(TOP)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Generated relations; the same seed gives the same rows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Relations = Mapping[str, pa.Table]
+Pairs = npt.NDArray[np.int64]
+
+SEED = 20_251
+
+
+def random_graph(nodes: int, edges: int, seed: int = SEED) -> Relations:
+    """Return `edge(x, y)`: distinct pairs, each as likely as any other."""
+    random = np.random.default_rng(seed)
+    codes = random.choice(nodes * nodes, edges, replace=False)
+    return {"edge": _pairs(codes // nodes, codes % nodes)}
+
+
+def local_dag(nodes: int, edges: int, reach: int, seed: int = SEED) -> Relations:
+    """Return `edge(x, y)` with x < y ≤ x + reach: many rounds, and much to find twice."""
+    random = np.random.default_rng(seed)
+    codes = random.choice((nodes - 1) * reach, min(2 * edges, (nodes - 1) * reach), replace=False)
+    source = codes // reach
+    target = source + 1 + codes % reach
+    inside = np.flatnonzero(target < nodes)[:edges]
+    return {"edge": _pairs(source[inside], target[inside])}
+
+
+def random_tree(nodes: int, seed: int = SEED) -> Relations:
+    """Return `edge(parent, child)`; every node hangs under one of those before it."""
+    random = np.random.default_rng(seed)
+    child = np.arange(1, nodes)
+    return {"edge": _pairs((random.random(nodes - 1) * child).astype(np.int64), child)}
+
+
+def sales(rows: int, products: int, stores: int, seed: int = SEED) -> Relations:
+    """Return `sale(id, product, store, amount)`, `product(id, category)`, `store(id, region)`."""
+    random = np.random.default_rng(seed)
+    sale = {
+        "id": np.arange(rows),
+        "product": random.integers(0, products, rows),
+        "store": random.integers(0, stores, rows),
+        "amount": random.integers(1, 10_000, rows),
+    }
+    product = {"id": np.arange(products), "category": random.integers(0, 50, products)}
+    store = {"id": np.arange(stores), "region": random.integers(0, 20, stores)}
+    return {"sale": pa.table(sale), "product": pa.table(product), "store": pa.table(store)}
+
+
+def heap(variables: int, seed: int = SEED) -> Relations:
+    """Return the statements of a made-up program: new, assign, load and store.
+
+    Variables are grouped in methods of twenty; most assignments stay within one.
+    """
+    random = np.random.default_rng(seed)
+
+    def near(count: int) -> tuple[Pairs, Pairs]:
+        one = random.integers(0, variables, count)
+        two = one // 20 * 20 + random.integers(0, 20, count)
+        far = random.random(count) < 0.1
+        two[far] = random.integers(0, variables, int(far.sum()))
+        return one, np.minimum(two, variables - 1)
+
+    def fields(count: int) -> Pairs:
+        return random.integers(0, 10, count)
+
+    sites = variables // 4
+    places = max(1, variables // 5)
+    load, store = near(places), near(places)
+    return {
+        "new": _pairs(random.integers(0, variables, sites), np.arange(sites)),
+        "assign": _pairs(*near(variables)),
+        "load": pa.table({"to": load[0], "base": load[1], "field": fields(places)}),
+        "store": pa.table({"base": store[0], "field": fields(places), "from": store[1]}),
+    }
+
+
+def _pairs(one: Pairs, two: Pairs) -> pa.Table:
+    return pa.table({"x": one.astype(np.int64), "y": two.astype(np.int64)})
