@@ -108,8 +108,8 @@ class TableMachine(RuleBasedStateMachine):
     def change(self, data: st.DataObject) -> None:
         added = self.rows(data, set()) - self.old
         removed = self.rows(data, self.old) & self.old
-        words = self.words(added), self.words(removed)
-        self.table.change(self.words(added), words[1])
+        self.columns(list(added))  # values are coded first: both arrays need one layout
+        self.table.change(self.words(added), self.words(removed))
         self.added, self.removed = added, removed
 
     @precondition(lambda self: not self.table.is_marked)

@@ -18,10 +18,14 @@ from corollary.engines.local.aggregates import aggregate
 from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.judge import judge
-from corollary.engines.local.layout import Words
+from corollary.engines.local.layout import Codes, Words
 from corollary.engines.local.pipelines import PipelineRunner
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
+
+
+SAMPLE = 1 << 15
+"""Distinct values are estimated from about so many tuples."""
 
 
 class LocalEngine:
@@ -83,15 +87,16 @@ class LocalEngine:
 
     def statistics(self) -> Statistics:
         """Return the sizes of relations and, for those with tuples, distinct values by column."""
-        rows = {name: self.size(name) for name in self._relations}
+        sizes = {name: self.size(name) for name in self._relations}
         spread = {}
-        for name, size in rows.items():
-            table = self._tables[name]
-            if size and table.types:
+        for name, size in sizes.items():
+            if size:
+                table = self._tables[name]
                 words = table.words(State.NEW)
-                columns = table.layout.columns(words)
-                spread[name] = tuple(len(np.unique(column)) for column in columns)
-        return Statistics(rows, spread)
+                sample = words[:: 1 + size // SAMPLE]
+                columns = table.layout.columns(sample)
+                spread[name] = tuple(_distinct_values(column, size) for column in columns)
+        return Statistics(sizes, spread)
 
     # --- plans ---------------------------------------------------------------------------------
 
@@ -107,6 +112,14 @@ class LocalEngine:
             for order in orders:
                 tables[name].layers(State.NEW, order)
         _Run(plan, tables, self._dictionary, recorder, limits).call(plan.main)
+
+
+def _distinct_values(sample: Codes, size: int) -> int:
+    """Estimate the distinct values of a column from a sample (Charikar et al., PODS 2000)."""
+    _, counts = np.unique(sample, return_counts=True)
+    once = int(np.count_nonzero(counts == 1))
+    scale = (size / len(sample)) ** 0.5
+    return int(scale * once) + len(counts) - once
 
 
 class _Run:

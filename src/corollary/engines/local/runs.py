@@ -34,12 +34,13 @@ def is_member(needles: Words, words: Words) -> Mask:
     return found
 
 
-def merge(one: Words, other: Words) -> Words:
-    """Return the union of two sorted, disjoint arrays, sorted."""
-    if not len(one) or not len(other):
-        return one if len(one) else other
-    joined = np.concatenate([one, other])
-    joined.sort(kind="stable" if joined.dtype.kind == "V" else None)
+def merge(*runs: Words) -> Words:
+    """Return the union of sorted, disjoint arrays, sorted."""
+    filled = [run for run in runs if len(run)]
+    if len(filled) < 2:
+        return filled[0] if filled else runs[0]
+    joined = np.concatenate(filled)
+    joined.sort(kind="stable")  # merges what is sorted already
     return joined
 
 

@@ -154,12 +154,11 @@ class Table:
 
     def words(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
-        layers = self.layers(state, order or self._primary)
-        found = np.empty(0, self.layout.dtype)
-        for layer in layers:
+        kept = []
+        for layer in self.layers(state, order or self._primary):
             keep = layer.keep(layer.run.words)
-            found = merge(found, layer.run.words if keep is None else layer.run.words[keep])
-        return found
+            kept.append(layer.run.words if keep is None else layer.run.words[keep])
+        return merge(*kept) if kept else np.empty(0, self.layout.dtype)
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
