@@ -111,7 +111,7 @@ def workloads(scale: float = 1.0) -> tuple[Workload, ...]:
         return data.random_graph(size(1500), size(6000))
 
     def local() -> Relations:
-        return data.local_dag(size(3000), size(9000), reach=50)
+        return data.local_dag(size(3000), size(9000), reach=60)
 
     def tree() -> Relations:
         return data.random_tree(size(100_000))
@@ -126,8 +126,8 @@ def workloads(scale: float = 1.0) -> tuple[Workload, ...]:
         Workload("tc-right", "right-linear closure, as tc-random-3000", sparse, RIGHT, right),
         Workload(
             "tc-nonlinear",
-            "non-linear closure, as tc-random-3000",
-            sparse,
+            "non-linear closure, 500 nodes, 1,000 edges",
+            lambda: data.random_graph(size(500), size(1000)),
             BOTH,
             left,
             is_race=False,
@@ -155,8 +155,8 @@ def workloads(scale: float = 1.0) -> tuple[Workload, ...]:
         ),
         Workload(
             "points-to",
-            "Andersen's analysis, 20,000 variables",
-            lambda: data.heap(size(20_000)),
+            "Andersen's analysis, 100,000 variables",
+            lambda: data.heap(size(100_000)),
             POINTS_TO,
         ),
     )

@@ -36,6 +36,7 @@ from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.once import Places, query, run
 from corollary.database.program import read_programs
+from corollary.warehouse.delimited import print_rows
 from oracle import Oracle, OracleError, OracleLimit, Type, evaluate, typed_rows
 from oracle_parser import parse as parse_for_oracle
 from oracle_parser import read_date, read_timestamp
@@ -227,8 +228,14 @@ def test_evaluation_writes_what_is_expected(
     feed(folder, monkeypatch)
     program = read_programs([folder / "program.dl"])
     outcome = run(program, Places(folder / "facts", tmp_path), AMPLE)
-    said = capfdbinary.readouterr().out
-    said += "".join(f"{name}\t{size}\n" for name, size in outcome.sizes.items()).encode()
+    printed = io.BytesIO()
+    for directive, relation, table in outcome.printed:
+        print_rows(table, printed, relation, directive)
+    said = (
+        printed.getvalue()
+        + "".join(f"{name}\t{size}\n" for name, size in outcome.sizes.items()).encode()
+    )
+    assert not capfdbinary.readouterr().out
     written = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     expected = {file.name: file.read_bytes() for file in (folder / "expected").iterdir()}
     assert said == expected.pop("stdout.txt", b"")

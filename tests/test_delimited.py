@@ -594,7 +594,7 @@ def test_several_files_or_none(tmp_path: Path) -> None:
         delimited.write_all([output(one, "new"), output(two, "a\tb")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.csv": "old\n"}
     with pytest.raises(InputError, match="C0804"):
-        delimited.write_all([output(one, "new"), output(tmp_path / "no" / "x", "a")])
+        delimited.write_all([output(tmp_path / "new" / "x", "a"), output(one / "x", "a")])
     with pytest.raises(InputError, match="are both written to"):
         delimited.write_all([output(one, "new"), output(one, "newer")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.csv": "old\n"}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from corollary.analysis.survey import Survey, resolve
 from corollary.analysis.wording import alternatives, places, suggestion
 from corollary.core.graph import components, shortest_path
+from corollary.core.plan import WORKING
 from corollary.core.program import Declaration, Dependency, TypeDeclaration, TypeName
 from corollary.core.types import MAXIMAL_PRECISION, Kind
 from corollary.errors import Diagnostic
@@ -28,6 +29,13 @@ def declarations(survey: Survey) -> Iterator[Diagnostic]:
                 declaration.span,
                 "remove one of the declarations, or rename one of the relations",
                 places((first.span, "first declared here")),
+            )
+        if WORKING in declaration.name:
+            yield Diagnostic(
+                "C0220",
+                f"The name `{declaration.name}` has a `{WORKING}` in it.",
+                declaration.span,
+                "choose another name: this sign marks the working relations of plans",
             )
         yield from _columns(declared, declaration)
         yield from _equivalence(survey, declaration)

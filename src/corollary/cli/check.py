@@ -12,9 +12,9 @@ from corollary.console import TerminalConsole
 @click.command()
 @options.programs
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@options.output_format
+@options.format_
 @options.quiet
-def command(programs: tuple[Path, ...], strict: bool, output_format: str, quiet: bool) -> None:
+def command(programs: tuple[Path, ...], strict: bool, format: str, quiet: bool) -> None:
     """Say everything that is wrong or doubtful about a program.
 
     Every finding has a code, the place with a caret, and a note that says how to mend it. All are
@@ -25,7 +25,7 @@ def command(programs: tuple[Path, ...], strict: bool, output_format: str, quiet:
       corollary check types.dl rules.dl --strict
     """
     console = TerminalConsole(quiet)
-    with options.reported(output_format, console):
+    with options.reported(format, console):
         from corollary.analysis.check import diagnose
         from corollary.database.program import load, read_programs
         from corollary.errors import InputError, Severity, render
@@ -39,7 +39,7 @@ def command(programs: tuple[Path, ...], strict: bool, output_format: str, quiet:
             except InputError as error:
                 found, errors = (*found, *error.diagnostics), len(error.diagnostics)
         warnings = len(found) - errors
-        if output_format == "json":
+        if format == "json":
             options.print_json({"diagnostics": [options.as_json(each) for each in found]})
         else:
             for each in found:

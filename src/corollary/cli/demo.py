@@ -26,6 +26,10 @@ def command(keep: Path | None) -> None:
 
     A railway network of some twenty thousand links: evaluates which stations can be reached from
     which, counts them, and answers one question by computing only what it needs.
+
+    \b
+      corollary demo
+      corollary demo --keep example
     """
     console = TerminalConsole()
     with options.reported("text", console), tempfile.TemporaryDirectory() as temporary:
@@ -58,8 +62,8 @@ def _run(directory: Path, console: TerminalConsole) -> None:
     outcome = run(program, places, Limits(), console)
     for name, size in outcome.sizes.items():
         click.echo(f"    {name}: {size:,} tuples")
-    for name, (file, size) in outcome.outputs.items():
-        click.echo(f"    {name}: {size:,} tuples, written to {Path(file).name}")
+    for each in outcome.written:
+        click.echo(f"    {each.relation}: {each.tuples:,} tuples, written to {each.path.name}")
     click.echo(f"    {outcome.seconds:.2f} s")
 
     goal = f'link("{START}", y)'

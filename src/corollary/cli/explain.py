@@ -11,8 +11,8 @@ from corollary.console import TerminalConsole
 @click.command()
 @options.programs
 @click.option("--goal", help="Explain how this goal is answered, instead of a full evaluation.")
-@options.output_format
-def command(programs: tuple[Path, ...], goal: str | None, output_format: str) -> None:
+@options.format_
+def command(programs: tuple[Path, ...], goal: str | None, format: str) -> None:
     """Show how a program will be evaluated.
 
     Prints the strata in order; for each one whether it is recursive, stored or virtual, by which
@@ -25,7 +25,7 @@ def command(programs: tuple[Path, ...], goal: str | None, output_format: str) ->
       corollary explain network.dl --goal 'link("a", y)'
     """
     console = TerminalConsole()
-    with options.reported(output_format, console):
+    with options.reported(format, console):
         from corollary.core.statistics import Statistics
         from corollary.database.program import load, read_goal, read_programs
         from corollary.explain.plan import plan_as_json, print_plan
@@ -38,7 +38,7 @@ def command(programs: tuple[Path, ...], goal: str | None, output_format: str) ->
             plan = evaluate(normal, Statistics())
         else:
             plan = solve(normal, read_goal(program, goal), Statistics())
-        if output_format == "json":
+        if format == "json":
             options.print_json(plan_as_json(plan, normal))
         else:
             click.echo(print_plan(plan, normal))

@@ -12,7 +12,6 @@ from corollary.console import TerminalConsole
 @options.programs
 @click.option(
     "--to",
-    "kind",
     type=click.Choice(["svg", "dot"]),
     default="dot",
     show_default=True,
@@ -21,7 +20,7 @@ from corollary.console import TerminalConsole
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
 )
-def command(programs: tuple[Path, ...], kind: str, output: Path | None) -> None:
+def command(programs: tuple[Path, ...], to: str, output: Path | None) -> None:
     """Draw which relation is computed from which.
 
     Relations that depend on each other share a box; dashed arrows are negation, dotted ones
@@ -36,7 +35,7 @@ def command(programs: tuple[Path, ...], kind: str, output: Path | None) -> None:
         from corollary.explain.graph import to_dot, to_svg
 
         normal = load(read_programs(programs)).normal
-        text = to_svg(normal) if kind == "svg" else to_dot(normal)
+        text = to_svg(normal) if to == "svg" else to_dot(normal)
         if output is None:
             click.echo(text)
         else:

@@ -13,7 +13,10 @@ from corollary.console import TerminalConsole
 from corollary.errors import CorollaryError, Diagnostic, InputError, render
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from corollary.core.engine import Limits
+    from corollary.core.program import Relation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,9 +45,8 @@ root = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Directory that .input and .output may not leave. Default: the one of -F or -D.",
 )
-output_format = click.option(
+format_ = click.option(
     "--format",
-    "output_format",
     type=click.Choice(["text", "json"]),
     default="text",
     help="How results and errors are printed.",
@@ -98,13 +100,13 @@ def _bytes(text: str | None) -> int | None:
 
 
 @contextmanager
-def reported(output_format: str, console: TerminalConsole) -> Iterator[None]:
+def reported(format_: str, console: TerminalConsole) -> Iterator[None]:
     """Turn errors into messages (or JSON) and exit codes; Ctrl-C ends quietly."""
     try:
         yield
     except CorollaryError as error:
         console.done()
-        if output_format == "json":
+        if format_ == "json":
             print_json({"error": str(error), "diagnostics": findings(error)})
         else:
             click.echo(str(error), err=True)
@@ -135,6 +137,17 @@ def as_json(diagnostic: Diagnostic) -> dict[str, Any]:
         **place,
         "note": diagnostic.note,
     }
+
+
+def rows_as_json(table: "pa.Table", relation: "Relation") -> list[list[Any]]:
+    """Return the rows of a relation, sorted, as JSON arrays."""
+    from corollary.core.arrow import sort, to_python
+    from corollary.core.values import json_of
+
+    return [
+        [json_of(value, type_) for value, type_ in zip(row, relation.types, strict=True)]
+        for row in to_python(sort(table))
+    ]
 
 
 def print_json(value: Any) -> None:

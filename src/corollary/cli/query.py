@@ -15,14 +15,14 @@ from corollary.console import TerminalConsole
 @options.facts
 @options.root
 @options.limits
-@options.output_format
+@options.format_
 @options.quiet
 def command(
     program: Path,
     goal: str,
     facts: Path,
     root: Path | None,
-    output_format: str,
+    format: str,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -37,9 +37,9 @@ def command(
       corollary query network.dl -F facts 'link("a", "d")'
     """
     console = TerminalConsole(quiet)
-    with options.reported(output_format, console):
+    with options.reported(format, console):
         from corollary.core.arrow import sort, to_python
-        from corollary.core.values import json_of, text_of
+        from corollary.core.values import text_of
         from corollary.database.once import Places, query
         from corollary.database.program import read_programs
 
@@ -47,18 +47,14 @@ def command(
         answers, table = query(
             read_programs([program]), goal, Places(facts, facts, root), limits, console
         )
-        rows = to_python(sort(table))
-        if output_format == "json":
-            values = [
-                [json_of(value, type_) for value, type_ in zip(row, answers.types, strict=True)]
-                for row in rows
-            ]
-            options.print_json({"columns": list(answers.columns), "rows": values})
+        if format == "json":
+            rows = options.rows_as_json(table, answers)
+            options.print_json({"columns": list(answers.columns), "rows": rows})
         elif not answers.columns:
-            click.echo("yes" if rows else "no")
+            click.echo("yes" if table.num_rows else "no")
         else:
             click.echo("\t".join(answers.columns))
-            for row in rows:
+            for row in to_python(sort(table)):
                 texts = (
                     text_of(value, each) for value, each in zip(row, answers.types, strict=True)
                 )

@@ -1,12 +1,16 @@
 """`corollary run`."""
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from corollary.cli import options
 from corollary.console import TerminalConsole
+
+if TYPE_CHECKING:
+    from corollary.database.once import Outcome
 
 
 @click.command()
@@ -16,7 +20,7 @@ from corollary.console import TerminalConsole
 @options.root
 @options.engine
 @options.limits
-@options.output_format
+@options.format_
 @options.quiet
 def command(
     programs: tuple[Path, ...],
@@ -24,7 +28,7 @@ def command(
     outputs: Path,
     root: Path | None,
     engine: str,
-    output_format: str,
+    format: str,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -39,25 +43,40 @@ def command(
       corollary run network.dl --limit-seconds 60 --format json
     """
     console = TerminalConsole(quiet)
-    with options.reported(output_format, console):
+    with options.reported(format, console):
         from corollary.database.once import Places, run
         from corollary.database.program import read_programs
+        from corollary.warehouse.delimited import print_rows
 
         program = read_programs(programs)
         outcome = run(program, Places(facts, outputs, root), options.limits_of(rest), console)
-        if output_format == "json":
-            options.print_json(
-                {
-                    "outputs": {
-                        name: {"file": file, "tuples": tuples}
-                        for name, (file, tuples) in outcome.outputs.items()
-                    },
-                    "sizes": outcome.sizes,
-                    "seconds": round(outcome.seconds, 6),
-                }
-            )
+        if format == "json":
+            options.print_json(_as_json(outcome))
             return
+        options.print_warnings(outcome.warnings, console)
+        if program.reactions or any(head.sign for each in program.clauses for head in each.heads):
+            console.note("alerts, constraints and triggers are checked, but do not run here yet")
+        for directive, relation, table in outcome.printed:
+            print_rows(table, sys.stdout.buffer, relation, directive)
+        sys.stdout.flush()
         for name, size in outcome.sizes.items():
             click.echo(f"{name}\t{size}")
-        for name, (file, tuples) in outcome.outputs.items():
-            console.note(f"{name}: {tuples:,} tuples in {file}")
+        for each in outcome.written:
+            tuples = "1 tuple" if each.tuples == 1 else f"{each.tuples:,} tuples"
+            console.note(f"{each.relation}: {tuples} in {each.path}")
+
+
+def _as_json(outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "outputs": [
+            {"relation": each.relation, "file": str(each.path), "tuples": each.tuples}
+            for each in outcome.written
+        ],
+        "sizes": outcome.sizes,
+        "rows": {
+            relation.name: options.rows_as_json(table, relation)
+            for _, relation, table in outcome.printed
+        },
+        "warnings": [options.as_json(each) for each in outcome.warnings],
+        "seconds": round(outcome.seconds, 6),
+    }

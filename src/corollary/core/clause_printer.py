@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import assert_never
 
+from corollary.core.functors import TOTAL
 from corollary.core.rules import (
     CONSTRAINTS,
     Atom,
@@ -118,6 +119,8 @@ def print_term(term: Term) -> str:
 
 
 def _functor(name: str, arguments: tuple[Term, ...]) -> str:
+    if name == TOTAL:
+        return print_term(arguments[0])
     if name in PREFIXES and len(arguments) == 1:
         sign = PREFIXES[name] + (" " if PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.

@@ -111,7 +111,18 @@ def _conversions() -> Iterable[FunctorSignature]:
     )
 
 
-FUNCTORS = {signature.name: signature for signature in (*_arithmetic(), *_text(), *_conversions())}
+TOTAL = "•sum"
+"""The value of a sum that was read; it has none where the sum was too large. No user writes it."""
+
+
+def _internal() -> Iterable[FunctorSignature]:
+    yield FunctorSignature(TOTAL, (NUMERIC,), is_fallible=True)
+
+
+FUNCTORS = {
+    signature.name: signature
+    for signature in (*_arithmetic(), *_text(), *_conversions(), *_internal())
+}
 """Every functor by its name (unary minus is `neg`)."""
 
 

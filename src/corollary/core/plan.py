@@ -8,6 +8,18 @@ from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.rules import Aggregation
 from corollary.core.types import Type
 
+WORKING = "•"
+"""Stands in the names of working relations, and in no other name."""
+
+
+def working(relation: str, role: str) -> str:
+    """Return the name of a working relation that plays a role for a relation.
+
+    >>> working("link", "next")
+    'link•next'
+    """
+    return f"{relation}{WORKING}{role}"
+
 
 @dataclass(frozen=True, slots=True)
 class Derive:

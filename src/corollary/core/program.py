@@ -144,12 +144,14 @@ class NormalProgram:
 
     Attributes:
         facts: the tuples of base relations that stand in the program text.
+        bases: for each derived relation that has base tuples too, the relation that holds them.
     """
 
     relations: Mapping[str, Relation]
     rules: tuple[Rule, ...]
     aggregations: tuple[Aggregation, ...]
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
+    bases: Mapping[str, str] = field(default_factory=dict)
 
     def rules_of(self, relation: str) -> tuple[Rule, ...]:
         """Return the rules whose head is the relation."""

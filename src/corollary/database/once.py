@@ -15,6 +15,7 @@ from corollary.core.terms import Variable
 from corollary.database.program import Loaded, load, read_goal
 from corollary.database.progress import Progress
 from corollary.engines.local.engine import LocalEngine
+from corollary.errors import Diagnostic
 from corollary.maintain import seminaive, solve
 from corollary.warehouse import delimited
 from corollary.warehouse.dialect import channel_of, file_name_of
@@ -45,12 +46,30 @@ class Places:
         return resolve(root, file_name_of(directive), base=base, span=directive.span)
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A relation that was written to a file."""
+
+    relation: str
+    path: Path
+    tuples: int
+
+
 @dataclass(slots=True)
 class Outcome:
-    """What a one-shot run did: tuples per output file, sizes asked for, and how long it took."""
+    """What a one-shot run did.
 
-    outputs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    Attributes:
+        written: the files, in the order of the program.
+        sizes: the sizes asked for with `.printsize`.
+        printed: the relations that go to standard output, with their rows.
+        warnings: what is doubtful about the program.
+    """
+
+    written: list[Written] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    printed: "list[tuple[Directive, Relation, pa.Table]]" = field(default_factory=list)
+    warnings: tuple[Diagnostic, ...] = ()
     seconds: float = 0.0
 
 
@@ -122,8 +141,7 @@ def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
             else:
                 path = places.input_path(directive)
                 table = delimited.read(path, relation, directive)
-            base = f"{relation.name}.base" if relation.is_derived else relation.name
-            engine.insert(base, table)
+            engine.insert(normal.bases.get(relation.name, relation.name), table)
     return engine
 
 
@@ -133,10 +151,9 @@ def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits)
 
 
 def write(loaded: Loaded, engine: Engine, places: Places) -> Outcome:
-    """Write the outputs, all files or none, then print what goes to standard output."""
-    outcome = Outcome()
+    """Write the outputs, all files or none."""
+    outcome = Outcome(warnings=loaded.checked.warnings)
     files: list[delimited.Output] = []
-    prints: list[tuple[Directive, pa.Table]] = []
     for directive in loaded.program.directives:
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
@@ -146,15 +163,10 @@ def write(loaded: Loaded, engine: Engine, places: Places) -> Outcome:
         elif directive.name == "output":
             table = engine.read(relation.name)
             if channel_of(directive) == "stdout":
-                prints.append((directive, table))
+                outcome.printed.append((directive, relation, table))
             else:
                 path = places.output_path(directive)
-                path.parent.mkdir(parents=True, exist_ok=True)
                 files.append(delimited.Output(table, path, relation, directive))
-                outcome.outputs[relation.name] = (str(path), engine.size(relation.name))
+                outcome.written.append(Written(relation.name, path, engine.size(relation.name)))
     delimited.write_all(files)
-    for directive, table in prints:
-        relation = loaded.normal.relations[directive.relation]
-        delimited.print_rows(table, sys.stdout.buffer, relation, directive)
-    sys.stdout.flush()
     return outcome

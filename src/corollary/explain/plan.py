@@ -51,7 +51,8 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
             facts.append(f"pivot {chosen}")
         else:
             facts.append("no pivot")
-    facts.append("aggregate" if stratum.aggregations else f"{len(stratum.rules)} rules")
+    rules = "1 rule" if len(stratum.rules) == 1 else f"{len(stratum.rules)} rules"
+    facts.append("aggregate" if stratum.aggregations else rules)
     return f"stratum {names}: {', '.join(facts)}"
 
 

@@ -10,10 +10,10 @@ A tuple derived in round n+1 uses at least one tuple that was new in round n. So
 
 | symbol | name here |
 |---|---|
-| ALL | `p.so_far`, state NEW |
-| NEW-IN-LAST-ROUND (ΔP) | `p.so_far`, state ADDED |
-| OLD-OF-LAST-ROUND | `p.so_far`, state OLD |
-| candidates of a round, less ALL | `p.next` |
+| ALL | `p•so_far`, state NEW |
+| NEW-IN-LAST-ROUND (ΔP) | `p•so_far`, state ADDED |
+| OLD-OF-LAST-ROUND | `p•so_far`, state OLD |
+| candidates of a round, less ALL | `p•next` |
 
 Stages: (1) rules without a literal of the stratum give the first round; (2) the loop derives the
 variants, drops what is known and extends; it holds before every round that ALL has every tuple with
@@ -21,7 +21,7 @@ a derivation of that height; (3) when a round brings nothing, ALL is the relatio
 
 Example: edges a→b→c→d, `tc(x,y) :- edge(x,y). tc(x,z) :- tc(x,y), edge(y,z).`
 
-| round | tc.next |
+| round | tc•next |
 |---|---|
 | first | ab bc cd |
 | 1 | ac bd |
@@ -44,6 +44,7 @@ from corollary.core.plan import (
     Step,
     Store,
     pipelines_of,
+    working,
 )
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Rule
@@ -159,9 +160,9 @@ def recursive_places(rule: Rule, members: tuple[str, ...]) -> tuple[int, ...]:
 
 def so_far(relation: str) -> str:
     """Return the name of the working relation that accumulates a relation."""
-    return f"{relation}.so_far"
+    return working(relation, "so_far")
 
 
 def next_of(relation: str) -> str:
     """Return the name of the working relation that holds what a round brings."""
-    return f"{relation}.next"
+    return working(relation, "next")

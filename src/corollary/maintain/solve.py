@@ -17,12 +17,12 @@ then, and the body of an aggregate) is solved to completion before it is read.
 | symbol | name here |
 |---|---|
 | p with adornment a | `p^bf` |
-| calls(p, a) | `p^bf.calls`, new ones `p^bf.asked` |
-| answers(p, a) | `p^bf.answers`, new ones `p^bf.found` |
+| calls(p, a) | `p^bf•calls`, new ones `p^bf•asked` |
+| answers(p, a) | `p^bf•answers`, new ones `p^bf•found` |
 
 Example: `link("a", y)` over the left-linear closure of a→b→c and x→y:
 
-| round | link^bf.asked | link^bf.found |
+| round | link^bf•asked | link^bf•found |
 |---|---|---|
 | 1 | a | (a,b) |
 | 2 | | (a,c) |
@@ -39,7 +39,17 @@ from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.origin import Origin
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
-from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, pipelines_of
+from corollary.core.plan import (
+    Aggregate,
+    Call,
+    Derive,
+    Extend,
+    Loop,
+    Plan,
+    Step,
+    pipelines_of,
+    working,
+)
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Condition, Literal, Rule, names_in
 from corollary.core.states import State
@@ -49,7 +59,7 @@ from corollary.core.types import Type
 from corollary.maintain.seminaive import head_of
 from corollary.maintain.sip import Goal, bound_columns, has_fault, sip
 
-GOAL = "goal"
+GOAL = working("", "goal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +79,22 @@ class Adorned:
     @property
     def calls(self) -> str:
         """The relation of calls."""
-        return f"{self.name}.calls"
+        return working(self.name, "calls")
 
     @property
     def asked(self) -> str:
         """The relation of new calls."""
-        return f"{self.name}.asked"
+        return working(self.name, "asked")
 
     @property
     def answers(self) -> str:
         """The relation of answers."""
-        return f"{self.name}.answers"
+        return working(self.name, "answers")
 
     @property
     def found(self) -> str:
         """The relation of new answers."""
-        return f"{self.name}.found"
+        return working(self.name, "found")
 
 
 @dataclass(slots=True)
@@ -115,7 +125,7 @@ class _Tables:
 
 
 def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan:
-    """Return the plan whose relation `goal` holds the answers: one column per goal variable."""
+    """Return the plan whose relation `GOAL` holds the answers: one column per goal variable."""
     types = {name: relation.types for name, relation in program.relations.items()}
     layers = strata(program)
     tables = _Tables(program, statistics, types)
@@ -322,7 +332,7 @@ def _aggregate(node: Adorned, aggregation: Aggregation, tables: _Tables) -> list
         arguments = tuple(variables[column] for column in asked.bound)
         steps = _call(asked, [Pipeline((call,), arguments, aggregation.origin)], tables)
         source = asked.answers
-    rows = f"{node.name}.rows"
+    rows = working(node.name, "rows")
     tables.types[rows] = body.types
     read = Probe(Reference(source), variables, tuple(sorted(columns)))
     pipeline = Pipeline((call, read), variables, aggregation.origin)

@@ -13,9 +13,10 @@ variables to be safe (`y < x`), or may have expressions without a value, it star
 `h.keys1(x)` that holds the outer bindings.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from corollary.core.functors import TOTAL
 from corollary.core.program import Relation
 from corollary.core.rules import Aggregation, Atom, BodyItem, Comparison, Negation, terms_of
 from corollary.core.terms import (
@@ -27,7 +28,7 @@ from corollary.core.terms import (
     Wildcard,
     variables_of,
 )
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.errors import InputError
 from corollary.rewrite.conjunction import (
     Conjunction,
@@ -35,9 +36,10 @@ from corollary.rewrite.conjunction import (
     deep_variables,
     has_aggregate,
     outer_variables,
+    unused,
 )
 from corollary.rewrite.disjunctions import disjunctions
-from corollary.rewrite.scope import bound_by, has_fault, independent
+from corollary.rewrite.scope import bound_by, certain, has_fault, independent
 
 DEFAULT_ZERO = ("count", "sum")
 
@@ -63,7 +65,9 @@ class Lifting:
         self,
         types_of: Callable[[str], tuple[Type, ...]],
         is_recursive: Callable[[str, Iterable[str]], bool],
+        taken: Container[str],
     ) -> None:
+        self._taken = taken
         self._types_of = types_of
         self._is_recursive = is_recursive
         self._counts: dict[str, int] = {}
@@ -87,7 +91,12 @@ class Lifting:
         lifted = self._lifted.get(id(aggregate)) or self._relation(conjunction, aggregate)
         rest = _replaced(conjunction, aggregate, lifted.result)
         keys, result = lifted.keys, lifted.result
-        yield rest.with_items((*rest.items, Atom(lifted.relation, (*keys, result))), "aggregates")
+        read: tuple[BodyItem, ...] = (Atom(lifted.relation, (*keys, result)),)
+        if aggregate.operator == "sum" and _type(aggregate).kind is not Kind.FLOAT:
+            total = conjunction.names.fresh(aggregate.type)
+            value = Functor(TOTAL, (total,), aggregate.type)
+            read = (Atom(lifted.relation, (*keys, total)), Comparison("=", result, value))
+        yield rest.with_items((*rest.items, *read), "aggregates")
         if aggregate.operator in DEFAULT_ZERO:
             zero = Comparison("=", result, Constant(0, aggregate.type))
             none = Negation(Atom(lifted.relation, (*keys, Wildcard())))
@@ -99,7 +108,7 @@ class Lifting:
         number = self._counts[name] = self._counts.get(name, 0) + 1
         result = conjunction.names.fresh(aggregate.type)
         rest = _replaced(conjunction, aggregate, result)
-        target = f"{name}.aggregate{number}"
+        target = unused(f"{name}.aggregate{number}", self._taken)
         lifted = _Lifted(aggregate, target, number, _keys(rest, aggregate), result)
         body = _direct(lifted) or self._body(lifted, rest)
         self._declare(target, (*lifted.keys, result))
@@ -126,7 +135,7 @@ class Lifting:
             arguments.append(target)
             types.append(_type(target))
         guard = self._guard(lifted, rest, alternatives)
-        relation = f"{rest.head.relation}.body{lifted.number}"
+        relation = unused(f"{rest.head.relation}.body{lifted.number}", self._taken)
         self._declare(
             relation,
             tuple(
@@ -152,7 +161,7 @@ class Lifting:
     ) -> tuple[BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
-        outer = independent(rest.items, lifted.result)
+        outer = certain(independent(rest.items, lifted.result), keys)
         is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in alternatives)
         below = (item.relation for item in outer if isinstance(item, Atom))
         is_recursive = self._is_recursive(name, below)
@@ -166,7 +175,7 @@ class Lifting:
                 lifted.aggregate.span,
                 "bind its keys by a positive literal inside the braces",
             )
-        relation = f"{name}.keys{lifted.number}"
+        relation = unused(f"{name}.keys{lifted.number}", self._taken)
         self._declare(relation, keys)
         atom = Atom(relation, keys)
         self.bodies.append(Conjunction(atom, outer, rest.origin.by("aggregates"), rest.names))

@@ -1,6 +1,6 @@
 """What passes work on: one head, one conjunction, its origin, and names not yet used in it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from corollary.core.origin import Origin
@@ -12,6 +12,19 @@ from corollary.core.rules import (
 )
 from corollary.core.terms import Aggregate, Functor, Term, Variable, variables_of
 from corollary.core.types import Type
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """Return the name, with a number behind it where it is taken.
+
+    >>> unused("t.base", {"t.base"})
+    't.base2'
+    """
+    candidate, number = name, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}{number}"
+    return candidate
 
 
 class Names:

@@ -1,17 +1,20 @@
 """`!q(x, _)` becomes `!q.some1(x)` with `q.some1(x) :- q(x, _)`, so negated literals are bound."""
 
+from collections.abc import Container
 from dataclasses import replace
 
 from corollary.core.origin import Origin
 from corollary.core.program import Relation
 from corollary.core.rules import Literal, Rule, has_wildcard
 from corollary.core.terms import Variable, Wildcard
+from corollary.rewrite.conjunction import unused
 
 
 class Projections:
     """Makes the projections that negated literals need; equal ones are made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Container[str]) -> None:
+        self._taken = taken
         self.relations: dict[str, Relation] = {}
         self.rules: list[Rule] = []
         self._made: dict[tuple[str, tuple[int, ...]], str] = {}
@@ -33,7 +36,8 @@ class Projections:
         name = self._made.get((literal.relation, kept))
         if name is None:
             number = sum(made == literal.relation for made, _ in self._made) + 1
-            name = self._made[literal.relation, kept] = f"{literal.relation}.some{number}"
+            name = unused(f"{literal.relation}.some{number}", self._taken)
+            self._made[literal.relation, kept] = name
             variables = [
                 Variable(column, type_)
                 for column, type_ in zip(relation.columns, relation.types, strict=True)

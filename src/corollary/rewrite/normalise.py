@@ -20,7 +20,7 @@ from corollary.core.rules import Atom, Clause, Literal, Rule, walk
 from corollary.core.terms import Constant, Value, Variable
 from corollary.core.types import Type
 from corollary.rewrite.aggregates import Lifting
-from corollary.rewrite.conjunction import Conjunction, Names, all_variables
+from corollary.rewrite.conjunction import Conjunction, Names, all_variables, unused
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.negations import Projections
@@ -31,7 +31,7 @@ from corollary.rewrite.plain import folded, plain
 def normalise(checked: Checked) -> NormalProgram:
     """Return the normal form of a checked program; active rules are left out."""
     clauses = [clause for clause in checked.program.clauses if not _is_active(clause, checked)]
-    lifting = Lifting(_types_of(checked), _recursion(clauses))
+    lifting = Lifting(_types_of(checked), _recursion(clauses), checked.signatures)
     facts: dict[str, list[tuple[Value, ...]]] = {}
     rules: list[Rule] = []
     work: list[Conjunction] = []
@@ -48,7 +48,7 @@ def normalise(checked: Checked) -> NormalProgram:
         while lifting.bodies:
             rules.extend(plain(each) for each in lifting.lift(lifting.bodies.pop()))
     relations = _declared(checked) | lifting.relations
-    projections = Projections()
+    projections = Projections(relations)
     rules = [projections.negations(rule, relations) for rule in rules]
     relations |= projections.relations
     rules = [nulls(rule, relations) for rule in (*rules, *projections.rules)]
@@ -136,6 +136,7 @@ def _with_bases(
     }
     inputs = {each.relation for each in checked.program.directives if each.name == "input"}
     result: dict[str, Relation] = {}
+    bases: dict[str, str] = {}
     kept = {name: tuple(rows) for name, rows in facts.items()}
     for name, relation in relations.items():
         if name not in derived:
@@ -143,7 +144,7 @@ def _with_bases(
             continue
         result[name] = _as(relation, is_derived=True)
         if name in inputs or name in kept:
-            base = f"{name}.base"
+            base = bases[name] = unused(f"{name}.base", relations)
             result[base] = Relation(
                 base, relation.columns, relation.types, is_derived=False, is_declared=False
             )
@@ -155,7 +156,7 @@ def _with_bases(
             )
             origin = Origin(f"the facts of {name}", None, ("bases",))
             rules.append(Rule(Literal(name, slots), (Literal(base, slots),), (), origin))
-    return NormalProgram(result, tuple(rules), tuple(lifting.aggregations), kept)
+    return NormalProgram(result, tuple(rules), tuple(lifting.aggregations), kept, bases)
 
 
 def _as(relation: Relation, is_derived: bool) -> Relation:

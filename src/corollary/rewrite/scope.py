@@ -1,7 +1,9 @@
 """What a body binds, what depends on what in it, and what of it may have no value."""
 
+from collections.abc import Iterable
+
 from corollary.core.functors import FUNCTORS
-from corollary.core.rules import Atom, BodyItem, Comparison, terms_of, walk
+from corollary.core.rules import Atom, BodyItem, Comparison, Negation, terms_of, walk
 from corollary.core.terms import Aggregate, Functor, Term, Variable
 from corollary.rewrite.conjunction import deep_variables, has_aggregate, outer_variables
 
@@ -29,6 +31,43 @@ def independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem
         for item in items
         if not _aggregates_in(item)
         and not {variable.name for variable in outer_variables((item,))} & dependent
+    )
+
+
+def certain(items: tuple[BodyItem, ...], keys: Iterable[Variable]) -> tuple[BodyItem, ...]:
+    """Return the items without comparisons that may have no value, unless they bind what is used.
+
+    What is left holds for more assignments, which does no harm where keys are collected.
+    """
+    used = {key.name for key in keys}
+    kept = list(items)
+    for item in sorted(items, key=_is_doubtful):
+        names = {variable.name for variable in outer_variables((item,))}
+        if not _is_doubtful(item):
+            used |= names
+        elif not _binds(item, used, items):
+            kept.remove(item)
+    return tuple(kept)
+
+
+def _is_doubtful(item: BodyItem) -> bool:
+    match item:
+        case Comparison(left=left, right=right):
+            return _is_fallible(left) or _is_fallible(right)
+        case Negation(atom=atom):
+            return any(_is_fallible(term) for term in atom.arguments)
+        case _:
+            return False
+
+
+def _binds(item: BodyItem, used: set[str], items: tuple[BodyItem, ...]) -> bool:
+    """Whether the item is the one that binds a variable that is used."""
+    if not isinstance(item, Comparison):
+        return False
+    others = bound_by(tuple(each for each in items if each is not item))
+    return any(
+        isinstance(side, Variable) and side.name in used - others
+        for side in (item.left, item.right)
     )
 
 

@@ -117,9 +117,12 @@ def write_all(outputs: Sequence[Output]) -> None:
     """
     _refuse_clashes(outputs)
     written: list[tuple[Path, Output]] = []
+    made = _missing_directories(outputs)
+    is_done = False
     try:
         for output in outputs:
             with _reported(output):
+                output.path.parent.mkdir(parents=True, exist_ok=True)
                 temporary = output.path.with_name(f".corollary-{secrets.token_hex(8)}.tmp")
                 with temporary.open("xb") as stream:
                     written.append((temporary, output))
@@ -129,9 +132,24 @@ def write_all(outputs: Sequence[Output]) -> None:
         for temporary, output in written:
             with _reported(output):
                 temporary.replace(output.path)
+        is_done = True
     finally:
         for temporary, _ in written:
             temporary.unlink(missing_ok=True)
+        for directory in () if is_done else made:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
+
+def _missing_directories(outputs: Sequence[Output]) -> list[Path]:
+    """Return the directories that writing will make, the innermost first."""
+    missing = {
+        directory
+        for output in outputs
+        for directory in output.path.parents
+        if not directory.exists()
+    }
+    return sorted(missing, key=lambda directory: len(directory.parts), reverse=True)
 
 
 def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Directive) -> None:

@@ -15,19 +15,23 @@ from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes, Words
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
-from corollary.errors import EvaluationError
 
 Starts = npt.NDArray[np.int64]
 LIMBS = 32
+BOUNDS = {Kind.UNSIGNED: (0, 2**64 - 1), Kind.DECIMAL: (1 - 10**18, 10**18 - 1)}
 
 
 def aggregate(
     aggregation: Aggregation, body: Table, state: State, target: Table, dictionary: Dictionary
 ) -> Words:
-    """Return the tuples (keys…, value) of an aggregation, packed and sorted for the target."""
+    """Return the tuples (keys…, value) of an aggregation, packed and sorted for the target.
+
+    A sum that is too large for its type is there as null: whether that is an error is for the rule
+    that reads it to say.
+    """
     groups = _groups(aggregation, body, state)
     codes = _values(aggregation, groups, target.types[-1], dictionary)
-    has_value = codes != 0
+    has_value = (codes != 0) | (aggregation.operator == "sum")
     columns = [column[has_value] for column in (*groups.keys, codes)]
     return distinct(target.pack(columns, len(columns[-1])))
 
@@ -82,17 +86,10 @@ def _values(
             result[:] = dictionary.code(0, type_)
         return result
     begins = np.concatenate([[0], np.cumsum(sizes[filled])[:-1]])
-    combine = _COMBINE[aggregation.operator]
-    try:
-        combined = combine(values, begins, sizes[filled], groups.type, type_)
-    except OverflowError:
-        raise EvaluationError.of(
-            "C0810",
-            f"overflow: a sum in the rule `{aggregation.origin.text}` is outside of {type_}",
-            aggregation.origin.span,
-            "sum a wider type, for example `to_float(…)`",
-        ) from None
-    result[filled] = dictionary.encode(combined, None, type_)
+    combined, too_large = _COMBINE[aggregation.operator](
+        values, begins, sizes[filled], groups.type, type_
+    )
+    result[filled] = dictionary.encode(combined, too_large, type_)
     if aggregation.operator == "sum":
         result[sizes == 0] = dictionary.code(0, type_)
     return result
@@ -106,9 +103,9 @@ def _extreme(is_largest: bool) -> Callable[..., Any]:
             ordered, ranks = np.unique(values, return_inverse=True, equal_nan=True)
         else:
             reduce = np.maximum if is_largest else np.minimum
-            return reduce.reduceat(values, begins)
+            return reduce.reduceat(values, begins), None
         best = (np.maximum if is_largest else np.minimum).reduceat(ranks.ravel(), begins)
-        return ordered[best]
+        return ordered[best], None
 
     return combine
 
@@ -122,23 +119,24 @@ def _integer_sums(values: Any, begins: Starts) -> list[int]:
 
 def _sum(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
     if source.kind is Kind.FLOAT:
-        return np.array([_float_sum(part) for part in _parts(values, begins, sizes)], np.float64)
-    sums = _integer_sums(values, begins)
-    if target.kind is Kind.DECIMAL and any(abs(each) >= 10**18 for each in sums):
-        raise OverflowError
-    return np.array(sums, np.uint64 if target.kind is Kind.UNSIGNED else np.int64)
+        sums = [_float_sum(part) for part in _parts(values, begins, sizes)]
+        return np.array(sums, np.float64), None
+    low, high = BOUNDS.get(target.kind, (-(2**63), 2**63 - 1))
+    exact = _integer_sums(values, begins)
+    too_large = np.array([not low <= each <= high for each in exact], np.bool_)
+    fitting = [each if low <= each <= high else 0 for each in exact]
+    return np.array(fitting, np.uint64 if target.kind is Kind.UNSIGNED else np.int64), too_large
 
 
 def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
     if source.kind is Kind.FLOAT:
-        sums = _sum(values, begins, sizes, source, target)
+        sums, _ = _sum(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
-            return sums / sizes
+            return sums / sizes, None
     unit = 10**source.scale
-    sums = _integer_sums(values, begins)
-    return np.array(
-        [each / (size * unit) for each, size in zip(sums, sizes.tolist(), strict=True)], np.float64
-    )
+    exact = _integer_sums(values, begins)
+    means = [each / (size * unit) for each, size in zip(exact, sizes.tolist(), strict=True)]
+    return np.array(means, np.float64), None
 
 
 def _parts(values: Any, begins: Starts, sizes: Any) -> list[list[float]]:

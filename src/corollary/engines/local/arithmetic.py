@@ -216,27 +216,16 @@ def _logical(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Re
 
 def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
-        best, best_type = operands[0]
-        for values, value_type in operands[1:]:
-            wins = compare("<", best, best_type, values, value_type)
-            keep = ~wins if is_larger else wins | compare("=", best, best_type, values, value_type)
-            if type_.kind is Kind.DECIMAL:
-                best, values = (
-                    _rescaled(best, best_type, type_),
-                    _rescaled(values, value_type, type_),
-                )
-                best_type = type_
-            best = np.where(keep, best, values)
         if type_.kind is Kind.DECIMAL:
-            best = _rescaled(best, best_type, type_)
+            aligned = [np.array(each, object) for each in _aligned(operands, type_.scale)]
+            return _exact(max if is_larger else min, aligned, Kind.DECIMAL)
+        best, _ = operands[0]
+        for values, _ in operands[1:]:
+            wins = compare("<", best, type_, values, type_)
+            best = np.where(wins if is_larger else ~wins, values, best)
         return best, []
 
     return apply
-
-
-def _rescaled(values: Native, old: Type, new: Type) -> Native:
-    rescaled: Native = values * 10 ** (new.scale - old.scale)
-    return rescaled
 
 
 def compare(operator: str, one: Native, one_type: Type, two: Native, two_type: Type) -> Mask:
@@ -263,9 +252,9 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
     match source.kind:
         case Kind.FLOAT:
             top = 2.0**64 if type_.kind is Kind.UNSIGNED else 2.0**63
-            bottom = -1.0 if type_.kind is Kind.UNSIGNED else -(2.0**63) - 1
+            bottom = 0.0 if type_.kind is Kind.UNSIGNED else -(2.0**63)
             cut = np.trunc(values)
-            bad = ~(np.isfinite(values) & (cut < top) & (cut > bottom))
+            bad = ~(np.isfinite(values) & (cut < top) & (cut >= bottom))
             safe = np.where(bad, 0.0, cut)
             dtype = np.uint64 if type_.kind is Kind.UNSIGNED else np.int64
             return safe.astype(dtype), _faults(bad, CONVERSION)

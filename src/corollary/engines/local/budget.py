@@ -20,7 +20,7 @@ class Budget:
         self._tables = tables
         self._dictionary = dictionary
         self._began = time.monotonic()
-        self._pipeline: Pipeline | None = None
+        self._productive: Pipeline | None = None
         self._open_tuples = 0
         self._open_bytes = 0
         self._held_tuples = 0
@@ -28,16 +28,16 @@ class Budget:
 
     def spend(self, pipeline: Pipeline, words: Words) -> None:
         """Count a batch of new tuples of a pipeline."""
-        self._pipeline = pipeline
+        self._productive = pipeline
         self._open_tuples += len(words)
         self._open_bytes += words.nbytes
         self._check()
 
     def tick(self, pipeline: Pipeline) -> None:
         """A batch passes a stage: see to the time."""
-        self._pipeline = pipeline
         seconds = self._limits.seconds
         if seconds is not None and time.monotonic() - self._began > seconds:
+            self._productive = pipeline
             raise self._error(f"{seconds:g} seconds", "--limit-seconds")
 
     def release(self) -> None:
@@ -68,7 +68,9 @@ class Budget:
             raise self._error(f"{limits.memory} bytes", "--limit-memory")
 
     def _error(self, what: str, option: str) -> LimitError:
-        rule = f", at work on the rule `{self._pipeline.origin.text}`" if self._pipeline else ""
+        rule = ""
+        if self._productive is not None:
+            rule = f", at work on the rule `{self._productive.origin.text}`"
         return LimitError(
             f"the evaluation was stopped at its limit of {what}{rule}; nothing was changed\n"
             f"  = raise the limit with `{option}`, or bound the values the rule makes"

@@ -9,7 +9,7 @@ import pyarrow as pa
 from corollary.core.arrow import nullary_table
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Pipeline
-from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, Store
+from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -22,7 +22,6 @@ from corollary.engines.local.layout import Codes, Words
 from corollary.engines.local.pipelines import PipelineRunner
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
-
 
 SAMPLE = 1 << 15
 """Distinct values are estimated from about so many tuples."""
@@ -111,7 +110,13 @@ class LocalEngine:
         for name, orders in plan.orders.items():
             for order in orders:
                 tables[name].layers(State.NEW, order)
-        _Run(plan, tables, self._dictionary, recorder, limits).call(plan.main)
+        try:
+            _Run(plan, tables, self._dictionary, recorder, limits).call(plan.main)
+        except BaseException:
+            for step in steps_of(plan):
+                if isinstance(step, Store):
+                    tables[step.relation].rollback()
+            raise
 
 
 def _distinct_values(sample: Codes, size: int) -> int:
@@ -156,6 +161,7 @@ class _Run:
                 self._tables[target].extend(self._tables[source].words(State.NEW))
             case Store(relation=relation, source=source):
                 self._tables[relation].replace(self._tables[source].words(State.NEW))
+                self._tables[source].clear()
             case Loop():
                 self._loop(step)
             case Call(procedure=procedure):
@@ -165,6 +171,7 @@ class _Run:
 
     def _assign(self, step: Derive | Aggregate, words: Words) -> None:
         self._tables[step.target].assign(words)
+        self._budget.check_totals()
         self._recorder.step(step, len(words))
 
     def _loop(self, loop: Loop) -> None:
@@ -179,7 +186,6 @@ class _Run:
             self._budget.check_rounds(rounds)
             for step in loop.steps:
                 self._step(step)
-            self._budget.check_totals()
             self._recorder.round(rounds)
 
     def _derive(self, step: Derive) -> Words:

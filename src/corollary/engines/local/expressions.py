@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core import functors
 from corollary.core.rules import CONSTRAINTS, Condition
 from corollary.core.terms import Constant, Expression, Functor, Variable
 from corollary.core.types import Kind, Type
@@ -48,6 +49,11 @@ def either(one: Mask | None, other: Mask | None) -> Mask | None:
     return one | other
 
 
+def mask_of(mask: Mask | None, count: int) -> Mask:
+    """Return a mask that is there; None is nowhere."""
+    return np.zeros(count, np.bool_) if mask is None else mask
+
+
 def type_of(expression: Expression) -> Type:
     """Return the type that inference gave the expression."""
     assert expression.type is not None, f"{expression} has no type"
@@ -64,9 +70,12 @@ def evaluate(expression: Expression, frame: Frame, count: int, codes: Dictionary
             return Batch(codes.decode(column, type_), type_, nulls if nulls.any() else None)
         case Constant(value=value):
             if value is None:
-                blank = np.zeros(count, native.dtype_of(type_.kind))
-                return Batch(blank, type_, np.ones(count, np.bool_))
+                return Batch(native.blank(count, type_), type_, np.ones(count, np.bool_))
             return Batch(np.repeat(native.from_python([value], type_), count), type_)
+        case Functor(name=functors.TOTAL, arguments=(Variable() as total,)):
+            batch = evaluate(total, frame, count, codes)
+            missing = mask_of(batch.nulls, count)
+            return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
         case Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)
@@ -85,9 +94,7 @@ def _apply(name: str, inputs: list[Batch], type_: Type) -> Batch:
         operands = [(values[~skip], kind) for values, kind in operands]
     values, fresh = compute(operands, type_)
     if skip is not None and skip.any():
-        whole = np.zeros(len(skip), native.dtype_of(type_.kind))
-        if type_.kind is Kind.SYMBOL:
-            whole[:] = ""
+        whole = native.blank(len(skip), type_)
         whole[~skip] = values
         values, spread = whole, []
         for mask, reason in fresh:

@@ -7,13 +7,14 @@ with the relational literals first, so the answer does not depend on the order o
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe
-from corollary.core.rules import names_in
-from corollary.core.terms import Functor, Variable, variables_of
+from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Stage
+from corollary.core.rules import Condition, names_in
+from corollary.core.terms import Expression, Functor, Variable, variables_of
 from corollary.core.values import text_of
 from corollary.engines.local import expressions, generate, native
 from corollary.engines.local.codes import Dictionary
@@ -29,17 +30,10 @@ class _Trial:
     """Rows under judgement: which are still possible, and which variables lack a value."""
 
     frame: Frame
+    dictionary: Dictionary
     alive: Mask
     reasons: list[tuple[Mask, str]] = field(default_factory=list)
     lacking: dict[str, Mask] = field(default_factory=dict)
-
-    def take(self, rows: npt.NDArray[np.int64]) -> None:
-        """Keep these rows, as often as they are named."""
-        columns = {name: column[rows] for name, column in self.frame.columns.items()}
-        self.frame = Frame(columns, len(rows))
-        self.alive = self.alive[rows]
-        self.reasons = [(mask[rows], reason) for mask, reason in self.reasons]
-        self.lacking = {name: mask[rows] for name, mask in self.lacking.items()}
 
     def lacks(self, names: set[str]) -> Mask:
         """Return the rows in which one of the variables has no value."""
@@ -47,6 +41,61 @@ class _Trial:
         for name in names & self.lacking.keys():
             mask |= self.lacking[name]
         return mask
+
+    def expand(self, variable: Variable, functor: Functor) -> None:
+        """Bind a variable to the values of a range: a row becomes several, a faulty one stays."""
+        frame = self.frame
+        rows, codes, faulty = generate.numbers(functor, frame.columns, frame.count, self.dictionary)
+        taken = np.concatenate([rows, faulty])
+        columns = {name: column[taken] for name, column in frame.columns.items()}
+        columns[variable.name] = np.concatenate([codes, np.zeros(len(faulty), np.int64)])
+        self.frame = Frame(columns, len(taken))
+        self.alive = self.alive[taken]
+        self.lacking = {name: mask[taken] for name, mask in self.lacking.items()}
+        self.lacking[variable.name] = np.arange(len(taken)) >= len(rows)
+        self.reasons = [(mask[taken], reason) for mask, reason in self.reasons]
+        self.reasons.append((self.lacking[variable.name], "a range without a direction"))
+
+    def bind(self, equations: list[tuple[Variable, Expression]]) -> None:
+        """Give variables values by their equations, preferring those that have a value."""
+        for variable, _ in equations:
+            if variable.name not in self.frame.columns:
+                unknown = np.zeros(self.frame.count, np.int64)
+                self.frame = Frame({**self.frame.columns, variable.name: unknown}, len(unknown))
+                self.lacking[variable.name] = np.ones(len(unknown), np.bool_)
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for variable, expression in equations:
+                missing = self.lacking.get(variable.name)
+                known = ~self.lacks({each.name for each in variables_of(expression)})
+                if missing is None or not (missing & known).any():
+                    continue
+                frame = self.frame
+                batch = expressions.evaluate(
+                    expression, frame.columns, frame.count, self.dictionary
+                )
+                found = missing & known & ~expressions.mask_of(batch.faulty, frame.count)
+                if found.any():
+                    codes = expressions.encode(batch, self.dictionary)
+                    column = np.where(found, codes, frame.columns[variable.name])
+                    self.frame = Frame({**frame.columns, variable.name: column}, frame.count)
+                    self.lacking[variable.name] = missing & ~found
+                    has_changed = True
+
+    def weigh(self, condition: Condition) -> None:
+        """Strike the rows in which a condition is false; note those in which it has no value."""
+        frame = self.frame
+        for side in (condition.left, condition.right):
+            batch = expressions.evaluate(side, frame.columns, frame.count, self.dictionary)
+            known = ~self.lacks({each.name for each in variables_of(side)})
+            self.reasons += [(mask & known, reason) for mask, reason in batch.faults]
+        verdict = expressions.holds(condition, frame.columns, frame.count, self.dictionary)
+        open_rows = self.lacks(names_in(condition))
+        self.reasons += [(mask & ~open_rows, reason) for mask, reason in verdict.faults]
+        for mask, _ in verdict.faults:
+            open_rows = open_rows | mask
+        self.alive &= verdict.true | open_rows
 
 
 def judge(pipeline: Pipeline, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
@@ -60,58 +109,54 @@ def judge(pipeline: Pipeline, tables: Mapping[str, Table], dictionary: Dictionar
     runner = PipelineRunner(Pipeline(relational, head, pipeline.origin), tables, dictionary)
     for columns, count in runner.run():
         frame = Frame(dict(zip(sorted(names), columns, strict=True)), count)
-        trial = _Trial(frame, np.ones(count, np.bool_))
-        for stage in rest:
-            match stage:
-                case Filter(condition=condition):
-                    verdict = expressions.holds(
-                        condition, trial.frame.columns, trial.frame.count, dictionary
-                    )
-                    lacking = trial.lacks(names_in(condition))
-                    faulty = lacking.copy()
-                    for mask, reason in verdict.faults:
-                        trial.reasons.append((mask & ~lacking, reason))
-                        faulty |= mask
-                    trial.alive &= verdict.true | faulty
-                case Compute():
-                    _compute(stage, trial, dictionary)
-                case Absent(slots=slots):
-                    unknown = trial.lacks(
-                        {slot.name for slot in slots if isinstance(slot, Variable)}
-                    )
-                    table = tables[stage.source.relation]
-                    words = table.pack(
-                        [runner.column(slot, trial.frame) for slot in slots], trial.frame.count
-                    )
-                    trial.alive &= unknown | ~table.contains(words, stage.source.state)
-                case Probe():
-                    raise AssertionError("relational literals come first")
+        trial = _Trial(frame, dictionary, np.ones(count, np.bool_))
+        _try(trial, rest, tables, runner)
         for mask, reason in trial.reasons:
             guilty = np.flatnonzero(mask & trial.alive)
             if len(guilty):
                 raise _error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
 
 
-def _compute(stage: Compute, trial: _Trial, dictionary: Dictionary) -> None:
-    expression = stage.expression
-    frame = trial.frame
-    lacking = trial.lacks({variable.name for variable in variables_of(expression)})
-    if isinstance(expression, Functor) and expression.name == "range":
-        rows, codes, faulty = generate.numbers(expression, frame.columns, frame.count, dictionary)
-        trial.take(np.concatenate([rows, faulty]))
-        lacking = np.arange(trial.frame.count) >= len(rows)
-        trial.reasons.append((lacking, "a range without a direction"))
-        codes = np.concatenate([codes, np.zeros(len(faulty), np.int64)])
-    else:
-        batch = expressions.evaluate(expression, frame.columns, frame.count, dictionary)
-        codes = expressions.encode(batch, dictionary)
-        for mask, reason in batch.faults:
-            trial.reasons.append((mask & ~lacking, reason))
-            lacking = lacking | mask
-        if batch.nulls is not None and not stage.lets_null:
-            trial.alive &= ~batch.nulls | lacking
-    trial.frame = Frame({**trial.frame.columns, stage.variable.name: codes}, trial.frame.count)
-    trial.lacking[stage.variable.name] = lacking
+def _try(
+    trial: _Trial, stages: tuple[Stage, ...], tables: Mapping[str, Table], runner: PipelineRunner
+) -> None:
+    """Bind what can be bound, then weigh every condition and negated literal."""
+    conditions: list[Condition] = []
+    for stage in stages:
+        match stage:
+            case Filter(condition=condition):
+                conditions.append(condition)
+            case Compute(variable=variable, expression=Functor(name="range") as functor):
+                trial.bind(list(_equations(conditions)))
+                trial.expand(variable, functor)
+            case Compute(variable=variable, expression=expression, lets_null=lets_null):
+                conditions.append(Condition("is" if lets_null else "=", variable, expression))
+            case Absent() | Probe():
+                pass
+            case _:
+                assert_never(stage)
+    trial.bind(list(_equations(conditions)))
+    for condition in conditions:
+        trial.weigh(condition)
+    for stage in stages:
+        if isinstance(stage, Absent):
+            variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
+            table = tables[stage.source.relation]
+            slots = [runner.column(slot, trial.frame) for slot in stage.slots]
+            words = table.pack(slots, trial.frame.count)
+            found = table.contains(words, stage.source.state)
+            trial.alive &= trial.lacks(variables) | ~found
+
+
+def _equations(conditions: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
+    for condition in conditions:
+        if condition.operator in ("=", "is"):
+            for one, other in (
+                (condition.left, condition.right),
+                (condition.right, condition.left),
+            ):
+                if isinstance(one, Variable):
+                    yield one, other
 
 
 def _error(

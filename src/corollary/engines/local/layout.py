@@ -88,7 +88,7 @@ class Layout:
             return codes & ((1 << self.widths[index]) - 1) if index else codes
         end = self._ends[index]
         start = self._ends[index - 1] if index else 0
-        matrix = words.view(np.uint8).reshape(len(words), self._ends[-1])
+        matrix = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), self._ends[-1])
         padded = np.zeros((len(words), 8), np.uint8)
         padded[:, 8 - (end - start) :] = matrix[:, start:end]
         return padded.view(">i8").ravel().astype(np.int64)
@@ -106,7 +106,8 @@ class Layout:
         if not length:
             return np.zeros(len(words), np.int64)
         end = self._ends[length - 1]
-        matrix = words.view(np.uint8).reshape(len(words), self._ends[-1])[:, :end]
+        matrix = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), self._ends[-1])
+        matrix = matrix[:, :end]
         return np.ascontiguousarray(matrix).view((np.void, end)).ravel()
 
     def bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:

@@ -42,6 +42,14 @@ def dtype_of(kind: Kind) -> Any:
     return DTYPES.get(kind, np.int64)
 
 
+def blank(count: int, type_: Type) -> Native:
+    """Return so many values that stand where there is none."""
+    values = np.zeros(count, dtype_of(type_.kind))
+    if type_.kind is Kind.SYMBOL:
+        values[:] = ""
+    return values
+
+
 def canonical(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return floats with a single NaN and without -0.0, so that equal values have equal bits."""
     result = values + 0.0

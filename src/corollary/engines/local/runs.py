@@ -107,3 +107,11 @@ class Run:
         np.cumsum(sizes, out=directory[1:])
         self._directories[length] = directory
         return directory
+
+
+def append(runs: list[Run], words: Words) -> None:
+    """Add a sorted array to disjoint runs; runs of like size merge, so that they stay few."""
+    runs.append(Run(words))
+    while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
+        last = runs.pop()
+        runs[-1] = Run(merge(runs[-1].words, last.words))

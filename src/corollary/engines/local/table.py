@@ -7,8 +7,8 @@ runs are merged geometrically, tombstones applied when they have become many.
 Invariants: runs are disjoint; tombstones are in some run; ADDED is not in OLD, REMOVED is.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes, Layout, Words
-from corollary.engines.local.runs import Mask, Run, distinct, is_member, merge, minus
+from corollary.engines.local.runs import Mask, Run, append, distinct, is_member, merge, minus
 
 Order = tuple[int, ...]
 
@@ -45,37 +45,47 @@ class Layer:
 class _Sorted:
     """One column order of a table: its committed runs and tombstones, and the open change."""
 
-    runs: list[Run] = field(default_factory=list)
-    tombstones: Words = field(default_factory=lambda: np.empty(0, np.int64))
-    added: Run = field(default_factory=lambda: Run(np.empty(0, np.int64)))
-    removed: Run = field(default_factory=lambda: Run(np.empty(0, np.int64)))
+    runs: list[Run]
+    tombstones: Words
+    added: list[Run]
+    removed: Run
 
     def layers(self, state: State) -> list[Layer]:
+        """Return what makes up a state."""
         match state:
             case State.ADDED:
-                return [Layer(self.added)]
+                return [Layer(run) for run in self.added]
             case State.REMOVED:
                 return [Layer(self.removed)]
             case State.OLD:
                 return [Layer(run, (self.tombstones,)) for run in self.runs]
             case State.NEW:
                 gone = (self.tombstones, self.removed.words)
-                return [*(Layer(run, gone) for run in self.runs), Layer(self.added)]
+                return [
+                    *(Layer(run, gone) for run in self.runs),
+                    *(Layer(run) for run in self.added),
+                ]
+
+    def mapped(self, change: Callable[[Words], Words]) -> "_Sorted":
+        """Return the same with every array changed."""
+        return _Sorted(
+            [Run(change(run.words)) for run in self.runs],
+            change(self.tombstones),
+            [Run(change(run.words)) for run in self.added],
+            Run(change(self.removed.words)),
+        )
 
     def commit(self) -> None:
         """Fold the change into the runs."""
-        revived = is_member(self.added.words, self.tombstones)
-        fresh = self.added
+        added = merge(*(run.words for run in self.added)) if self.added else self.tombstones[:0]
+        revived = is_member(added, self.tombstones)
         if revived.any():
-            self.tombstones = minus(self.tombstones, self.added.words[revived])
-            fresh = Run(self.added.words[~revived])
+            self.tombstones = minus(self.tombstones, added[revived])
+            added = added[~revived]
         if len(self.removed):
             self.tombstones = merge(self.tombstones, self.removed.words)
-        if len(fresh):
-            self.runs.append(fresh)
-        while len(self.runs) > 1 and len(self.runs[-2]) <= 2 * len(self.runs[-1]):
-            last = self.runs.pop()
-            self.runs[-1] = Run(merge(self.runs[-1].words, last.words))
+        if len(added):
+            append(self.runs, added)
         if 4 * len(self.tombstones) > sum(map(len, self.runs)):
             self.runs = [Run(minus(run.words, self.tombstones)) for run in self.runs]
             self.tombstones = self.tombstones[:0]
@@ -94,7 +104,7 @@ class Table:
 
     def _empty(self) -> _Sorted:
         none = np.empty(0, self._layout.dtype)
-        return _Sorted([], none, Run(none), Run(none))
+        return _Sorted([], none, [], Run(none))
 
     @property
     def layout(self) -> Layout:
@@ -114,12 +124,7 @@ class Table:
             def again(words: Words, before: Layout = before, after: Layout = after) -> Words:
                 return after.pack(before.columns(words), len(words))
 
-            self._orders[order] = _Sorted(
-                [Run(again(run.words)) for run in kept.runs],
-                again(kept.tombstones),
-                Run(again(kept.added.words)),
-                Run(again(kept.removed.words)),
-            )
+            self._orders[order] = kept.mapped(again)
         if is_marked:
             self.mark()
 
@@ -127,22 +132,18 @@ class Table:
 
     def layers(self, state: State, order: Order) -> list[Layer]:
         """Return what makes up a state, sorted in an order, which is kept from now on."""
-        layout = self.layout
+        assert self.layout is self._layout
         if order not in self._orders:
             primary = self._orders[self._primary]
-            permuted = layout.permuted(order)
-
-            def sort(words: Words) -> Words:
-                columns = [layout.column(words, column) for column in order]
-                return np.sort(permuted.pack(columns, len(words)))
-
-            self._orders[order] = _Sorted(
-                [Run(sort(run.words)) for run in primary.runs],
-                sort(primary.tombstones),
-                Run(sort(primary.added.words)),
-                Run(sort(primary.removed.words)),
-            )
+            self._orders[order] = primary.mapped(lambda words: self._sorted(words, order))
         return [layer for layer in self._orders[order].layers(state) if len(layer.run)]
+
+    def _sorted(self, words: Words, order: Order) -> Words:
+        """Return tuples packed in the primary order as another order packs and sorts them."""
+        if order == self._primary:
+            return words
+        columns = [self._layout.column(words, column) for column in order]
+        return np.sort(self._layout.permuted(order).pack(columns, len(words)))
 
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, a kept one if there is any."""
@@ -165,13 +166,13 @@ class Table:
         primary = self._orders[self._primary]
         match state:
             case State.ADDED:
-                return len(primary.added)
+                return sum(map(len, primary.added))
             case State.REMOVED:
                 return len(primary.removed)
             case State.OLD:
                 return sum(map(len, primary.runs)) - len(primary.tombstones)
             case State.NEW:
-                return self.size(State.OLD) + len(primary.added) - len(primary.removed)
+                return self.size(State.OLD) + self.size(State.ADDED) - len(primary.removed)
 
     def contains(self, words: Words, state: State) -> Mask:
         """Return for each tuple, packed as the layout is now, whether it is there."""
@@ -192,7 +193,7 @@ class Table:
         return bitmap + sum(
             run.nbytes
             for kept in self._orders.values()
-            for run in (*kept.runs, kept.added, kept.removed)
+            for run in (*kept.runs, *kept.added, kept.removed)
         )
 
     # --- writing -------------------------------------------------------------------------------
@@ -203,27 +204,51 @@ class Table:
 
     def change(self, added: Words, removed: Words) -> None:
         """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
-        layout = self.layout
+        assert self.layout is self._layout
         for order, kept in self._orders.items():
-            if order == self._primary:
-                kept.added, kept.removed = Run(added), Run(removed)
-                continue
-            permuted = layout.permuted(order)
-            for name, words in (("added", added), ("removed", removed)):
-                columns = [layout.column(words, column) for column in order]
-                setattr(kept, name, Run(np.sort(permuted.pack(columns, len(words)))))
+            kept.added = [Run(self._sorted(added, order))] if len(added) else []
+            kept.removed = Run(self._sorted(removed, order))
+
+    def remove(self, words: Words) -> None:
+        """Take sorted tuples of OLD out of NEW."""
+        assert self.layout is self._layout
+        for order, kept in self._orders.items():
+            kept.removed = Run(merge(kept.removed.words, self._sorted(words, order)))
+
+    def grow(self, words: Words) -> None:
+        """Add sorted tuples that are not in NEW; some may have been removed before."""
+        assert self.layout is self._layout
+        if len(words):
+            for order, kept in self._orders.items():
+                append(kept.added, self._sorted(words, order))
+
+    def settle(self) -> None:
+        """Strike what was removed and came back from both sides of the change."""
+        added, removed = self.words(State.ADDED), self.words(State.REMOVED)
+        back = is_member(removed, added)
+        if back.any():
+            self.change(minus(added, removed), removed[~back])
 
     def commit(self) -> None:
-        """Make NEW the OLD."""
+        """Make NEW the OLD; the change must be settled."""
         for kept in self._orders.values():
             kept.commit()
-        none = np.empty(0, self._layout.dtype)
+        self.rollback()
+
+    def rollback(self) -> None:
+        """Forget the open change."""
+        none = np.empty(0, self.layout.dtype)
         self.change(none, none)
 
     def assign(self, words: Words) -> None:
         """Hold just these sorted tuples, as ADDED."""
         self._orders = {order: self._empty() for order in self._orders}
         self.change(words, np.empty(0, self.layout.dtype))
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._bitmap = None
+        self.assign(np.empty(0, self.layout.dtype))
 
     def extend(self, words: Words) -> None:
         """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
@@ -255,8 +280,16 @@ class Table:
     def insert(self, columns: Sequence[Codes], count: int) -> None:
         """Add tuples to NEW, those already there excepted."""
         words = distinct(self.pack(columns, count))
+        removed = self.words(State.REMOVED)
         fresh = words[~self.contains(words, State.NEW)]
-        primary = self._orders[self._primary]
-        back = is_member(primary.removed.words, words)
-        added = merge(primary.added.words, minus(fresh, primary.removed.words))
-        self.change(added, primary.removed.words[~back])
+        added = merge(self.words(State.ADDED), minus(fresh, removed))
+        self.change(added, minus(removed, words))
+
+    def delete(self, columns: Sequence[Codes], count: int) -> None:
+        """Take tuples out of NEW, those not there excepted."""
+        words = distinct(self.pack(columns, count))
+        gone = words[self.contains(words, State.OLD)]
+        self.change(
+            minus(self.words(State.ADDED), words),
+            merge(self.words(State.REMOVED), minus(gone, self.words(State.REMOVED))),
+        )

@@ -1,6 +1,7 @@
 """Functions on symbols, conversions from and to text, `match` and `contains`, on arrays."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
@@ -25,6 +26,8 @@ from corollary.engines.local.arithmetic import (
     to_integer,
 )
 from corollary.engines.local.native import Native
+
+PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
 def _objects(values: list[str]) -> Native:
@@ -66,6 +69,7 @@ def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
 
 def _from_text(values: Native, type_: Type) -> Result:
     """Read symbols as values of a type; what cannot be read is a failed conversion."""
+    type_ = type_.with_null(False)
     read: list[Any] = []
     bad = np.zeros(len(values), np.bool_)
     for index, text in enumerate(values.tolist()):
@@ -87,6 +91,14 @@ def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], 
     return apply
 
 
+def _exact(value: Any, source: Type) -> Decimal:
+    """Return a native value as it is, without rounding; a symbol must be plain digits."""
+    if source.kind is Kind.SYMBOL and not PLAIN_DECIMAL.fullmatch(value):
+        raise ValueError
+    exact = Decimal(value)
+    return exact.scaleb(-source.scale) if source.kind is Kind.DECIMAL else exact
+
+
 def _to_decimal(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
     scaled: list[int] = []
@@ -95,12 +107,7 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
         reason = ""
         number = 0
         try:
-            exact = (
-                Decimal(each)
-                if source.kind is not Kind.DECIMAL
-                else Decimal(each).scaleb(-source.scale)
-            )
-            numerator, denominator = exact.as_integer_ratio()
+            numerator, denominator = _exact(each, source).as_integer_ratio()
             number = half_up(numerator * 10**type_.scale, denominator)
             if abs(number) >= DIGITS:
                 number, reason = 0, OVERFLOW
