@@ -19,6 +19,7 @@ DECLARATIONS = """\
 .decl h(x: number)
 """
 BIG = 9223372036854775800
+ZERO = st.just(0)
 FEW = st.sampled_from((0, 1, 2))
 VALUES = st.one_of(FEW, FEW, st.sampled_from((-1, 5, 2**63 - 1, -(2**63))))
 
@@ -86,8 +87,8 @@ def is_safe(literals: list[str]) -> bool:
 
 facts = st.fixed_dictionaries(
     {
-        "p": st.sets(st.tuples(VALUES, st.one_of(st.just(0), VALUES)), min_size=1, max_size=3),
-        "q": st.sets(st.tuples(VALUES), max_size=2),
+        "p": st.sets(st.tuples(VALUES, st.one_of(ZERO, ZERO, VALUES)), min_size=2, max_size=4),
+        "q": st.sets(st.tuples(VALUES), max_size=3),
         "s": st.sets(st.tuples(VALUES, st.one_of(st.none(), VALUES)), max_size=3),
     }
 )
@@ -98,7 +99,7 @@ def bodies(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Draws a safe body with at least one expression that may have no value, and a head."""
     literals = ["p(x, y)", draw(st.sampled_from(FALLIBLE))]
     others = sorted({*POOL, *EQUATIONS} - set(literals))
-    for each in draw(st.lists(st.sampled_from(others), max_size=3, unique=True)):
+    for each in draw(st.lists(st.sampled_from(others), max_size=2, unique=True)):
         literals += [each] if is_safe([*literals, each]) else []
     names = bound_by(literals)
     heads = [head for head, needs in HEADS.items() if set(needs) <= names]

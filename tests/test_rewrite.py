@@ -332,6 +332,23 @@ def test_nulls_do_not_become_keys_that_are_not_nullable() -> None:
     assert normal(print_normal(program)).relations.keys() >= program.relations.keys()
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "h(x, n) :- (q(x) ; p(x, _)), n = count : { p(y, _), y < x }.",
+        "h(x, n) :- (p(x, _) ; q(x)), n = count : { p(y, _), y < x }.",
+        "h(x, n) :- p(x, y), (x > 9 ; y != 0), n = min k + 1 : { q(k) }.",
+        "h(x, n) :- p(x, y), (x > 9 ; y != 0), n = sum k / x : { q(k) }.",
+    ],
+)
+def test_keys_come_from_every_alternative(rule: str) -> None:
+    text = f"{BASE}.decl h(x: number, n: number)\n{rule}\n"
+    wanted = oracle_result(text, FACTS)
+    assert isinstance(wanted, dict)
+    assert wanted["h"]
+    assert package_result(text, FACTS) == wanted
+
+
 def test_assignments_of_alternatives_are_apart() -> None:
     """In the first alternative `v` has no value, which is not the value null of the second."""
     text = BASE + ".decl h(n: number)\nh(n) :- n = count : { q(x) ; s(x, v) }.\n"

@@ -126,6 +126,12 @@ FUNCTORS = {
 """Every functor by its name (unary minus is `neg`)."""
 
 
+def may_fail(name: str, type_: Type | None) -> bool:
+    """Whether a functor can err at run time; the larger of two decimals may not fit."""
+    is_decimal = type_ is not None and type_.kind is Kind.DECIMAL
+    return FUNCTORS[name].is_fallible or (is_decimal and name in ("min", "max"))
+
+
 def result_type(name: str, arguments: Sequence[Type], scale: int = 0) -> Type:
     """Return the type of a functor's result.
 

@@ -8,7 +8,7 @@ equation as soon as it can compute its unbound side.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from corollary.core.functors import FUNCTORS
+from corollary.core.functors import may_fail
 from corollary.core.origin import Origin
 from corollary.core.pipeline import (
     Absent,
@@ -183,6 +183,6 @@ def has_fault(condition: Condition) -> bool:
 
 def _can_fail(expression: Expression) -> bool:
     return isinstance(expression, Functor) and (
-        FUNCTORS[expression.name].is_fallible
+        may_fail(expression.name, expression.type)
         or any(_can_fail(each) for each in expression.arguments)  # type: ignore[arg-type]
     )

@@ -8,9 +8,10 @@
     h(x, n)             :- p(x), !h.aggregate1(x, _), n = 0.
 
 The last rule stands for empty groups: `count` and `sum` have a value there, the others have none.
-A body that is a relation as it stands is aggregated directly. Where the body needs the outer
-variables to be safe (`y < x`), or may have expressions without a value, it starts with a literal
-`h.keys1(x)` that holds the outer bindings.
+A body that is a relation as it stands is aggregated directly. Alternatives with different
+variables are kept apart by one more column, since their assignments differ. Where the body needs
+the outer variables to be safe (`y < x`), or may have expressions without a value, it starts with
+a literal `h.keys1(x)` that holds the outer bindings of all alternatives of the clause.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
@@ -28,7 +29,7 @@ from corollary.core.terms import (
     Wildcard,
     variables_of,
 )
-from corollary.core.types import Kind, Type
+from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
 from corollary.rewrite.conjunction import (
     Conjunction,
@@ -72,6 +73,7 @@ class Lifting:
         self._is_recursive = is_recursive
         self._counts: dict[str, int] = {}
         self._lifted: dict[int, _Lifted] = {}
+        self._guards: dict[str, Atom] = {}
         self.relations: dict[str, Relation] = {}
         self.aggregations: list[Aggregation] = []
         self.bodies: list[Conjunction] = []
@@ -90,6 +92,8 @@ class Lifting:
     def _lift_one(self, conjunction: Conjunction, aggregate: Aggregate) -> Iterator[Conjunction]:
         lifted = self._lifted.get(id(aggregate)) or self._relation(conjunction, aggregate)
         rest = _replaced(conjunction, aggregate, lifted.result)
+        if lifted.relation in self._guards:
+            self._collect_keys(lifted, rest)
         keys, result = lifted.keys, lifted.result
         read: tuple[BodyItem, ...] = (Atom(lifted.relation, (*keys, result)),)
         if aggregate.operator == "sum" and _type(aggregate).kind is not Kind.FLOAT:
@@ -111,12 +115,18 @@ class Lifting:
         target = unused(f"{name}.aggregate{number}", self._taken)
         lifted = _Lifted(aggregate, target, number, _keys(rest, aggregate), result)
         body = _direct(lifted) or self._body(lifted, rest)
-        self._declare(target, (*lifted.keys, result))
+        types = self._columns_of(body[0])
+        keys = (Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True))
+        self._declare(target, (*keys, result))
         self.aggregations.append(
             Aggregation(target, aggregate.operator, *body, conjunction.origin.by("aggregates"))
         )
         self._lifted[id(aggregate)] = lifted
         return lifted
+
+    def _columns_of(self, relation: str) -> tuple[Type, ...]:
+        made = self.relations.get(relation)
+        return self._types_of(relation) if made is None else made.types
 
     def _body(self, lifted: "_Lifted", rest: Conjunction) -> Source:
         """Make the relation of the body's assignments, and say how to aggregate it."""
@@ -127,34 +137,46 @@ class Lifting:
         ]
         every = (variable for items in alternatives for variable in outer_variables(items))
         columns = list(dict.fromkeys((*keys, *every)))
-        types = [_column_type(column, alternatives, keys) for column in columns]
-        arguments: list[Term] = [*columns]
+        slots = [
+            Variable(column.name, _column_type(column, alternatives, keys)) for column in columns
+        ]
         value = columns.index(target) if isinstance(target, Variable) else None
+        arguments: list[Term] = [*columns]
         if target is not None and value is None:
             value = len(columns)
             arguments.append(target)
-            types.append(_type(target))
+            slots.append(Variable("value", _type(target)))
+        shapes = list(dict.fromkeys(frozenset(outer_variables(items)) for items in alternatives))
+        if len(shapes) > 1:
+            slots.append(Variable("alternative", NUMBER))
         guard = self._guard(lifted, rest, alternatives)
         relation = unused(f"{rest.head.relation}.body{lifted.number}", self._taken)
-        self._declare(
-            relation,
-            tuple(
-                Variable(argument.name if isinstance(argument, Variable) else "value", type_)
-                for argument, type_ in zip(arguments, types, strict=True)
-            ),
-        )
-        origin = rest.origin.by("aggregates")
+        self._declare(relation, tuple(slots))
         for items in alternatives:
-            bound = {variable.name for variable in outer_variables((*guard, *items))}
-            head = tuple(
-                Constant(None, type_)
-                if isinstance(argument, Variable) and argument.name not in bound
-                else argument
-                for argument, type_ in zip(arguments, types, strict=True)
-            )
-            body = (*guard, *items)
-            self.bodies.append(Conjunction(Atom(relation, head), body, origin, rest.names))
+            shape = frozenset(outer_variables(items))
+            bound = {*shape, *outer_variables(guard)}
+            filled = [
+                Constant(None, slot.type)
+                if isinstance(each, Variable) and each not in bound
+                else each
+                for each, slot in zip(arguments, slots, strict=False)
+            ]
+            if len(shapes) > 1:
+                filled.append(Constant(shapes.index(shape), NUMBER))
+            tests = (Comparison("=", key, key) for key in keys if self._is_nullable(key, items))
+            body = (*guard, *items, *tests)
+            head = Atom(relation, tuple(filled))
+            self.bodies.append(Conjunction(head, body, rest.origin.by("aggregates"), rest.names))
         return relation, tuple(range(len(keys))), value
+
+    def _is_nullable(self, key: Variable, items: tuple[BodyItem, ...]) -> bool:
+        """Whether a key may be null in the body: it stands outside too, so it must not be."""
+        return any(
+            argument == key and type_.nullable
+            for item in items
+            if isinstance(item, Atom)
+            for argument, type_ in zip(item.arguments, self._types_of(item.relation), strict=True)
+        )
 
     def _guard(
         self, lifted: "_Lifted", rest: Conjunction, alternatives: list[tuple[BodyItem, ...]]
@@ -177,9 +199,14 @@ class Lifting:
             )
         relation = unused(f"{name}.keys{lifted.number}", self._taken)
         self._declare(relation, keys)
-        atom = Atom(relation, keys)
-        self.bodies.append(Conjunction(atom, outer, rest.origin.by("aggregates"), rest.names))
+        atom = self._guards[lifted.relation] = Atom(relation, keys)
         return (atom,)
+
+    def _collect_keys(self, lifted: "_Lifted", rest: Conjunction) -> None:
+        """Add the outer bindings of one alternative of the clause to the keys."""
+        outer = certain(independent(rest.items, lifted.result), lifted.keys)
+        atom = self._guards[lifted.relation]
+        self.bodies.append(Conjunction(atom, outer, rest.origin.by("aggregates"), rest.names))
 
     def _declare(self, name: str, columns: tuple[Variable, ...]) -> None:
         self.relations[name] = Relation(

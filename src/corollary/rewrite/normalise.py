@@ -46,7 +46,7 @@ def normalise(checked: Checked) -> NormalProgram:
     for conjunction in work:
         rules.extend(plain(each) for each in lifting.lift(conjunction))
         while lifting.bodies:
-            rules.extend(plain(each) for each in lifting.lift(lifting.bodies.pop()))
+            rules.extend(plain(each) for each in lifting.lift(lifting.bodies.pop(0)))
     relations = _declared(checked) | lifting.relations
     projections = Projections(relations)
     rules = [projections.negations(rule, relations) for rule in rules]

@@ -1,10 +1,11 @@
 """What a body binds, what depends on what in it, and what of it may have no value."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from corollary.core.functors import FUNCTORS
-from corollary.core.rules import Atom, BodyItem, Comparison, Negation, terms_of, walk
-from corollary.core.terms import Aggregate, Functor, Term, Variable
+from corollary.core.functors import may_fail
+from corollary.core.rules import Atom, BodyItem, Comparison, terms_of, walk
+from corollary.core.terms import Aggregate, Functor, Term, Variable, Wildcard
 from corollary.rewrite.conjunction import deep_variables, has_aggregate, outer_variables
 
 
@@ -35,40 +36,35 @@ def independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem
 
 
 def certain(items: tuple[BodyItem, ...], keys: Iterable[Variable]) -> tuple[BodyItem, ...]:
-    """Return the items without comparisons that may have no value, unless they bind what is used.
+    """Return items that hold for at least the same keys and have no doubtful expressions.
 
-    What is left holds for more assignments, which does no harm where keys are collected.
+    Whether a missing value counts is for the whole rule to say, so where its keys are collected
+    expressions that may have none are left out, with what depends on them; unless a key does.
     """
-    used = {key.name for key in keys}
-    kept = list(items)
-    for item in sorted(items, key=_is_doubtful):
-        names = {variable.name for variable in outer_variables((item,))}
-        if not _is_doubtful(item):
-            used |= names
-        elif not _binds(item, used, items):
-            kept.remove(item)
-    return tuple(kept)
+    sure: list[BodyItem] = [_loosened(item) for item in items if isinstance(item, Atom)]
+    waiting = [item for item in items if not isinstance(item, Atom) and not _is_doubtful(item)]
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for item in list(waiting):
+            bound = bound_by((*sure, item))
+            if {variable.name for variable in outer_variables((item,))} <= bound:
+                sure.append(item)
+                waiting.remove(item)
+                has_changed = True
+    return tuple(sure) if {key.name for key in keys} <= bound_by(tuple(sure)) else items
+
+
+def _loosened(atom: Atom) -> Atom:
+    """Return the atom with `_` for the arguments that may have no value."""
+    return replace(
+        atom,
+        arguments=tuple(Wildcard() if _is_fallible(each) else each for each in atom.arguments),
+    )
 
 
 def _is_doubtful(item: BodyItem) -> bool:
-    match item:
-        case Comparison(left=left, right=right):
-            return _is_fallible(left) or _is_fallible(right)
-        case Negation(atom=atom):
-            return any(_is_fallible(term) for term in atom.arguments)
-        case _:
-            return False
-
-
-def _binds(item: BodyItem, used: set[str], items: tuple[BodyItem, ...]) -> bool:
-    """Whether the item is the one that binds a variable that is used."""
-    if not isinstance(item, Comparison):
-        return False
-    others = bound_by(tuple(each for each in items if each is not item))
-    return any(
-        isinstance(side, Variable) and side.name in used - others
-        for side in (item.left, item.right)
-    )
+    return any(_is_fallible(term) for each in walk((item,)) for term in terms_of(each))
 
 
 def _aggregates_in(item: BodyItem) -> bool:
@@ -111,7 +107,7 @@ def has_fault(aggregate: Aggregate) -> bool:
 def _is_fallible(term: Term) -> bool:
     match term:
         case Functor(name=name, arguments=arguments):
-            return FUNCTORS[name].is_fallible or any(_is_fallible(each) for each in arguments)
+            return may_fail(name, term.type) or any(_is_fallible(each) for each in arguments)
         case Aggregate():
             return has_fault(term)
         case _:
