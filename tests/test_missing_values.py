@@ -87,7 +87,7 @@ def is_safe(literals: list[str]) -> bool:
 
 facts = st.fixed_dictionaries(
     {
-        "p": st.sets(st.tuples(VALUES, st.one_of(ZERO, ZERO, VALUES)), min_size=2, max_size=4),
+        "p": st.sets(st.tuples(VALUES, st.one_of(ZERO, VALUES)), min_size=1, max_size=3),
         "q": st.sets(st.tuples(VALUES), max_size=3),
         "s": st.sets(st.tuples(VALUES, st.one_of(st.none(), VALUES)), max_size=3),
     }
@@ -169,6 +169,7 @@ def test_aggregates_in_every_order() -> None:
 
 
 Q: Rows = {"p": [(1, 0)], "q": [(3,)]}
+LEAST: Rows = {"p": [(0, -1)], "q": [(-(2**63),)]}
 NO_Q: Rows = {"p": [(1, 0)], "q": []}
 
 
@@ -193,6 +194,7 @@ NO_Q: Rows = {"p": [(1, 0)], "q": []}
         ("p(x, y), c = sum k / y : { q(k), k < 0 }", Q, False),
         ("p(x, y), c = count : { q(k), k / y > 0 }", Q, True),
         ("p(x, y), z = x / y, c = count : { q(k), k / y > 0 }, c > 0", NO_Q, False),
+        ("p(x, y), q(x / y), c = count : { q(k), k / y > 0 }", LEAST, False),
         ("p(x, y), q(x / y), c = max k % y : { q(k), k > 5 }", Q, False),
         ("p(x, y), z = x / y, !q(z), c = count : { q(k), k / y > 0 }, c > 0", NO_Q, False),
     ],
