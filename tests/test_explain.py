@@ -91,8 +91,8 @@ procedure degree.aggregate1.some1
 
 procedure degree
     derive degree•next
-        edge^ff(x, _) → degree.aggregate1^bf(x, _1) → n := _1 ⇒ (x, n)
-        _1 := 0 → n := _1 → edge^ff(x, _) → !degree.aggregate1.some1(x) ⇒ (x, n)
+        edge^ff(x, _) → degree.aggregate1^bf(x, n) ⇒ (x, n)
+        n := 0 → edge^ff(x, _) → !degree.aggregate1.some1(x) ⇒ (x, n)
     store degree = degree•next
 
 procedure most.aggregate1

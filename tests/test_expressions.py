@@ -27,9 +27,10 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.engines.local import arithmetic, generate, native, texts
+from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.expressions import evaluate, holds
+from corollary.engines.local.generate import Numbers
 from judgement import oracle_result, package_result
 
 FAULT = "no value"
@@ -515,9 +516,12 @@ def test_ranges(rows: list[Row]) -> None:
     frame = frame_of((NUMBER,) * 3, rows, codes)
     start, end, step = (Variable(f"v{at}", NUMBER.with_null(True)) for at in range(3))
     for arguments in ((start, end), (start, end, step)):
-        made, values, faulty = generate.numbers(
-            Functor("range", arguments, NUMBER), frame, len(rows), codes
-        )
+        numbers = Numbers(Functor("range", arguments, NUMBER), frame, len(rows), codes)
+        found = [
+            pair
+            for made, values in numbers.batches()
+            for pair in zip(made.tolist(), codes.decode(values, NUMBER).tolist(), strict=True)
+        ]
         wanted, bad = [], []
         for at, row in enumerate(rows):
             a, b, c = row if len(arguments) == 3 else (*row[:2], 0)
@@ -527,8 +531,7 @@ def test_ranges(rows: list[Row]) -> None:
                 bad.append(at)
                 continue
             wanted += [(at, n) for n in range(a, b, c or (1 if a <= b else -1))]
-        found = list(zip(made.tolist(), codes.decode(values, NUMBER).tolist(), strict=True))
-        assert (found, faulty.tolist()) == (wanted, bad)
+        assert (found, numbers.faulty.tolist()) == (wanted, bad)
 
 
 def test_sums_of_floats_are_exact() -> None:

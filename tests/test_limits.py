@@ -177,3 +177,13 @@ def test_limitsize_stops_without_an_error() -> None:
     loaded, engine = prepared(COUNTER + ".limitsize n(n=20)\n", {"start": [(0,)]})
     run(loaded, engine, rounds=1000)
     assert 20 <= engine.size("n") <= 22
+
+
+@pytest.mark.parametrize(
+    "values", ["range(0, 1000000000000)", "range(0.0, 20000000000000000.0, 0.5)"]
+)
+def test_an_endless_range_stops(values: str) -> None:
+    kind = "float" if "." in values else "number"
+    loaded, engine = prepared(f".decl r(x: {kind})\nr(x) :- x = {values}.\n", {})
+    with stopped("100000 tuples"):
+        run(loaded, engine, tuples=100_000)

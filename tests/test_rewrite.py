@@ -61,13 +61,13 @@ h(x, n) :- q(x), n = count : { p(x, _) }.
 """,
         """\
 .decl h(x: number, n: number)
-.decl h.aggregate1(x: number, _1: number)
+.decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
-h(x, n) :- q(x), h.aggregate1(x, _1), n = _1.
-h(x, n) :- q(x), !h.aggregate1.some1(x), n = _1, _1 = 0.
+h(x, n) :- q(x), h.aggregate1(x, n).
+h(x, n) :- q(x), !h.aggregate1.some1(x), n = 0.
 h.aggregate1.some1(x) :- h.aggregate1(x, _).
-h.aggregate1(x, _1) :- p(x, _), _1 = count : { p(x, y) }.
+h.aggregate1(x, n) :- p(x, _), n = count : { p(x, y) }.
 """,
         id="count aggregates its relation directly, with a rule for zero",
     ),
@@ -78,10 +78,10 @@ h(x, n) :- q(x), n = max y : { p(x, y) }.
 """,
         """\
 .decl h(x: number, n: number)
-.decl h.aggregate1(x: number, _1: number)
+.decl h.aggregate1(x: number, n: number)
 
-h(x, n) :- q(x), h.aggregate1(x, _1), n = _1.
-h.aggregate1(x, _1) :- p(x, _), _1 = max y : { p(x, y) }.
+h(x, n) :- q(x), h.aggregate1(x, n).
+h.aggregate1(x, n) :- p(x, _), n = max y : { p(x, y) }.
 """,
         id="max has no rule for zero",
     ),
@@ -94,15 +94,15 @@ h(x, n) :- q(x), n = sum y * 2 : { p(x, y), q(y) }.
 .decl h(x: number, n: number)
 .decl h.keys1(x: number)
 .decl h.body1(x: number, y: number, value: number)
-.decl h.aggregate1(x: number, _1: number)
+.decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
-h(x, n) :- q(x), h.aggregate1(x, _2), n = _1, _1 = _2.
-h(x, n) :- q(x), !h.aggregate1.some1(x), n = _1, _1 = 0.
-h.body1(x, y, _3) :- h.keys1(x), p(x, y), q(y), _3 = y * 2.
+h(x, n) :- q(x), h.aggregate1(x, _1), n = _1.
+h(x, n) :- q(x), !h.aggregate1.some1(x), n = 0.
+h.body1(x, y, _2) :- h.keys1(x), p(x, y), q(y), _2 = y * 2.
 h.keys1(x) :- q(x).
 h.aggregate1.some1(x) :- h.aggregate1(x, _).
-h.aggregate1(x, _1) :- h.body1(x, _, _), _1 = sum value : { h.body1(x, y, value) }.
+h.aggregate1(x, n) :- h.body1(x, _, _), n = sum value : { h.body1(x, y, value) }.
 """,
         id="an expression needs a body, and keys as it may fail",
     ),
@@ -114,16 +114,16 @@ h(x, n) :- q(x), n = count : { p(y, _), y < x }.
         """\
 .decl h(x: number, n: number)
 .decl h.keys1(x: number)
-.decl h.body1(x: number, y: number, _2: number)
-.decl h.aggregate1(x: number, _1: number)
+.decl h.body1(x: number, y: number, _1: number)
+.decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
-h(x, n) :- q(x), h.aggregate1(x, _1), n = _1.
-h(x, n) :- q(x), !h.aggregate1.some1(x), n = _1, _1 = 0.
-h.body1(x, y, _2) :- h.keys1(x), p(y, _2), y < x.
+h(x, n) :- q(x), h.aggregate1(x, n).
+h(x, n) :- q(x), !h.aggregate1.some1(x), n = 0.
+h.body1(x, y, _1) :- h.keys1(x), p(y, _1), y < x.
 h.keys1(x) :- q(x).
 h.aggregate1.some1(x) :- h.aggregate1(x, _).
-h.aggregate1(x, _1) :- h.body1(x, _, _), _1 = count : { h.body1(x, y, _2) }.
+h.aggregate1(x, n) :- h.body1(x, _, _), n = count : { h.body1(x, y, _1) }.
 """,
         id="a comparison with the outside needs keys",
     ),
@@ -135,11 +135,11 @@ h(x, n) :- q(x), n = max y : { p(x, y), q(y) }.
         """\
 .decl h(x: number, n: number)
 .decl h.body1(x: number, y: number)
-.decl h.aggregate1(x: number, _1: number)
+.decl h.aggregate1(x: number, n: number)
 
-h(x, n) :- q(x), h.aggregate1(x, _1), n = _1.
+h(x, n) :- q(x), h.aggregate1(x, n).
 h.body1(x, y) :- p(x, y), q(y).
-h.aggregate1(x, _1) :- h.body1(x, _), _1 = max y : { h.body1(x, y) }.
+h.aggregate1(x, n) :- h.body1(x, _), n = max y : { h.body1(x, y) }.
 """,
         id="a conjunction needs a body only",
     ),
@@ -150,10 +150,10 @@ h(n) :- n = min x : { q(x) }.
 """,
         """\
 .decl h(n: number)
-.decl h.aggregate1(_1: number)
+.decl h.aggregate1(n: number)
 
-h(n) :- h.aggregate1(_1), n = _1.
-h.aggregate1(_1) :- q(_), _1 = min x : { q(x) }.
+h(n) :- h.aggregate1(n).
+h.aggregate1(n) :- q(_), n = min x : { q(x) }.
 """,
         id="an aggregate without keys",
     ),
@@ -165,16 +165,16 @@ h(x, m) :- q(x), m = max n : { p(x, y), n = count : { p(y, _) } }.
         """\
 .decl h(x: number, m: number)
 .decl h.body1(x: number, y: number, n: number)
-.decl h.aggregate1(x: number, _1: number)
-.decl h.body1.aggregate1(y: number, _2: number)
+.decl h.aggregate1(x: number, m: number)
+.decl h.body1.aggregate1(y: number, n: number)
 .decl h.body1.aggregate1.some1(y: number)
 
-h(x, m) :- q(x), h.aggregate1(x, _1), m = _1.
-h.body1(x, y, n) :- p(x, y), h.body1.aggregate1(y, _2), n = _2.
-h.body1(x, y, n) :- p(x, y), !h.body1.aggregate1.some1(y), n = _2, _2 = 0.
+h(x, m) :- q(x), h.aggregate1(x, m).
+h.body1(x, y, n) :- p(x, y), h.body1.aggregate1(y, n).
+h.body1(x, y, n) :- p(x, y), !h.body1.aggregate1.some1(y), n = 0.
 h.body1.aggregate1.some1(y) :- h.body1.aggregate1(y, _).
-h.aggregate1(x, _1) :- h.body1(x, _, _), _1 = max n : { h.body1(x, y, n) }.
-h.body1.aggregate1(y, _2) :- p(y, _), _2 = count : { p(y, y2) }.
+h.aggregate1(x, m) :- h.body1(x, _, _), m = max n : { h.body1(x, y, n) }.
+h.body1.aggregate1(y, n) :- p(y, _), n = count : { p(y, y2) }.
 """,
         id="aggregates in aggregates",
     ),

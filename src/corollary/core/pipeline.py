@@ -64,12 +64,14 @@ class Pipeline:
         judge: the same body with every relational literal before every expression. An expression
             without a value (an overflow, say) counts only where all relational literals hold and
             no condition is false; when the stages meet one, the judge decides whether it counts.
+        is_lenient: a missing value is no error, and a row in which nothing is false is kept.
     """
 
     stages: tuple[Stage, ...]
     head: tuple[Variable | Constant, ...]
     origin: Origin
     judge: tuple[Stage, ...] = ()
+    is_lenient: bool = False
 
     @property
     def adornments(self) -> tuple[str, ...]:

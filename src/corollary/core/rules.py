@@ -115,12 +115,17 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One head, a conjunction of literals and conditions, and where it comes from."""
+    """One head, a conjunction of literals and conditions, and where it comes from.
+
+    A lenient rule collects what another rule will ask for: a missing value is no error in it, and
+    a row in which nothing is false counts.
+    """
 
     head: Literal
     literals: tuple[Literal, ...]
     conditions: tuple[Condition, ...]
     origin: Origin
+    is_lenient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

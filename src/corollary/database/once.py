@@ -140,7 +140,8 @@ def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
             else:
                 path = places.input_path(directive)
-                table = delimited.read(path, relation, directive)
+                name = str(places.facts / file_name_of(directive))
+                table = delimited.read(path, relation, directive, name=name)
             engine.insert(normal.bases.get(relation.name, relation.name), table)
     return engine
 
@@ -167,6 +168,7 @@ def write(loaded: Loaded, engine: Engine, places: Places) -> Outcome:
             else:
                 path = places.output_path(directive)
                 files.append(delimited.Output(table, path, relation, directive))
-                outcome.written.append(Written(relation.name, path, engine.size(relation.name)))
+                shown = places.outputs / file_name_of(directive)
+                outcome.written.append(Written(relation.name, shown, engine.size(relation.name)))
     delimited.write_all(files)
     return outcome

@@ -141,7 +141,15 @@ def variant(
             )
         goals.append(Goal(literal, source))
     lead = goals[place] if place is not None else None
-    return sip(head_of(rule), goals, rule.conditions, rule.origin, statistics, lead=lead)
+    return sip(
+        head_of(rule),
+        goals,
+        rule.conditions,
+        rule.origin,
+        statistics,
+        lead=lead,
+        is_lenient=rule.is_lenient,
+    )
 
 
 def head_of(rule: Rule) -> tuple[Variable | Constant, ...]:

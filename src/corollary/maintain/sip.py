@@ -115,6 +115,7 @@ def sip(
     statistics: Statistics,
     *,
     lead: Goal | None = None,
+    is_lenient: bool = False,
 ) -> Pipeline:
     """Return the pipeline of a body; `lead` is probed first, the rest as information passes."""
     ordering = _Ordering(statistics)
@@ -134,7 +135,7 @@ def sip(
     judge: tuple[Stage, ...] = ()
     if any(has_fault(condition) for condition in conditions):
         judge = _judge(ordering.stages, goals, conditions, statistics)
-    return Pipeline(tuple(ordering.stages), head, origin, judge)
+    return Pipeline(tuple(ordering.stages), head, origin, judge, is_lenient)
 
 
 def _judge(

@@ -246,8 +246,15 @@ class _Layer:
             for at in places:
                 state = State.ADDED if at == place else State.NEW if at < place else State.OLD
                 stated[at] = Goal(goals[at].literal, Reference(goals[at].source.relation, state))
-            lead = stated[place]
-            yield sip(head, stated, conditions, rule.origin, self.tables.statistics, lead=lead)
+            yield sip(
+                head,
+                stated,
+                conditions,
+                rule.origin,
+                self.tables.statistics,
+                lead=stated[place],
+                is_lenient=rule.is_lenient,
+            )
 
 
 def _certain(

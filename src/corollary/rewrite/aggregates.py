@@ -40,7 +40,7 @@ from corollary.rewrite.conjunction import (
     unused,
 )
 from corollary.rewrite.disjunctions import disjunctions
-from corollary.rewrite.scope import bound_by, certain, has_fault, independent
+from corollary.rewrite.scope import bound_by, has_fault, independent
 
 DEFAULT_ZERO = ("count", "sum")
 
@@ -110,7 +110,7 @@ class Lifting:
         """Make the relation of an aggregate; a clause in several alternatives makes it once."""
         name = conjunction.head.relation
         number = self._counts[name] = self._counts.get(name, 0) + 1
-        result = conjunction.names.fresh(aggregate.type)
+        result = _result(conjunction, aggregate)
         rest = _replaced(conjunction, aggregate, result)
         target = unused(f"{name}.aggregate{number}", self._taken)
         lifted = _Lifted(aggregate, target, number, _keys(rest, aggregate), result)
@@ -183,7 +183,7 @@ class Lifting:
     ) -> tuple[BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
-        outer = certain(independent(rest.items, lifted.result), keys)
+        outer = independent(rest.items, lifted.result)
         is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in alternatives)
         below = (item.relation for item in outer if isinstance(item, Atom))
         is_recursive = self._is_recursive(name, below)
@@ -204,9 +204,10 @@ class Lifting:
 
     def _collect_keys(self, lifted: "_Lifted", rest: Conjunction) -> None:
         """Add the outer bindings of one alternative of the clause to the keys."""
-        outer = certain(independent(rest.items, lifted.result), lifted.keys)
+        outer = independent(rest.items, lifted.result)
         atom = self._guards[lifted.relation]
-        self.bodies.append(Conjunction(atom, outer, rest.origin.by("aggregates"), rest.names))
+        origin = rest.origin.by("aggregates")
+        self.bodies.append(Conjunction(atom, outer, origin, rest.names, is_lenient=True))
 
     def _declare(self, name: str, columns: tuple[Variable, ...]) -> None:
         self.relations[name] = Relation(
@@ -267,6 +268,17 @@ def _outermost(term: Term) -> Iterator[Aggregate]:
             return
 
 
+def _result(conjunction: Conjunction, aggregate: Aggregate) -> Variable:
+    """Return the variable that the aggregate's value goes to: `n` in `n = count : { … }`."""
+    inner = {variable.name for variable in deep_variables(aggregate)}
+    for item in conjunction.items:
+        if isinstance(item, Comparison) and item.operator == "=":
+            for one, other in ((item.left, item.right), (item.right, item.left)):
+                if other is aggregate and isinstance(one, Variable) and one.name not in inner:
+                    return one
+    return conjunction.names.fresh(aggregate.type)
+
+
 def _replaced(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> Conjunction:
     def swap(term: Term) -> Term:
         if term is aggregate:
@@ -289,9 +301,9 @@ def _replaced(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> C
 
     head = swap_item(conjunction.head)
     assert isinstance(head, Atom)
-    return replace(
-        conjunction, head=head, items=tuple(swap_item(each) for each in conjunction.items)
-    )
+    trivial = Comparison("=", by, by)
+    items = (swap_item(each) for each in conjunction.items)
+    return replace(conjunction, head=head, items=tuple(each for each in items if each != trivial))
 
 
 def _keys(rest: Conjunction, aggregate: Aggregate) -> tuple[Variable, ...]:

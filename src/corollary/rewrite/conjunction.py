@@ -52,6 +52,7 @@ class Conjunction:
     items: tuple[BodyItem, ...]
     origin: Origin
     names: Names = field(compare=False, repr=False)
+    is_lenient: bool = False
 
     def with_items(self, items: Iterable[BodyItem], by: str) -> "Conjunction":
         """Return the conjunction with other items, the pass noted."""

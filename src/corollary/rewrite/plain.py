@@ -44,7 +44,9 @@ def plain(conjunction: Conjunction) -> Rule:
             case _:
                 raise AssertionError("disjunctions were opened")
     head = literal(conjunction.head, "is")
-    return Rule(head, tuple(literals), tuple(conditions), conjunction.origin)
+    return Rule(
+        head, tuple(literals), tuple(conditions), conjunction.origin, conjunction.is_lenient
+    )
 
 
 def folded(term: Term) -> Term:

@@ -1,11 +1,8 @@
 """What a body binds, what depends on what in it, and what of it may have no value."""
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 from corollary.core.functors import may_fail
 from corollary.core.rules import Atom, BodyItem, Comparison, terms_of, walk
-from corollary.core.terms import Aggregate, Functor, Term, Variable, Wildcard
+from corollary.core.terms import Aggregate, Functor, Term, Variable
 from corollary.rewrite.conjunction import deep_variables, has_aggregate, outer_variables
 
 
@@ -33,38 +30,6 @@ def independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem
         if not _aggregates_in(item)
         and not {variable.name for variable in outer_variables((item,))} & dependent
     )
-
-
-def certain(items: tuple[BodyItem, ...], keys: Iterable[Variable]) -> tuple[BodyItem, ...]:
-    """Return items that hold for at least the same keys and have no doubtful expressions.
-
-    Whether a missing value counts is for the whole rule to say, so where its keys are collected
-    expressions that may have none are left out, with what depends on them; unless a key does.
-    """
-    sure: list[BodyItem] = [_loosened(item) for item in items if isinstance(item, Atom)]
-    waiting = [item for item in items if not isinstance(item, Atom) and not _is_doubtful(item)]
-    has_changed = True
-    while has_changed:
-        has_changed = False
-        for item in list(waiting):
-            bound = bound_by((*sure, item))
-            if {variable.name for variable in outer_variables((item,))} <= bound:
-                sure.append(item)
-                waiting.remove(item)
-                has_changed = True
-    return tuple(sure) if {key.name for key in keys} <= bound_by(tuple(sure)) else items
-
-
-def _loosened(atom: Atom) -> Atom:
-    """Return the atom with `_` for the arguments that may have no value."""
-    return replace(
-        atom,
-        arguments=tuple(Wildcard() if _is_fallible(each) else each for each in atom.arguments),
-    )
-
-
-def _is_doubtful(item: BodyItem) -> bool:
-    return any(_is_fallible(term) for each in walk((item,)) for term in terms_of(each))
 
 
 def _aggregates_in(item: BodyItem) -> bool:

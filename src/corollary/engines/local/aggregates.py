@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -152,10 +153,13 @@ def _float_sum(values: list[float]) -> float:
         return math.fsum(values) + 0.0
     except (OverflowError, ValueError):
         special = [value for value in values if not math.isfinite(value)]
-        if special:
-            return sum(special)
-        halves = math.fsum(value / 2 for value in values)
-        return math.copysign(math.inf, halves) if abs(halves) > 8e307 else halves * 2
+    if special:
+        return sum(special)
+    exact = sum(map(Fraction, values))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 _COMBINE: dict[str, Callable[..., Any]] = {

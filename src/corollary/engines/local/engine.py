@@ -1,6 +1,6 @@
 """The interpreter of plans in one process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -193,8 +193,7 @@ class _Run:
         layout = target.layout
         pieces: list[Words] = []
         for pipeline in step.pipelines:
-            runner = self._runner(pipeline)
-            for columns, count in runner.run():
+            for columns, count in self._batches(pipeline):
                 current = target.layout
                 if current is not layout:
                     pieces = [current.pack(layout.columns(each), len(each)) for each in pieces]
@@ -203,14 +202,19 @@ class _Run:
                 if len(words):
                     pieces.append(words)
                     self._budget.spend(pipeline, words)
-            if runner.has_fault and pipeline.judge:
-                judge(pipeline, self._tables, self._dictionary)
         if target.layout is not layout:
             pieces = [target.layout.pack(layout.columns(each), len(each)) for each in pieces]
         self._budget.release()
         if len(pieces) < 2:
             return pieces[0] if pieces else np.empty(0, target.layout.dtype)
         return distinct(np.concatenate(pieces))
+
+    def _batches(self, pipeline: Pipeline) -> Iterator[tuple[list[Codes], int]]:
+        """Yield the heads of a pipeline; raise if an expression has no value, and that counts."""
+        runner = self._runner(pipeline)
+        yield from runner.run()
+        if runner.has_fault and pipeline.judge:
+            yield from judge(pipeline, self._tables, self._dictionary)
 
     def _fresh(self, step: Derive, words: Words) -> Words:
         """Return the tuples sorted, each once, less those that are known."""

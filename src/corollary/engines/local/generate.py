@@ -1,5 +1,8 @@
 """`range(a, b, step)`: several rows from one."""
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 import numpy.typing as npt
 
@@ -8,50 +11,58 @@ from corollary.engines.local import expressions
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes
 
+Rows = npt.NDArray[np.int64]
+BATCH = 1 << 16
 
-def numbers(
-    functor: Functor, frame: expressions.Frame, count: int, dictionary: Dictionary
-) -> tuple[npt.NDArray[np.int64], Codes, npt.NDArray[np.int64]]:
-    """Return the row that each number belongs to, the numbers' codes, and the faulty rows.
 
-    Without a step it counts up, or down where the end is below the start; a step of 0 is a fault.
+class Numbers:
+    """The numbers of a range for every row of a frame, made in batches.
+
+    Without a step it counts up, or down where the end is below the start. A step that leads nowhere
+    (0, or lost in a large float) is a fault.
+
+    Attributes:
+        faulty: the rows whose range has no value.
     """
-    inputs = [expressions.evaluate(each, frame, count, dictionary) for each in functor.arguments]  # type: ignore[arg-type]
-    skip = np.zeros(count, np.bool_)
-    faulty = np.zeros(count, np.bool_)
-    for each in inputs:
-        if each.nulls is not None:
-            skip |= each.nulls
-        if each.faulty is not None:
-            faulty |= each.faulty
-    start, end = inputs[0].values, inputs[1].values
-    if len(inputs) > 2:
-        step = inputs[2].values
-        faulty |= step == 0
-    else:
-        step = np.where(start <= end, 1, -1)
-    rows: list[npt.NDArray[np.int64]] = []
-    values = []
-    for row in np.flatnonzero(~(skip | faulty)).tolist():
-        made = _between(start[row].item(), end[row].item(), step[row].item(), start.dtype)
-        rows.append(np.full(len(made), row, np.int64))
-        values.append(made)
-    faulty_rows = np.flatnonzero(faulty & ~skip)
-    if not rows:
-        return np.empty(0, np.int64), np.empty(0, np.int64), faulty_rows
-    joined = np.concatenate(values)
-    codes = dictionary.encode(joined, None, expressions.type_of(functor))
-    return np.concatenate(rows), codes, faulty_rows
+
+    def __init__(
+        self, functor: Functor, frame: expressions.Frame, count: int, dictionary: Dictionary
+    ) -> None:
+        inputs = [
+            expressions.evaluate(each, frame, count, dictionary)  # type: ignore[arg-type]
+            for each in functor.arguments
+        ]
+        skip = np.zeros(count, np.bool_)
+        faulty = np.zeros(count, np.bool_)
+        for each in inputs:
+            skip |= expressions.mask_of(each.nulls, count)
+            faulty |= expressions.mask_of(each.faulty, count)
+        start, end = inputs[0].values, inputs[1].values
+        step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
+        faulty |= start + step.astype(start.dtype) == start
+        self.faulty: Rows = np.flatnonzero(faulty & ~skip)
+        self._bounds = [
+            (row, start[row].item(), end[row].item(), step[row].item())
+            for row in np.flatnonzero(~(skip | faulty)).tolist()
+        ]
+        self._dtype = start.dtype
+        self._type = expressions.type_of(functor)
+        self._dictionary = dictionary
+
+    def batches(self) -> Iterator[tuple[Rows, Codes]]:
+        """Yield which row each number belongs to, and the numbers' codes."""
+        for row, start, end, step in self._bounds:
+            values = _between(start, end, step)
+            while batch := list(islice(values, BATCH)):
+                codes = self._dictionary.encode(np.array(batch, self._dtype), None, self._type)
+                yield np.full(len(codes), row, np.int64), codes
 
 
-def _between(
-    start: float, end: float, step: float, dtype: np.dtype[np.generic]
-) -> npt.NDArray[np.generic]:
+def _between(start: float, end: float, step: float) -> Iterator[float]:
     if isinstance(start, int):
-        return np.array(range(start, int(end), int(step)), dtype)
-    made = []
-    value = start
-    while value < end if step > 0 else value > end:
-        made.append(value)
-        value += step
-    return np.array(made, dtype)
+        yield from range(start, int(end), int(step))
+        return
+    value, last = start, None
+    while (value < end if step > 0 else value > end) and value != last:
+        yield value
+        value, last = value + step, value

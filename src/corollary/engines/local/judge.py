@@ -16,8 +16,10 @@ from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, St
 from corollary.core.rules import Condition, names_in
 from corollary.core.terms import Expression, Functor, Variable, variables_of
 from corollary.core.values import text_of
-from corollary.engines.local import expressions, generate, native
+from corollary.engines.local import expressions, native
 from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.generate import Numbers
+from corollary.engines.local.layout import Codes
 from corollary.engines.local.pipelines import Frame, PipelineRunner
 from corollary.engines.local.table import Table
 from corollary.errors import EvaluationError
@@ -45,7 +47,11 @@ class _Trial:
     def expand(self, variable: Variable, functor: Functor) -> None:
         """Bind a variable to the values of a range: a row becomes several, a faulty one stays."""
         frame = self.frame
-        rows, codes, faulty = generate.numbers(functor, frame.columns, frame.count, self.dictionary)
+        numbers = Numbers(functor, frame.columns, frame.count, self.dictionary)
+        batches = list(numbers.batches())
+        faulty = numbers.faulty
+        rows = np.concatenate([faulty[:0], *(rows for rows, _ in batches)])
+        codes = np.concatenate([faulty[:0], *(codes for _, codes in batches)])
         taken = np.concatenate([rows, faulty])
         columns = {name: column[taken] for name, column in frame.columns.items()}
         columns[variable.name] = np.concatenate([codes, np.zeros(len(faulty), np.int64)])
@@ -83,6 +89,12 @@ class _Trial:
                     self.lacking[variable.name] = missing & ~found
                     has_changed = True
 
+    def heads(self, pipeline: Pipeline, runner: PipelineRunner) -> tuple[list[Codes], int]:
+        """Return the heads of the rows that are still possible and have all their values."""
+        names = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
+        frame = self.frame.select(self.alive & ~self.lacks(names))
+        return [runner.column(slot, frame) for slot in pipeline.head], frame.count
+
     def weigh(self, condition: Condition) -> None:
         """Strike the rows in which a condition is false; note those in which it has no value."""
         frame = self.frame
@@ -98,8 +110,18 @@ class _Trial:
         self.alive &= verdict.true | open_rows
 
 
-def judge(pipeline: Pipeline, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
-    """Raise an EvaluationError if some instance of the pipeline has no value."""
+def judge(
+    pipeline: Pipeline, tables: Mapping[str, Table], dictionary: Dictionary
+) -> list[tuple[list[Codes], int]]:
+    """Decide about a pipeline that has met expressions without a value.
+
+    Returns:
+        for a lenient pipeline the heads of all rows in which nothing is false, else nothing.
+
+    Raises:
+        EvaluationError: some instance has no value, and the pipeline is not lenient.
+    """
+    kept: list[tuple[list[Codes], int]] = []
     relational = tuple(stage for stage in pipeline.judge if isinstance(stage, Probe))
     rest = pipeline.judge[len(relational) :]
     names = {
@@ -111,10 +133,14 @@ def judge(pipeline: Pipeline, tables: Mapping[str, Table], dictionary: Dictionar
         frame = Frame(dict(zip(sorted(names), columns, strict=True)), count)
         trial = _Trial(frame, dictionary, np.ones(count, np.bool_))
         _try(trial, rest, tables, runner)
+        if pipeline.is_lenient:
+            kept.append(trial.heads(pipeline, runner))
+            continue
         for mask, reason in trial.reasons:
             guilty = np.flatnonzero(mask & trial.alive)
             if len(guilty):
                 raise _error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
+    return kept
 
 
 def _try(

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Stage
 from corollary.core.rules import names_in
 from corollary.core.terms import Constant, Functor, Slot, Variable, Wildcard, variables_of
-from corollary.engines.local import expressions, generate
+from corollary.engines.local import expressions
 from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.generate import Numbers
 from corollary.engines.local.layout import Codes, Layout, Words
 from corollary.engines.local.table import Layer, Order, Table
 
@@ -144,13 +145,12 @@ class PipelineRunner:
     def _compute(self, stage: Compute, frame: Frame) -> Iterator[Frame]:
         expression = stage.expression
         if isinstance(expression, Functor) and expression.name == "range":
-            rows, codes, faulty_rows = generate.numbers(
-                expression, frame.columns, frame.count, self._dictionary
-            )
-            self.has_fault |= len(faulty_rows) > 0
-            columns = {name: column[rows] for name, column in frame.columns.items()}
-            columns[stage.variable.name] = codes
-            yield from _if_any(Frame(columns, len(codes)))
+            numbers = Numbers(expression, frame.columns, frame.count, self._dictionary)
+            self.has_fault |= len(numbers.faulty) > 0
+            for rows, codes in numbers.batches():
+                columns = {name: column[rows] for name, column in frame.columns.items()}
+                columns[stage.variable.name] = codes
+                yield Frame(columns, len(codes))
             return
         batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
         codes = expressions.encode(batch, self._dictionary)

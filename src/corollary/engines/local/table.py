@@ -204,6 +204,10 @@ class Table:
 
     def change(self, added: Words, removed: Words) -> None:
         """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
+        self._bitmap = None
+        self._open(added, removed)
+
+    def _open(self, added: Words, removed: Words) -> None:
         assert self.layout is self._layout
         for order, kept in self._orders.items():
             kept.added = [Run(self._sorted(added, order))] if len(added) else []
@@ -212,12 +216,15 @@ class Table:
     def remove(self, words: Words) -> None:
         """Take sorted tuples of OLD out of NEW."""
         assert self.layout is self._layout
+        self._bitmap = None
         for order, kept in self._orders.items():
             kept.removed = Run(merge(kept.removed.words, self._sorted(words, order)))
 
     def grow(self, words: Words) -> None:
         """Add sorted tuples that are not in NEW; some may have been removed before."""
         assert self.layout is self._layout
+        if self._bitmap is not None:
+            self._bitmap[words] = True
         if len(words):
             for order, kept in self._orders.items():
                 append(kept.added, self._sorted(words, order))
@@ -231,9 +238,7 @@ class Table:
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
-        for kept in self._orders.values():
-            kept.commit()
-        self.rollback()
+        self.extend(np.empty(0, self.layout.dtype))
 
     def rollback(self) -> None:
         """Forget the open change."""
@@ -247,17 +252,16 @@ class Table:
 
     def clear(self) -> None:
         """Hold nothing."""
-        self._bitmap = None
         self.assign(np.empty(0, self.layout.dtype))
 
     def extend(self, words: Words) -> None:
         """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
-        layout = self.layout
+        assert self.layout is self._layout
         if self._bitmap is not None:
             self._bitmap[words] = True
         for kept in self._orders.values():
             kept.commit()
-        self.change(words, np.empty(0, layout.dtype))
+        self._open(words, np.empty(0, self._layout.dtype))
 
     @property
     def is_marked(self) -> bool:
