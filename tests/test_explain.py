@@ -101,7 +101,7 @@ procedure most.aggregate1
 
 procedure most
     derive most•next
-        most.aggregate1^f(_1) → n := _1 ⇒ (n)
+        most.aggregate1^f(n) ⇒ (n)
     store most = most•next
 
 orders (columns as they are sorted)
