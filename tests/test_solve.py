@@ -8,7 +8,7 @@ import pytest
 
 import oracle
 from corollary.core.arrow import to_python
-from corollary.core.plan import WORKING, Plan, working
+from corollary.core.plan import MAIN, WORKING, Plan, working
 from corollary.core.recorder import Tally
 from corollary.core.terms import Variable
 from corollary.database.once import answer_relation
@@ -134,7 +134,7 @@ def test_base_relations_are_looked_up(goal: str, expected: set[tuple[int, ...]])
     rows, tally, plan = ask(CLOSURE + CLOSURES["left"], TWO_CHAINS, goal)
     assert rows == expected
     assert set(tally.derived) == {GOAL}
-    assert list(plan.procedures) == ["main"]
+    assert list(plan.procedures) == [MAIN]
 
 
 RICH = """

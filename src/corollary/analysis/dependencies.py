@@ -14,12 +14,12 @@ class Dependencies:
 
     Attributes:
         reads: for each relation, the relations it reads, with the first atom that does so.
-        strict: the pairs read through negation or an aggregate, with the first such atom.
+        strict: what is read through an aggregate or negation (true), with the first such atom.
         component: the number of each relation's strongly connected component.
     """
 
     reads: Mapping[str, Mapping[str, Reading]]
-    strict: Mapping[tuple[str, str], Reading]
+    strict: Mapping[tuple[str, str, bool], Reading]
     component: Mapping[str, int]
 
     def is_recursive(self, head: str, body: str) -> bool:
@@ -30,7 +30,7 @@ class Dependencies:
 def dependencies(survey: Survey) -> Dependencies:
     """Return the dependency graph; triggers change relations, they do not define them."""
     reads: dict[str, dict[str, Reading]] = {}
-    strict: dict[tuple[str, str], Reading] = {}
+    strict: dict[tuple[str, str, bool], Reading] = {}
     for clause, read in zip(survey.clauses, survey.readings, strict=True):
         for head in clause.heads:
             if head.sign:
@@ -39,6 +39,7 @@ def dependencies(survey: Survey) -> Dependencies:
             for reading in read:
                 targets.setdefault(reading.atom.relation, reading)
                 if reading.is_negated or reading.is_aggregated:
-                    strict.setdefault((head.relation, reading.atom.relation), reading)
+                    key = (head.relation, reading.atom.relation, reading.is_negated)
+                    strict.setdefault(key, reading)
     component = {name: number for number, names in enumerate(components(reads)) for name in names}
     return Dependencies(reads, strict, component)

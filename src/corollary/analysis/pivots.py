@@ -1,7 +1,5 @@
 """Pivots: a column per relation of a recursive stratum by which its work falls into parts."""
 
-from itertools import product
-
 from corollary.analysis.strata import Stratum
 from corollary.core.rules import Literal
 from corollary.core.terms import Variable
@@ -14,26 +12,44 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
     head has at its own: so tuples with different values there never meet, and a partition by it
     can be computed on its own.
     """
-    if not stratum.is_recursive:
+    if not stratum.is_recursive or stratum.aggregations:
         return None
-    members = stratum.relations
-    arity = {rule.head.relation: len(rule.head.slots) for rule in stratum.rules}
-    if set(arity) != set(members) or stratum.aggregations:
-        return None
-    recursive = [
-        (rule.head, [each for each in rule.literals if each.relation in arity])
+    members = set(stratum.relations)
+    links = [
+        (rule.head, literal)
         for rule in stratum.rules
-        if any(each.relation in arity for each in rule.literals)
+        for literal in rule.literals
+        if literal.relation in members
     ]
-    for positions in product(*(range(arity[name]) for name in members)):
-        chosen = dict(zip(members, positions, strict=True))
-        if all(_agree(head, literals, chosen) for head, literals in recursive):
-            return chosen
+    arity = {literal.relation: len(literal.slots) for link in links for literal in link}
+    first = stratum.relations[0]
+    for position in range(arity[first]):
+        chosen = _extended({first: position}, links)
+        if chosen is not None:
+            return {name: chosen[name] for name in stratum.relations}
     return None
 
 
-def _agree(head: Literal, literals: list[Literal], chosen: dict[str, int]) -> bool:
-    wanted = head.slots[chosen[head.relation]]
-    return isinstance(wanted, Variable) and all(
-        each.slots[chosen[each.relation]] == wanted for each in literals
-    )
+def _extended(
+    chosen: dict[str, int], links: list[tuple[Literal, Literal]]
+) -> dict[str, int] | None:
+    """Return the positions that follow from one, or None if they contradict each other.
+
+    A variable that stands twice in a literal counts at its first place.
+    """
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for link in links:
+            for known, other in (link, link[::-1]):
+                if known.relation not in chosen:
+                    continue
+                wanted = known.slots[chosen[known.relation]]
+                if not isinstance(wanted, Variable) or wanted not in other.slots:
+                    return None
+                if other.relation not in chosen:
+                    chosen[other.relation] = other.slots.index(wanted)
+                    has_changed = True
+                if other.slots[chosen[other.relation]] != wanted:
+                    return None
+    return chosen

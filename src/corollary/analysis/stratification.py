@@ -15,7 +15,7 @@ def stratification(survey: Survey) -> Iterator[Diagnostic]:
     """Yield a shortest cycle through negation and one through an aggregate per component."""
     graph = dependencies(survey)
     seen: set[tuple[int, bool]] = set()
-    for (head, body), reading in graph.strict.items():
+    for (head, body, _), reading in graph.strict.items():
         if graph.is_recursive(head, body):
             kind = (graph.component[head], reading.is_negated)
             if kind not in seen:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from corollary.console import TerminalConsole
-from corollary.errors import CorollaryError, Diagnostic, InputError, render
+from corollary.errors import CorollaryError, Diagnostic, InputError, LimitError, render
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,6 @@ INTERRUPTED = 130
 programs = click.argument(
     "programs", metavar="PROGRAM...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-program = click.argument("program", metavar="PROGRAM", type=click.Path(path_type=Path))
 facts = click.option(
     "-F",
     "--facts",
@@ -65,9 +64,9 @@ def limits(command: Command) -> Command:
     """Add the options that bound an evaluation."""
     for name, kind, text in (
         ("memory", str, "Stop at so much memory, such as 500M or 2G."),
-        ("seconds", float, "Stop after so many seconds."),
-        ("tuples", int, "Stop at so many tuples in all relations together."),
-        ("rounds", int, "Stop a recursion after so many rounds."),
+        ("seconds", click.FloatRange(min=0, max=1e9), "Stop after so many seconds."),
+        ("tuples", click.IntRange(min=0), "Stop at so many tuples in all relations together."),
+        ("rounds", click.IntRange(min=0), "Stop a recursion after so many rounds."),
     ):
         command = click.option(f"--limit-{name}", type=kind, help=text)(command)
     return command
@@ -92,7 +91,7 @@ def _bytes(text: str | None) -> int | None:
     number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
     try:
         return int(float(number) * unit)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise click.BadParameter(
             f"'{text}' is not an amount of memory; write 500M or 2G",
             param_hint="'--limit-memory'",
@@ -118,6 +117,11 @@ def reported(format_: str, console: TerminalConsole) -> Iterator[None]:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except (OSError, MemoryError, RecursionError) as error:
+        console.done()
+        reason = "out of memory" if isinstance(error, MemoryError) else str(error)
+        click.echo(f"error: {reason}", err=True)
+        sys.exit(LimitError.exit_code if isinstance(error, MemoryError) else 1)
 
 
 def findings(error: CorollaryError) -> list[dict[str, Any]]:

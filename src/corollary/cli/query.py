@@ -10,7 +10,7 @@ from corollary.console import TerminalConsole
 
 
 @click.command()
-@options.program
+@options.programs
 @click.argument("goal")
 @options.facts
 @options.root
@@ -18,7 +18,7 @@ from corollary.console import TerminalConsole
 @options.format_
 @options.quiet
 def command(
-    program: Path,
+    programs: tuple[Path, ...],
     goal: str,
     facts: Path,
     root: Path | None,
@@ -45,7 +45,7 @@ def command(
 
         limits = options.limits_of(rest)
         answers, table = query(
-            read_programs([program]), goal, Places(facts, facts, root), limits, console
+            read_programs(programs), goal, Places(facts, facts, root), limits, console
         )
         if format == "json":
             rows = options.rows_as_json(table, answers)

@@ -24,12 +24,14 @@ class Limits:
         tuples: held in all relations together.
         seconds: of the whole run.
         memory: in bytes, of relations, batches and made-up symbols.
+        since: when the seconds began, on the monotonic clock; None for the start of the plan.
     """
 
     rounds: int | None = None
     tuples: int | None = None
     seconds: float | None = None
     memory: int | None = None
+    since: float | None = None
 
 
 class Engine(Protocol):

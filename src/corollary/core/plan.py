@@ -21,6 +21,15 @@ def working(relation: str, role: str) -> str:
     return f"{relation}{WORKING}{role}"
 
 
+MAIN = working("", "main")
+"""The procedure that a plan begins with."""
+
+
+def procedure_of(relations: tuple[str, ...], verb: str = "") -> str:
+    """Return the name of the procedure for the relations of a stratum."""
+    return working(verb, WORKING.join(relations)) if verb else WORKING.join(relations)
+
+
 @dataclass(frozen=True, slots=True)
 class Derive:
     """`target` becomes the union of the pipelines' heads, less what is in `without`."""
@@ -28,7 +37,6 @@ class Derive:
     target: str
     pipelines: tuple[Pipeline, ...]
     without: tuple[Reference, ...] = ()
-    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ class Plan:
     procedures: Mapping[str, tuple[Step, ...]]
     types: Mapping[str, tuple[Type, ...]]
     orders: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-    main: str = "main"
+    main: str = MAIN
 
 
 def steps_of(plan: Plan) -> Iterator[Step]:

@@ -152,7 +152,3 @@ class NormalProgram:
     aggregations: tuple[Aggregation, ...]
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     bases: Mapping[str, str] = field(default_factory=dict)
-
-    def rules_of(self, relation: str) -> tuple[Rule, ...]:
-        """Return the rules whose head is the relation."""
-        return tuple(rule for rule in self.rules if rule.head.relation == relation)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from corollary.core.terms import Variable
 from corollary.database.program import Loaded, load, read_goal
 from corollary.database.progress import Progress
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import Diagnostic
+from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
 from corollary.warehouse import delimited
 from corollary.warehouse.dialect import channel_of, file_name_of
@@ -88,11 +88,11 @@ def run(
     console = console or SilentConsole()
     began = time.monotonic()
     loaded = load(program)
+    targets = destinations(loaded, places)
     engine = fill(loaded, places, console)
-    recorder = Progress(console)
-    evaluate(loaded, engine, recorder, limits or Limits())
+    evaluate(loaded, engine, Progress(console), replace(limits or Limits(), since=began))
     console.done()
-    outcome = write(loaded, engine, places)
+    outcome = write(loaded, engine, places, targets)
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -106,14 +106,14 @@ def query(
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
+    began = time.monotonic()
     loaded = load(program)
     goal = read_goal(program, text)
     engine = fill(loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
-    engine.run(
-        solve.solve(loaded.normal, goal, engine.statistics()), Progress(console), limits or Limits()
-    )
+    plan = solve.solve(loaded.normal, goal, engine.statistics())
+    engine.run(plan, Progress(console), replace(limits or Limits(), since=began))
     console.done()
     return answers, engine.read(answers.name)
 
@@ -132,11 +132,20 @@ def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
+    has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
             console.progress(f"reading {file_name_of(directive)}")
             relation = normal.relations[directive.relation]
             if channel_of(directive) == "stdin":
+                if has_read or sys.stdin is None:
+                    raise InputError.of(
+                        "C0804",
+                        f"`{relation.name}` reads from standard input, where nothing is left.",
+                        directive.span,
+                        "let one relation only read from there, and the others from files",
+                    )
+                has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
             else:
                 path = places.input_path(directive)
@@ -151,24 +160,42 @@ def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits)
     engine.run(seminaive.evaluate(loaded.normal, engine.statistics()), recorder, limits)
 
 
-def write(loaded: Loaded, engine: Engine, places: Places) -> Outcome:
+def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path]:
+    """Return the file of every `.output`, before anything is evaluated.
+
+    Raises:
+        InputError: a file is out of reach, or two outputs share one.
+    """
+    targets = {
+        directive: places.output_path(directive)
+        for directive in loaded.program.directives
+        if directive.name == "output"
+        and directive.relation in loaded.normal.relations
+        and channel_of(directive) != "stdout"
+    }
+    delimited.refuse_clashes(targets.items())
+    return targets
+
+
+def write(
+    loaded: Loaded, engine: Engine, places: Places, targets: dict[Directive, Path]
+) -> Outcome:
     """Write the outputs, all files or none."""
     outcome = Outcome(warnings=loaded.checked.warnings)
     files: list[delimited.Output] = []
-    for directive in loaded.program.directives:
+    for directive in dict.fromkeys(loaded.program.directives):
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
             continue
+        size = engine.size(relation.name)
         if directive.name == "printsize":
-            outcome.sizes[relation.name] = engine.size(relation.name)
-        elif directive.name == "output":
+            outcome.sizes[relation.name] = size
+        elif directive in targets:
             table = engine.read(relation.name)
-            if channel_of(directive) == "stdout":
-                outcome.printed.append((directive, relation, table))
-            else:
-                path = places.output_path(directive)
-                files.append(delimited.Output(table, path, relation, directive))
-                shown = places.outputs / file_name_of(directive)
-                outcome.written.append(Written(relation.name, shown, engine.size(relation.name)))
+            files.append(delimited.Output(table, targets[directive], relation, directive))
+            shown = places.outputs / file_name_of(directive)
+            outcome.written.append(Written(relation.name, shown, size))
+        elif directive.name == "output":
+            outcome.printed.append((directive, relation, engine.read(relation.name)))
     delimited.write_all(files)
     return outcome

@@ -10,10 +10,8 @@ from corollary.core.rules import Atom, Clause, Literal
 from corollary.core.terms import Aggregate, Constant, Functor, Variable, Wildcard
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse_file, parse_goal
+from corollary.rewrite.conjunction import unused
 from corollary.rewrite.normalise import normalise
-
-ASKED = "corollary.goal"
-"""The head of the rule as whose body a goal is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +61,13 @@ def read_goal(program: Program, text: str) -> Literal:
         InputError: if the goal does not fit the program.
     """
     goal = parse_goal(text)
+    if goal.state is not None:
+        raise InputError.of(
+            "C0903",
+            f"A goal asks for the present, so `@{goal.state}` has no meaning in it.",
+            goal.span,
+            f"leave out `@{goal.state}`",
+        )
     if any(isinstance(argument, Functor | Aggregate) for argument in goal.arguments):
         raise InputError.of(
             "C0901",
@@ -70,8 +75,10 @@ def read_goal(program: Program, text: str) -> Literal:
             goal.span,
             "compute the value first, or write a rule and ask for its head",
         )
+    taken = {goal.relation, *(each.name for each in program.declarations)}
+    asked = unused("corollary.goal", taken)
     asking = Program(
-        declarations=(Declaration(ASKED, ()),), clauses=(Clause((Atom(ASKED, ()),), (goal,)),)
+        declarations=(Declaration(asked, ()),), clauses=(Clause((Atom(asked, ()),), (goal,)),)
     )
     checked = check(program + asking)
     if checked.signatures[goal.relation].is_event:

@@ -1,7 +1,7 @@
 """A recorder that keeps the progress line true and counts on the side."""
 
 from corollary.console import Console
-from corollary.core.plan import Aggregate, Derive
+from corollary.core.plan import WORKING, Aggregate, Derive
 from corollary.core.recorder import Tally
 
 
@@ -27,4 +27,6 @@ class Progress(Tally):
     def _show(self) -> None:
         rounds = self.rounds[self.current]
         text = f", round {rounds}" if rounds else ""
-        self._console.progress(f"{self.current}{text}: {self._tuples:,} tuples derived")
+        self._console.progress(
+            f"{self.current.replace(WORKING, ' ').strip()}{text}: {self._tuples:,} tuples derived"
+        )

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, Store
+from corollary.core.plan import WORKING, Aggregate, Call, Derive, Extend, Loop, Plan, Step, Store
 from corollary.core.printer import print_condition, print_term
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -23,7 +23,7 @@ def print_plan(plan: Plan, program: NormalProgram) -> str:
     for name, steps in plan.procedures.items():
         if name == plan.main and all(isinstance(step, Call) for step in steps):
             continue
-        lines += ["", f"procedure {name}"]
+        lines += ["", f"procedure {_spoken(name)}"]
         for step in steps:
             lines += [INDENT + line for line in _step(step)]
     if plan.orders:
@@ -79,9 +79,13 @@ def _step(step: Step) -> Iterator[str]:
             for inner in steps:
                 yield from (INDENT + line for line in _step(inner))
         case Call(procedure=procedure):
-            yield f"call {procedure}"
+            yield f"call {_spoken(procedure)}"
         case _:
             assert_never(step)
+
+
+def _spoken(procedure: str) -> str:
+    return procedure.replace(WORKING, " ").strip()
 
 
 def _pipeline(pipeline: Pipeline) -> str:
@@ -130,7 +134,7 @@ def plan_as_json(plan: Plan, program: NormalProgram) -> dict[str, Any]:
             for layer in strata(program)
         ],
         "procedures": {
-            name: [line for step in steps for line in _step(step)]
+            _spoken(name): [line for step in steps for line in _step(step)]
             for name, steps in plan.procedures.items()
         },
         "orders": {name: [list(order) for order in each] for name, each in plan.orders.items()},

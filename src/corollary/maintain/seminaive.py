@@ -35,6 +35,7 @@ from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plan import (
+    MAIN,
     Aggregate,
     Call,
     Derive,
@@ -44,6 +45,7 @@ from corollary.core.plan import (
     Step,
     Store,
     pipelines_of,
+    procedure_of,
     working,
 )
 from corollary.core.program import NormalProgram
@@ -62,11 +64,11 @@ def evaluate(program: NormalProgram, statistics: Statistics) -> Plan:
         name: relation.types for name, relation in program.relations.items()
     }
     for stratum in strata(program):
-        procedures[" ".join(stratum.relations)] = tuple(plan(stratum, program, statistics))
+        procedures[procedure_of(stratum.relations)] = tuple(plan(stratum, program, statistics))
         for name in stratum.relations:
             types[next_of(name)] = types[so_far(name)] = program.relations[name].types
     main = tuple(Call(name) for name in procedures)
-    made = Plan({"main": main, **procedures}, types)
+    made = Plan({MAIN: main, **procedures}, types)
     return Plan(made.procedures, types, orders(pipelines_of(made)))
 
 

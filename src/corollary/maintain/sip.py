@@ -144,14 +144,18 @@ def _judge(
     conditions: Sequence[Condition],
     statistics: Statistics,
 ) -> tuple[Stage, ...]:
-    """Return the same body with every positive literal before everything else."""
+    """Return the same body with what may have no value, and negated literals, behind the rest."""
     ordering = _Ordering(statistics)
     positive = [goal for goal in goals if not goal.literal.negated]
     by_place = {(goal.source, goal.literal.slots): goal for goal in positive}
+    sure = [condition for condition in conditions if not has_fault(condition)]
     for stage in stages:
         if isinstance(stage, Probe):
+            ordering.settle([], sure)
             ordering.probe(by_place[stage.source, stage.slots])
-    ordering.settle([goal for goal in goals if goal.literal.negated], list(conditions))
+    ordering.settle([], sure)
+    doubtful = [*sure, *(condition for condition in conditions if has_fault(condition))]
+    ordering.settle([goal for goal in goals if goal.literal.negated], doubtful)
     return tuple(ordering.stages)
 
 

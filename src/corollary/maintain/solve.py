@@ -40,6 +40,7 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.origin import Origin
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plan import (
+    MAIN,
     Aggregate,
     Call,
     Derive,
@@ -48,6 +49,7 @@ from corollary.core.plan import (
     Plan,
     Step,
     pipelines_of,
+    procedure_of,
     working,
 )
 from corollary.core.program import NormalProgram
@@ -105,13 +107,13 @@ class _Tables:
     statistics: Statistics
     types: dict[str, tuple[Type, ...]]
     stratum_of: dict[str, Stratum] = field(default_factory=dict)
-    nodes: dict[Stratum, list[Adorned]] = field(default_factory=dict)
+    nodes: dict[str, list[Adorned]] = field(default_factory=dict)
 
     def node(self, relation: str, bound: Iterable[int]) -> Adorned:
         """Return an adorned relation, registered with its stratum and working relations."""
         types = self.program.relations[relation].types
         node = Adorned(relation, tuple(sorted(bound)), len(types))
-        known = self.nodes.setdefault(self.stratum_of[relation], [])
+        known = self.nodes.setdefault(self.stratum_of[relation].relations[0], [])
         if node not in known:
             known.append(node)
             asked = tuple(types[column] for column in node.bound)
@@ -139,7 +141,7 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan
     head = tuple(seen.values())
     if not tables.is_derived(goal.relation):
         pipeline = sip(head, [Goal(goal, Reference(goal.relation))], (), origin, statistics)
-        return _plan({"main": (Derive(GOAL, (pipeline,)),)}, types)
+        return _plan({MAIN: (Derive(GOAL, (pipeline,)),)}, types)
     node = tables.node(goal.relation, bound_columns(goal.slots, ()))
     constants = tuple(
         slot for column in node.bound if isinstance(slot := goal.slots[column], Constant)
@@ -152,9 +154,9 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan
         Call(_procedure(tables.stratum_of[goal.relation])),
         Derive(GOAL, (answer,)),
     )
-    procedures: dict[str, tuple[Step, ...]] = {"main": main}
+    procedures: dict[str, tuple[Step, ...]] = {MAIN: main}
     for stratum in reversed(layers):
-        if stratum in tables.nodes:
+        if stratum.relations[0] in tables.nodes:
             procedures[_procedure(stratum)] = tuple(_solve_stratum(stratum, tables))
     return _plan(procedures, types)
 
@@ -165,7 +167,7 @@ def _plan(procedures: dict[str, tuple[Step, ...]], types: dict[str, tuple[Type, 
 
 
 def _procedure(stratum: Stratum) -> str:
-    return "solve " + " ".join(stratum.relations)
+    return procedure_of(stratum.relations, "solve")
 
 
 def _type(slot: Slot) -> Type:
@@ -292,7 +294,7 @@ def _solve_stratum(stratum: Stratum, tables: _Tables) -> list[Step]:
     """Return the loop that answers all open calls of a stratum."""
     layer = _Layer(stratum, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
-    nodes = tables.nodes[stratum]
+    nodes = tables.nodes[stratum.relations[0]]
     for node in nodes:  # grows while the rules call each other
         if node.relation in aggregated:
             layer.below += _aggregate(node, aggregated[node.relation], tables)
@@ -313,7 +315,12 @@ def _solve_stratum(stratum: Stratum, tables: _Tables) -> list[Step]:
     fresh = [Reference(node.calls, State.ADDED) for node in nodes]
     if stratum.is_recursive:
         fresh += [Reference(node.answers, State.ADDED) for node in nodes]
-    return [Loop((*layer.below, *derive, *extend), tuple(fresh))]
+    limits = tuple(
+        (node.answers, limit)
+        for node in nodes
+        if (limit := tables.program.relations[node.relation].limit) is not None
+    )
+    return [Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
 
 
 def _callable(bound: tuple[int, ...], relation: str, tables: _Tables) -> tuple[int, ...]:

@@ -11,18 +11,16 @@ def disjunctions(items: tuple[BodyItem, ...]) -> Iterator[tuple[BodyItem, ...]]:
     >>> [len(body) for body in disjunctions((Truth(True), Disjunction(((Truth(True),), ()))))]
     [0, 0]
     """
-    for position, item in enumerate(items):
-        match item:
-            case Truth(value=True):
-                yield from disjunctions(items[:position] + items[position + 1 :])
-                return
-            case Truth(value=False):
-                return
-            case Disjunction(alternatives=alternatives):
-                for alternative in alternatives:
-                    rest = items[:position] + alternative + items[position + 1 :]
-                    yield from disjunctions(rest)
-                return
-            case _:
-                pass
-    yield items
+    work: list[tuple[tuple[BodyItem, ...], tuple[BodyItem, ...]]] = [((), items)]
+    while work:
+        done, rest = work.pop()
+        for position, item in enumerate(rest):
+            if isinstance(item, Disjunction):
+                behind = rest[position + 1 :]
+                before = (*done, *rest[:position])
+                work += [(before, each + behind) for each in reversed(item.alternatives)]
+                break
+        else:
+            body = (*done, *rest)
+            if Truth(value=False) not in body:
+                yield tuple(item for item in body if not isinstance(item, Truth))

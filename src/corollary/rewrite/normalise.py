@@ -9,7 +9,8 @@ equivalences   the three rules of an eqrel
 bases          a relation with facts and rules gets a base part
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from corollary.analysis.check import Checked
 from corollary.core.graph import components
@@ -52,17 +53,43 @@ def normalise(checked: Checked) -> NormalProgram:
     rules = [projections.negations(rule, relations) for rule in rules]
     relations |= projections.relations
     rules = [nulls(rule, relations) for rule in (*rules, *projections.rules)]
+    seeds: dict[str, str] = {}
     for declaration in checked.program.declarations:
         if declaration.is_equivalence:
-            rules += equivalences(declaration, checked.signatures[declaration.name].types)
-    return _with_bases(relations, rules, lifting, facts, checked)
+            name, types = declaration.name, relations[declaration.name].types
+            seed = seeds[name] = unused(f"{name}.seed", relations)
+            relations[seed] = replace(relations[name], name=seed, is_declared=False)
+            rules = [_moved(rule, name, seed) for rule in rules]
+            rules += equivalences(declaration, seed, types)
+            if name in facts:
+                facts[seed] = facts.pop(name)
+    inputs = {each.relation for each in checked.program.directives if each.name == "input"}
+    filled = {*facts, *(seeds.get(name, name) for name in inputs)}
+    return _with_bases(
+        NormalProgram(
+            relations,
+            tuple(rules),
+            tuple(lifting.aggregations),
+            {name: tuple(rows) for name, rows in facts.items()},
+            seeds,
+        ),
+        filled,
+    )
+
+
+def _moved(rule: Rule, name: str, to: str) -> Rule:
+    """Return the rule with its head in another relation, if it is in the one named."""
+    if rule.head.relation != name:
+        return rule
+    head = replace(rule.head, relation=to)
+    return replace(rule, head=head, origin=rule.origin.by("equivalences"))
 
 
 def _is_active(clause: Clause, checked: Checked) -> bool:
     return any(head.sign or checked.signatures[head.relation].is_event for head in clause.heads)
 
 
-def _types_of(checked: Checked):  # type: ignore[no-untyped-def]
+def _types_of(checked: Checked) -> Callable[[str], tuple[Type, ...]]:
     def types_of(relation: str) -> tuple[Type, ...]:
         return checked.signatures[relation].types
 
@@ -85,7 +112,7 @@ def _fact(head: Atom) -> tuple[Value, ...] | None:
     return tuple(values)
 
 
-def _recursion(clauses: list[Clause]):  # type: ignore[no-untyped-def]
+def _recursion(clauses: list[Clause]) -> Callable[[str, Iterable[str]], bool]:
     """Return a test whether a head and one of some relations depend on each other."""
     graph: dict[str, set[str]] = {}
     for clause in clauses:
@@ -123,49 +150,32 @@ def _declared(checked: Checked) -> dict[str, Relation]:
     }
 
 
-def _with_bases(
-    relations: dict[str, Relation],
-    rules: list[Rule],
-    lifting: Lifting,
-    facts: dict[str, list[tuple[Value, ...]]],
-    checked: Checked,
-) -> NormalProgram:
-    """Give every relation that has both rules and base tuples a base part of its own."""
-    derived = {rule.head.relation for rule in rules} | {
-        each.relation for each in lifting.aggregations
+def _with_bases(program: NormalProgram, filled: set[str]) -> NormalProgram:
+    """Give every relation that has both rules and base tuples a base part of its own.
+
+    Args:
+        program: with the seeds of equivalences as the bases so far.
+        filled: the relations that have facts or an input.
+    """
+    derived = {rule.head.relation for rule in program.rules} | {
+        each.relation for each in program.aggregations
     }
-    inputs = {each.relation for each in checked.program.directives if each.name == "input"}
-    result: dict[str, Relation] = {}
-    bases: dict[str, str] = {}
-    kept = {name: tuple(rows) for name, rows in facts.items()}
-    for name, relation in relations.items():
-        if name not in derived:
-            result[name] = _as(relation, is_derived=False)
-            continue
-        result[name] = _as(relation, is_derived=True)
-        if name in inputs or name in kept:
-            base = bases[name] = unused(f"{name}.base", relations)
-            result[base] = Relation(
+    relations: dict[str, Relation] = {}
+    rules, facts, bases = list(program.rules), dict(program.facts), dict(program.bases)
+    for name, relation in program.relations.items():
+        relations[name] = replace(relation, is_derived=name in derived)
+        if name in derived and name in filled:
+            base = bases[name] = unused(f"{name}.base", program.relations)
+            relations[base] = Relation(
                 base, relation.columns, relation.types, is_derived=False, is_declared=False
             )
-            if name in kept:
-                kept[base] = kept.pop(name)
+            if name in facts:
+                facts[base] = facts.pop(name)
             slots = tuple(
                 Variable(column, type_)
                 for column, type_ in zip(relation.columns, relation.types, strict=True)
             )
             origin = Origin(f"the facts of {name}", None, ("bases",))
             rules.append(Rule(Literal(name, slots), (Literal(base, slots),), (), origin))
-    return NormalProgram(result, tuple(rules), tuple(lifting.aggregations), kept, bases)
-
-
-def _as(relation: Relation, is_derived: bool) -> Relation:
-    return Relation(
-        relation.name,
-        relation.columns,
-        relation.types,
-        is_derived,
-        relation.is_virtual,
-        relation.is_declared,
-        relation.limit,
-    )
+    bases |= {name: bases.get(seed, seed) for name, seed in program.bases.items()}
+    return NormalProgram(relations, tuple(rules), program.aggregations, facts, bases)

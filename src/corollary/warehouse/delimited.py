@@ -115,7 +115,7 @@ def write_all(outputs: Sequence[Output]) -> None:
     Raises:
         InputError: like `write`; no file has changed then, unless renaming itself failed.
     """
-    _refuse_clashes(outputs)
+    refuse_clashes((output.directive, output.path) for output in outputs)
     written: list[tuple[Path, Output]] = []
     made = _missing_directories(outputs)
     is_done = False
@@ -257,14 +257,15 @@ def _write(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Dir
         stream.writelines(lines)
 
 
-def _refuse_clashes(outputs: Sequence[Output]) -> None:
-    first: dict[Path, Output] = {}
-    for output in outputs:
-        other = first.setdefault(output.path, output)
-        if other is not output:
-            names = f"`{other.relation.name}` and `{output.relation.name}`"
-            message = f"{names} are both written to `{output.path}`"
-            raise InputError.of("C0806", message, output.directive.span, "give one a filename")
+def refuse_clashes(outputs: Iterable[tuple[Directive, Path]]) -> None:
+    """Raise an InputError (`C0806`) if two outputs go to one file."""
+    first: dict[Path, Directive] = {}
+    for directive, path in outputs:
+        other = first.setdefault(path, directive)
+        if other is not directive:
+            names = f"`{other.relation}` and `{directive.relation}`"
+            message = f"{names} are both written to `{path}`"
+            raise InputError.of("C0806", message, directive.span, "give one a filename")
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ class Budget:
         self._limits = limits
         self._tables = tables
         self._dictionary = dictionary
-        self._began = time.monotonic()
+        self._began = time.monotonic() if limits.since is None else limits.since
         self._productive: Pipeline | None = None
         self._open_tuples = 0
         self._open_bytes = 0

@@ -147,6 +147,7 @@ class _Run:
 
     def call(self, procedure: str) -> None:
         """Run a procedure."""
+        self._budget.check_totals()
         self._recorder.procedure(procedure)
         for step in self._plan.procedures[procedure]:
             self._step(step)
@@ -214,7 +215,7 @@ class _Run:
         runner = self._runner(pipeline)
         yield from runner.run()
         if runner.has_fault and pipeline.judge:
-            yield from judge(pipeline, self._tables, self._dictionary)
+            yield from judge(pipeline, self._tables, self._dictionary, self._budget.tick)
 
     def _fresh(self, step: Derive, words: Words) -> Words:
         """Return the tuples sorted, each once, less those that are known."""

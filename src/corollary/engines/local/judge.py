@@ -2,10 +2,11 @@
 
 An expression without a value (overflow, division by zero, …) is an error of its rule instance only
 if all relational literals of the instance hold and no condition is false. The judge runs a body
-with the relational literals first, so the answer does not depend on the order of evaluation.
+with the doubtful expressions last, so the answer does not depend on the order of evaluation.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -25,6 +26,9 @@ from corollary.engines.local.table import Table
 from corollary.errors import EvaluationError
 
 Mask = npt.NDArray[np.bool_]
+
+INTERNAL = re.compile(r"_[0-9]")
+"""Variables that rewriting made; messages do not speak of them."""
 
 
 @dataclass(slots=True)
@@ -111,7 +115,10 @@ class _Trial:
 
 
 def judge(
-    pipeline: Pipeline, tables: Mapping[str, Table], dictionary: Dictionary
+    pipeline: Pipeline,
+    tables: Mapping[str, Table],
+    dictionary: Dictionary,
+    tick: Callable[[Pipeline], None],
 ) -> list[tuple[list[Codes], int]]:
     """Decide about a pipeline that has met expressions without a value.
 
@@ -122,13 +129,15 @@ def judge(
         EvaluationError: some instance has no value, and the pipeline is not lenient.
     """
     kept: list[tuple[list[Codes], int]] = []
-    relational = tuple(stage for stage in pipeline.judge if isinstance(stage, Probe))
-    rest = pipeline.judge[len(relational) :]
-    names = {
-        slot.name for stage in relational for slot in stage.slots if isinstance(slot, Variable)
-    }
+    places = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
+    end = places[-1] + 1 if places else 0
+    relational, rest = pipeline.judge[:end], pipeline.judge[end:]
+    names: set[str] = set()
+    for stage in relational:
+        names |= _binds(stage)
     head = tuple(Variable(name) for name in sorted(names))
-    runner = PipelineRunner(Pipeline(relational, head, pipeline.origin), tables, dictionary)
+    body = Pipeline(relational, head, pipeline.origin)
+    runner = PipelineRunner(body, tables, dictionary, tick)
     for columns, count in runner.run():
         frame = Frame(dict(zip(sorted(names), columns, strict=True)), count)
         trial = _Trial(frame, dictionary, np.ones(count, np.bool_))
@@ -141,6 +150,16 @@ def judge(
             if len(guilty):
                 raise _error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
     return kept
+
+
+def _binds(stage: Stage) -> set[str]:
+    match stage:
+        case Probe(slots=slots):
+            return {slot.name for slot in slots if isinstance(slot, Variable)}
+        case Compute(variable=variable):
+            return {variable.name}
+        case _:
+            return set()
 
 
 def _try(
@@ -208,7 +227,11 @@ def _row_values(
     seen: set[str] = set()
     for stage in pipeline.judge:
         for slot in stage.slots if isinstance(stage, Probe) else ():
-            if isinstance(slot, Variable) and slot.name not in seen and "." not in slot.name:
+            if (
+                isinstance(slot, Variable)
+                and slot.name not in seen
+                and not INTERNAL.match(slot.name)
+            ):
                 seen.add(slot.name)
                 code = frame.columns[slot.name][row : row + 1]
                 type_ = expressions.type_of(slot)

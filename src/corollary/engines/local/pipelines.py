@@ -59,6 +59,10 @@ class PipelineRunner:
         """Yield batches of head columns; afterwards `has_fault` tells whether rows were dropped."""
         self.has_fault = False
         stages = self.pipeline.stages
+        if stages and isinstance(stages[0], Probe):
+            source = stages[0].source
+            if not self._tables[source.relation].size(source.state):
+                return
         work: list[tuple[int, Iterator[Frame]]] = [(0, iter([UNIT]))]
         while work:
             index, frames = work[-1]
