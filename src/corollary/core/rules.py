@@ -61,7 +61,6 @@ class Disjunction:
 
 BodyItem = Atom | Negation | Comparison | Truth | Disjunction
 
-COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 CONSTRAINTS = ("match", "contains")
 NEGATED = {
     "=": "!=",

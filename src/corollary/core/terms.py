@@ -82,8 +82,6 @@ Expression = Variable | Constant | Functor
 Slot = Variable | Constant | Wildcard
 """What stands in the argument places of a normal rule's atoms."""
 
-AGGREGATES = ("count", "sum", "min", "max", "mean")
-
 
 def variables_of(term: Term) -> Iterator[Variable]:
     """Yield the variables of a term, left to right, with repetitions; an aggregate's are its own.

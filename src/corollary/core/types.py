@@ -42,11 +42,6 @@ class Type:
         """The set of values that codes of this type stand for; equal domains can be joined."""
         return (self.kind, self.scale)
 
-    @property
-    def is_numeric(self) -> bool:
-        """Whether arithmetic is defined on it."""
-        return self.kind in NUMERIC
-
     def with_null(self, nullable: bool) -> "Type":
         """Return the type with or without null."""
         return self if self.nullable == nullable else replace(self, nullable=nullable)
