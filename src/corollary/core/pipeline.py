@@ -65,6 +65,7 @@ class Pipeline:
             without a value (an overflow, say) counts only where all relational literals hold and
             no condition is false; when the stages meet one, the judge decides whether it counts.
         is_lenient: a missing value is no error, and a row in which nothing is false is kept.
+        is_bag: every way to match counts, so that a head comes as often as it is derived.
     """
 
     stages: tuple[Stage, ...]
@@ -72,6 +73,7 @@ class Pipeline:
     origin: Origin
     judge: tuple[Stage, ...] = ()
     is_lenient: bool = False
+    is_bag: bool = False
 
     @property
     def adornments(self) -> tuple[str, ...]:

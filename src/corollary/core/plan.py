@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from enum import StrEnum
 
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.rules import Aggregation
@@ -30,18 +30,58 @@ def procedure_of(relations: tuple[str, ...], verb: str = "") -> str:
     return working(verb, WORKING.join(relations)) if verb else WORKING.join(relations)
 
 
+class Role(StrEnum):
+    """What the tuples of a step mean to whoever reads the record; every role is a counter."""
+
+    PROPAGATED = "propagated"
+    APPROXIMATED = "approximated"
+    FILTERED = "filtered"
+    REFILTERED = "refiltered"
+    DISQUALIFIED = "disqualified"
+    ACTUAL = "actual"
+    MEMO_HITS = "memo_hits"
+    CHECKED = "checked"
+    SUSPENDED = "suspended"
+    RELEVANT = "relevant"
+    """What a selection lets through; the other tuples it was led by are irrelevant updates."""
+
+
+class Reduce(StrEnum):
+    """How tuples that differ in their last column only become one."""
+
+    MIN = "min"
+    SUM = "sum"
+
+
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """`target` becomes the union of the pipelines' heads, less what is in `without`."""
+    """`target` becomes the union of the pipelines' heads, less what is in `without`.
+
+    Attributes:
+        reduce: the last column is combined over the tuples that agree in the others. A sum counts
+            every row of every pipeline, and leaves out what comes to 0.
+        role: what the result means for the relation `about`.
+    """
 
     target: str
     pipelines: tuple[Pipeline, ...]
     without: tuple[Reference, ...] = ()
+    reduce: Reduce | None = None
+    role: Role | None = None
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
     """`target` grows by `source`, which it did not hold; that is its ADDED until the next time."""
+
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """`target` grows by `source` with the number of the round (0 outside loops) behind each."""
 
     target: str
     source: str
@@ -58,6 +98,13 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Clear:
+    """Working relations become empty."""
+
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """The NEW state of `relation` is the working relation `source`."""
 
@@ -66,8 +113,34 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Remove:
+    """The NEW state of `relation` loses the tuples of `source`, which are in OLD and NEW."""
+
+    relation: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """The NEW state of `relation` gains the tuples of `source`, which are not in NEW.
+
+    What was removed before may come back; ADDED and REMOVED overlap then until `Settle`.
+    """
+
+    relation: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """What was removed from `relation` and came back is no change."""
+
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
-    """Repeat the steps until every one of `until_empty` is empty after a round."""
+    """Repeat the steps while any of `until_empty` has tuples (asked before every round)."""
 
     steps: tuple["Step", ...]
     until_empty: tuple[Reference, ...]
@@ -76,13 +149,62 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class When:
+    """Run the steps if any of the relations has tuples."""
+
+    nonempty: tuple[Reference, ...]
+    steps: tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Run the steps; if they handle more than `budget` rows, stop and run `otherwise` instead.
+
+    `otherwise` starts from whatever the steps left, so it begins by setting it aside; None fails.
+    """
+
+    budget: int
+    steps: tuple["Step", ...]
+    otherwise: tuple["Step", ...] | None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """Run a procedure."""
+    """Run a procedure; the tuples of `argument` are its parameter, the first of its locals."""
 
     procedure: str
+    argument: str | None = None
 
 
-Step = Derive | Extend | Aggregate | Store | Loop | Call
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Tell the recorder one row of the papers' tables: these relations, as they are now."""
+
+    rule: str
+    updates: tuple[Reference, ...]
+    approximation: tuple[Reference, ...]
+    disqualified: tuple[Reference, ...]
+    actual: tuple[Reference, ...]
+    about: str = ""
+
+
+Step = (
+    Derive
+    | Extend
+    | Number
+    | Aggregate
+    | Clear
+    | Store
+    | Remove
+    | Grow
+    | Settle
+    | Loop
+    | When
+    | Within
+    | Call
+    | Row
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,27 +214,30 @@ class Plan:
     Attributes:
         main: the procedure to run.
         orders: for each relation, the column orders in which pipelines probe it.
+        locals: the working relations that every invocation of a procedure has for itself; all
+            others live as long as the plan runs.
     """
 
     procedures: Mapping[str, tuple[Step, ...]]
     types: Mapping[str, tuple[Type, ...]]
     orders: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     main: str = MAIN
+    locals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def steps_of(plan: Plan) -> Iterator[Step]:
-    """Yield every step of every procedure, those inside loops included."""
+    """Yield every step of every procedure, those inside others included."""
     work = [step for steps in reversed(list(plan.procedures.values())) for step in reversed(steps)]
     while work:
         step = work.pop()
         yield step
         match step:
-            case Loop(steps=steps):
+            case Loop(steps=steps) | When(steps=steps):
                 work.extend(reversed(steps))
-            case Derive() | Extend() | Aggregate() | Store() | Call():
-                pass
+            case Within(steps=steps, otherwise=otherwise):
+                work.extend(reversed((*steps, *(otherwise or ()))))
             case _:
-                assert_never(step)
+                pass
 
 
 def pipelines_of(plan: Plan) -> Iterator[Pipeline]:

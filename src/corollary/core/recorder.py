@@ -1,10 +1,14 @@
 """The record of a run: what every step gave. Counters, traces and progress are its readers."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from corollary.core.plan import Aggregate, Derive
+from corollary.core.plan import Aggregate, Derive, Row, Within
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Recorder(Protocol):
@@ -13,11 +17,23 @@ class Recorder(Protocol):
     def procedure(self, name: str) -> None:
         """A procedure begins."""
 
-    def step(self, step: Derive | Aggregate, size: int) -> None:
-        """A step has given so many tuples."""
+    def end(self, name: str) -> None:
+        """A procedure has ended."""
+
+    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+        """A step has given so many tuples, led by so many (the first probes of its pipelines)."""
 
     def round(self, number: int) -> None:
         """A round of a loop has ended."""
+
+    def probe(self, relation: str, rows: int) -> None:
+        """So many rows were looked up in the OLD or NEW state of a relation."""
+
+    def switch(self, within: Within) -> None:
+        """Steps have outgrown their budget and are abandoned."""
+
+    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+        """A row of a trace: the tables of `updates`, `approximation`, `disqualified`, `actual`."""
 
 
 @dataclass(slots=True)
@@ -32,10 +48,22 @@ class Tally:
         """Note the procedure that rounds belong to."""
         self.current = name
 
-    def step(self, step: Derive | Aggregate, size: int) -> None:
+    def end(self, name: str) -> None:
+        """Nothing to note."""
+
+    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:  # noqa: ARG002
         """Count the tuples of a step under its target."""
         self.derived[step.target] += size
 
     def round(self, number: int) -> None:  # noqa: ARG002 - the count matters, not the number
         """Count a round of the current procedure."""
         self.rounds[self.current] += 1
+
+    def probe(self, relation: str, rows: int) -> None:
+        """Nothing to note."""
+
+    def switch(self, within: Within) -> None:
+        """Nothing to note."""
+
+    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+        """Nothing to note."""
