@@ -10,11 +10,10 @@ from corollary.core.origin import Origin
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plan import WORKING
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Rule
+from corollary.core.rules import Rule, head_of
 from corollary.core.statistics import Statistics
 from corollary.database.program import load, read_goal
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.seminaive import head_of
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve
 from corollary.source import SourceFile

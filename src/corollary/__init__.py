@@ -1,3 +1,18 @@
 """Corollary keeps derived data true while the data under it changes."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corollary.database.database import Database
+
 __version__ = "0.1.0"
+
+
+def open(path: str | None = None, **options: Any) -> "Database":  # noqa: A001 - read as corollary.open
+    """Open a database; `open(None, engine="local")` is one in memory.
+
+    See `corollary.database.database.open_database` for the options.
+    """
+    from corollary.database.database import open_database
+
+    return open_database(path, **options)

@@ -1,6 +1,6 @@
 """What every engine offers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,20 +34,58 @@ class Limits:
     since: float | None = None
 
 
+class Kept(Protocol):
+    """The tuples that a relation had in a state, whatever happens to the relation since."""
+
+    def __len__(self) -> int:
+        """Return the number of tuples."""
+
+    def table(self) -> "pa.Table":
+        """Return the tuples."""
+
+
 class Engine(Protocol):
     """Holds relations and runs plans on them."""
 
     def declare(self, relations: Mapping[str, Relation]) -> None:
         """Make relations known; those already known stay as they are."""
 
+    def drop(self, relations: Iterable[str]) -> None:
+        """Forget relations."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a relation another name, which no relation has."""
+
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+
     def insert(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
-        """Add tuples to a base relation."""
+        """Add tuples to the NEW state of a relation; those already there are no change."""
+
+    def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
+        """Take tuples out of the NEW state of a relation; those not there are no change."""
+
+    def commit(self, relations: Iterable[str] | None = None) -> None:
+        """Make NEW the OLD of some relations, or of all."""
+
+    def clear(self, relations: Iterable[str]) -> None:
+        """Let relations hold nothing, in any state."""
+
+    def rollback(self) -> None:
+        """Make OLD the NEW of every relation."""
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
-        """Run the main procedure of a plan."""
+        """Run the main procedure of a plan.
+
+        If it fails, the relations that the plan writes have no open change; those that `insert` and
+        `delete` have changed keep theirs.
+        """
 
     def read(self, relation: str, state: State = State.NEW) -> "pa.Table":
         """Return the tuples of a relation in a state."""
+
+    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+        """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""

@@ -33,7 +33,6 @@ def procedure_of(relations: tuple[str, ...], verb: str = "") -> str:
 class Role(StrEnum):
     """What the tuples of a step mean to whoever reads the record; every role is a counter."""
 
-    PROPAGATED = "propagated"
     APPROXIMATED = "approximated"
     FILTERED = "filtered"
     REFILTERED = "refiltered"
@@ -187,6 +186,8 @@ class Row:
     disqualified: tuple[Reference, ...]
     actual: tuple[Reference, ...]
     about: str = ""
+    source: str = ""
+    """The relation that the updates belong to, where a working relation holds them."""
 
 
 Step = (

@@ -17,8 +17,8 @@ class Recorder(Protocol):
     def procedure(self, name: str) -> None:
         """A procedure begins."""
 
-    def end(self, name: str) -> None:
-        """A procedure has ended."""
+    def end(self, name: str, handled: int) -> None:
+        """A procedure has ended; so many rows were handled since the plan began."""
 
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
         """A step has given so many tuples, led by so many (the first probes of its pipelines)."""
@@ -48,7 +48,7 @@ class Tally:
         """Note the procedure that rounds belong to."""
         self.current = name
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, handled: int) -> None:
         """Nothing to note."""
 
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:  # noqa: ARG002

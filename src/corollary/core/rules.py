@@ -6,7 +6,15 @@ from typing import assert_never
 
 from corollary.core.origin import Origin
 from corollary.core.states import State
-from corollary.core.terms import Expression, Slot, Term, Variable, Wildcard, variables_of
+from corollary.core.terms import (
+    Constant,
+    Expression,
+    Slot,
+    Term,
+    Variable,
+    Wildcard,
+    variables_of,
+)
 from corollary.source import Span
 
 
@@ -181,6 +189,11 @@ def names_in(literal: Literal | Condition) -> set[str]:
     if isinstance(literal, Literal):
         return {slot.name for slot in literal.slots if isinstance(slot, Variable)}
     return {v.name for side in (literal.left, literal.right) for v in variables_of(side)}
+
+
+def head_of(rule: Rule) -> tuple[Variable | Constant, ...]:
+    """Return the arguments of a rule's head, which are variables and constants."""
+    return tuple(slot for slot in rule.head.slots if isinstance(slot, Variable | Constant))
 
 
 def is_plain(literal: Literal) -> bool:

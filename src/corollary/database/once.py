@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,6 +133,14 @@ def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
+    for name, table in inputs(loaded, places, console):
+        engine.insert(normal.bases.get(name, name), table)
+    return engine
+
+
+def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[str, pa.Table]]":
+    """Yield the relations that have an `.input`, with what is read for each."""
+    normal = loaded.normal
     has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
@@ -151,8 +160,7 @@ def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
                 path = places.input_path(directive)
                 name = str(places.facts / file_name_of(directive))
                 table = delimited.read(path, relation, directive, name=name)
-            engine.insert(normal.bases.get(relation.name, relation.name), table)
-    return engine
+            yield relation.name, table
 
 
 def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits) -> None:

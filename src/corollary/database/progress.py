@@ -13,9 +13,9 @@ class Progress(Tally):
         self._console = console
         self._tuples = 0
 
-    def step(self, step: Derive | Aggregate, size: int) -> None:
+    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
         """Count, and show the step."""
-        super().step(step, size)
+        super().step(step, size, led)
         self._tuples += size
         self._show()
 

@@ -14,9 +14,13 @@ where a literal of q reads answers(q, b). Literals of p's own stratum take part 
 and answers alike, in one loop; a literal of a lower stratum (also a negated one, which is bound by
 then, and the body of an aggregate) is solved to completion before it is read.
 
+A transaction asks in two states, OLD and NEW, each with its own data and rules. What cannot differ
+between them (a relation that is no candidate) has one table for both, and a table lives as long as
+the transaction: propagation and filtration share what either has found.
+
 | symbol | name here |
 |---|---|
-| p with adornment a | `p^bf` |
+| p with adornment a | `p^bf`, in the state before the transaction `p^bf@old` |
 | calls(p, a) | `p^bf•calls`, new ones `p^bf•asked` |
 | answers(p, a) | `p^bf•answers`, new ones `p^bf•found` |
 
@@ -31,16 +35,17 @@ Example: `link("a", y)` over the left-linear closure of a→b→c and x→y:
 Nothing is ever computed for x.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.origin import Origin
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
+from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.plan import (
     MAIN,
+    WORKING,
     Aggregate,
     Call,
     Derive,
@@ -53,12 +58,11 @@ from corollary.core.plan import (
     working,
 )
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Condition, Literal, Rule, names_in
+from corollary.core.rules import Aggregation, Condition, Literal, Rule, head_of, names_in
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.terms import Constant, Slot, Variable, Wildcard
 from corollary.core.types import Type
-from corollary.maintain.seminaive import head_of
 from corollary.maintain.sip import Goal, bound_columns, has_fault, sip
 
 GOAL = working("", "goal")
@@ -66,17 +70,18 @@ GOAL = working("", "goal")
 
 @dataclass(frozen=True, slots=True)
 class Adorned:
-    """A derived relation and the columns that a call binds."""
+    """A derived relation, the columns that a call binds, and the state it asks about."""
 
     relation: str
     bound: tuple[int, ...]
     arity: int
+    state: State = State.NEW
 
     @property
     def name(self) -> str:
         """The name, as in `link^bf`."""
         pattern = "".join("b" if at in self.bound else "f" for at in range(self.arity))
-        return f"{self.relation}^{pattern}"
+        return f"{self.relation}^{pattern}{'@old' if self.state is State.OLD else ''}"
 
     @property
     def calls(self) -> str:
@@ -100,20 +105,43 @@ class Adorned:
 
 
 @dataclass(slots=True)
-class _Tables:
-    """The procedures under construction: adorned relations by stratum, and those still to do."""
+class Tables:
+    """The tables of calls and answers that a plan needs, and the procedures that fill them.
 
-    program: NormalProgram
+    Attributes:
+        programs: the rules of each state.
+        types: the columns of all relations; those of the tables are added.
+        looks_up: whether a relation can be read in a state without asking.
+        is_shared: whether a relation is the same in both states.
+    """
+
+    programs: Mapping[State, NormalProgram]
     statistics: Statistics
     types: dict[str, tuple[Type, ...]]
-    stratum_of: dict[str, Stratum] = field(default_factory=dict)
-    nodes: dict[str, list[Adorned]] = field(default_factory=dict)
+    looks_up: Callable[[Reference], bool]
+    is_shared: Callable[[str], bool] = lambda _: True
+    _strata: dict[State, tuple[Stratum, ...]] = field(default_factory=dict)
+    _stratum_of: dict[tuple[State, str], Stratum] = field(default_factory=dict)
+    _nodes: dict[tuple[State, str], list[Adorned]] = field(default_factory=dict)
 
-    def node(self, relation: str, bound: Iterable[int]) -> Adorned:
+    def __post_init__(self) -> None:
+        for state, program in self.programs.items():
+            self._strata[state] = strata(program)
+            for stratum in self._strata[state]:
+                self._stratum_of |= {(state, name): stratum for name in stratum.relations}
+
+    def stratum_of(self, relation: str, state: State) -> Stratum:
+        """Return the stratum that defines a relation in a state."""
+        return self._stratum_of[state, relation]
+
+    def node(self, relation: str, bound: Iterable[int], state: State) -> Adorned:
         """Return an adorned relation, registered with its stratum and working relations."""
-        types = self.program.relations[relation].types
-        node = Adorned(relation, tuple(sorted(bound)), len(types))
-        known = self.nodes.setdefault(self.stratum_of[relation].relations[0], [])
+        state = State.NEW if self.is_shared(relation) else state
+        types = self.programs[state].relations[relation].types
+        columns = self._callable(tuple(sorted(bound)), relation, state)
+        node = Adorned(relation, columns, len(types), state)
+        first = self._stratum_of[state, relation].relations[0]
+        known = self._nodes.setdefault((state, first), [])
         if node not in known:
             known.append(node)
             asked = tuple(types[column] for column in node.bound)
@@ -121,17 +149,63 @@ class _Tables:
             self.types |= {node.answers: types, node.found: types}
         return node
 
-    def is_derived(self, relation: str) -> bool:
-        """Whether the relation must be asked for, rather than looked up."""
-        return self.program.relations[relation].is_derived
+    def _callable(self, bound: tuple[int, ...], relation: str, state: State) -> tuple[int, ...]:
+        """Return the columns a call may bind: of an aggregate only its keys, not the value."""
+        aggregations = self._stratum_of[state, relation].aggregations
+        if any(each.relation == relation for each in aggregations):
+            value = len(self.programs[state].relations[relation].types) - 1
+            return tuple(column for column in bound if column != value)
+        return bound
+
+    def nodes_of(self, stratum: Stratum, state: State) -> list[Adorned]:
+        """Return the adorned relations of a stratum; the list grows while rules call each other."""
+        return self._nodes.setdefault((state, stratum.relations[0]), [])
+
+    def ask(self, asked: Adorned, pipelines: Iterable[Pipeline]) -> list[Step]:
+        """Return the steps that ask an adorned relation and wait for all answers."""
+        return [
+            Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
+            Extend(asked.calls, asked.asked),
+            Call(_procedure(self._stratum_of[asked.state, asked.relation], asked.state)),
+        ]
+
+    def procedures(self) -> dict[str, tuple[Step, ...]]:
+        """Return the procedures that answer all open calls, one for each stratum and state."""
+        made: dict[str, tuple[Step, ...]] = {}
+        for state in (State.OLD, State.NEW):  # OLD may ask in NEW what is shared
+            for stratum in reversed(self._strata.get(state, ())):
+                if self._nodes.get((state, stratum.relations[0])):
+                    steps = tuple(_solve_stratum(stratum, state, self))
+                    made[_procedure(stratum, state)] = steps
+        return made
+
+    def memo(self) -> tuple[str, ...]:
+        """Return the names of all tables that hold calls or answers."""
+        nodes = [node for each in self._nodes.values() for node in each]
+        return tuple(name for node in nodes for name in (node.calls, node.answers))
 
 
 def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan:
-    """Return the plan whose relation `GOAL` holds the answers: one column per goal variable."""
+    """Return the plan whose relation `GOAL` holds the answers: one column per goal variable.
+
+    Derived relations are computed as far as the goal asks, whatever is stored of them.
+    """
+    return answer(program, goal, statistics, lambda name: not program.relations[name].is_derived)
+
+
+def answer(
+    program: NormalProgram,
+    goal: Literal,
+    statistics: Statistics,
+    looks_up: Callable[[str], bool],
+) -> Plan:
+    """Return the plan that answers a goal, where some relations can be looked up."""
     types = {name: relation.types for name, relation in program.relations.items()}
-    layers = strata(program)
-    tables = _Tables(program, statistics, types)
-    tables.stratum_of = {name: layer for layer in layers for name in layer.relations}
+
+    def is_there(source: Reference) -> bool:
+        return WORKING in source.relation or looks_up(source.relation)
+
+    tables = Tables({State.NEW: program}, statistics, types, is_there)
     origin = Origin(f"the goal {goal.relation}")
     seen: dict[str, Variable] = {}
     for slot in goal.slots:
@@ -139,35 +213,23 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan
             seen.setdefault(slot.name, slot)
     types[GOAL] = tuple(_type(variable) for variable in seen.values())
     head = tuple(seen.values())
-    if not tables.is_derived(goal.relation):
-        pipeline = sip(head, [Goal(goal, Reference(goal.relation))], (), origin, statistics)
-        return _plan({MAIN: (Derive(GOAL, (pipeline,)),)}, types)
-    node = tables.node(goal.relation, bound_columns(goal.slots, ()))
-    constants = tuple(
-        slot for column in node.bound if isinstance(slot := goal.slots[column], Constant)
-    )
-    ask = Derive(node.asked, (Pipeline((), constants, origin),))
-    answer = sip(head, [Goal(goal, Reference(node.answers))], (), origin, statistics)
-    main: tuple[Step, ...] = (
-        ask,
-        Extend(node.calls, node.asked),
-        Call(_procedure(tables.stratum_of[goal.relation])),
-        Derive(GOAL, (answer,)),
-    )
-    procedures: dict[str, tuple[Step, ...]] = {MAIN: main}
-    for stratum in reversed(layers):
-        if stratum.relations[0] in tables.nodes:
-            procedures[_procedure(stratum)] = tuple(_solve_stratum(stratum, tables))
-    return _plan(procedures, types)
-
-
-def _plan(procedures: dict[str, tuple[Step, ...]], types: dict[str, tuple[Type, ...]]) -> Plan:
+    steps: list[Step] = []
+    source = Reference(goal.relation)
+    if not looks_up(goal.relation):
+        node = tables.node(goal.relation, bound_columns(goal.slots, ()), State.NEW)
+        constants = tuple(
+            slot for column in node.bound if isinstance(slot := goal.slots[column], Constant)
+        )
+        steps = tables.ask(node, [Pipeline((), constants, origin)])
+        source = Reference(node.answers)
+    steps.append(Derive(GOAL, (sip(head, [Goal(goal, source)], (), origin, statistics),)))
+    procedures = {MAIN: tuple(steps), **tables.procedures()}
     made = Plan(procedures, types)
     return Plan(procedures, types, orders(pipelines_of(made)))
 
 
-def _procedure(stratum: Stratum) -> str:
-    return procedure_of(stratum.relations, "solve")
+def _procedure(stratum: Stratum, state: State) -> str:
+    return procedure_of(stratum.relations, "solve old" if state is State.OLD else "solve")
 
 
 def _type(slot: Slot) -> Type:
@@ -176,90 +238,52 @@ def _type(slot: Slot) -> Type:
     return slot.type
 
 
-@dataclass(slots=True)
-class _Layer:
-    """A stratum under construction: what its rules ask of it and of those below, what they find."""
-
-    stratum: Stratum
-    tables: _Tables
-    below: list[Step] = field(default_factory=list)
-    asks: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
-    finds: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
-
-    def add(self, rule: Rule, node: Adorned) -> None:
-        """Add what one rule contributes when it is called as `node`."""
-        tables = self.tables
-        call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
-        goals = [Goal(call, Reference(node.calls))]
-        goals += [Goal(each, Reference(each.relation)) for each in rule.literals]
-        head = head_of(rule)
-        ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
-        so_far: list[Goal | Condition] = []
-        for stage in ordered.stages:
-            match stage:
-                case Filter(condition=condition):
-                    so_far.append(condition)
-                case Compute(variable=variable, expression=expression, lets_null=lets_null):
-                    so_far.append(Condition("is" if lets_null else "=", variable, expression))
-                case Probe(source=source) | Absent(source=source):
-                    answers = source
-                    if source.relation != node.calls and tables.is_derived(source.relation):
-                        answers = self._ask(stage, so_far, rule, node)
-                    negated = isinstance(stage, Absent)
-                    so_far.append(Goal(Literal(source.relation, stage.slots, negated), answers))
-                case _:
-                    assert_never(stage)
-        self.finds.setdefault(node, []).extend(self._variants(so_far, head, rule, node))
-
-    def _ask(
-        self, stage: Probe | Absent, so_far: list[Goal | Condition], rule: Rule, node: Adorned
-    ) -> Reference:
-        """Call a derived literal with what is bound before it; return where its answers are."""
-        tables, relation = self.tables, stage.source.relation
-        bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
-        asked = tables.node(relation, _callable(bound, relation, tables))
-        arguments = tuple(
-            slot for at in asked.bound if isinstance(slot := stage.slots[at], Variable | Constant)
-        )
-        certain = _certain(so_far, arguments)
-        pipelines = [
-            replace(each, judge=()) for each in self._variants(certain, arguments, rule, node)
-        ]
-        if relation in self.stratum.relations:
-            self.asks.setdefault(asked, []).extend(pipelines)
-        else:
-            self.below += _call(asked, pipelines, tables)
-        return Reference(asked.answers)
-
-    def _variants(
-        self,
-        items: list[Goal | Condition],
-        head: tuple[Variable | Constant, ...],
-        rule: Rule,
-        node: Adorned,
-    ) -> Iterator[Pipeline]:
-        """Yield the semi-naive variants: one for the calls, one for each literal of the stratum."""
-        goals = [item for item in items if isinstance(item, Goal)]
-        conditions = [item for item in items if isinstance(item, Condition)]
-        members = {node.calls, *self.stratum.relations}
-        places = [at for at, goal in enumerate(goals) if goal.literal.relation in members]
-        for place in places:
-            stated = list(goals)
-            for at in places:
-                state = State.ADDED if at == place else State.NEW if at < place else State.OLD
-                stated[at] = Goal(goals[at].literal, Reference(goals[at].source.relation, state))
-            yield sip(
-                head,
-                stated,
-                conditions,
-                rule.origin,
-                self.tables.statistics,
-                lead=stated[place],
-                is_lenient=rule.is_lenient,
-            )
+Ask = Callable[[Probe | Absent, "list[Goal | Condition]"], Reference]
+"""Asks for what a literal needs, given what stands before it; returns where the answers are."""
 
 
-def _certain(
+def called(
+    stages: Iterable[Stage], looks_up: Callable[[Reference], bool], ask: Ask
+) -> list[Goal | Condition]:
+    """Return a body in its SIP order, with every literal that cannot be looked up asked for."""
+    items: list[Goal | Condition] = []
+    for stage in stages:
+        match stage:
+            case Filter(condition=condition):
+                items.append(condition)
+            case Compute(variable=variable, expression=expression, lets_null=lets_null):
+                items.append(Condition("is" if lets_null else "=", variable, expression))
+            case Probe(source=source) | Absent(source=source):
+                answers = source if looks_up(source) else ask(stage, items)
+                negated = isinstance(stage, Absent)
+                items.append(Goal(Literal(source.relation, stage.slots, negated), answers))
+            case _:
+                assert_never(stage)
+    return items
+
+
+def call_of(
+    stage: Probe | Absent, tables: Tables
+) -> tuple[Adorned, tuple[Variable | Constant, ...]]:
+    """Return the adorned relation that a literal asks, and the arguments of the call."""
+    bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
+    asked = tables.node(stage.source.relation, bound, stage.source.state)
+    arguments = tuple(
+        slot for at in asked.bound if isinstance(slot := stage.slots[at], Variable | Constant)
+    )
+    return asked, arguments
+
+
+def split(
+    items: Iterable[Goal | Condition],
+) -> tuple[list[Goal], list[Condition]]:
+    """Return the literals and the conditions of a body."""
+    listed = list(items)
+    goals = [item for item in listed if isinstance(item, Goal)]
+    return goals, [item for item in listed if isinstance(item, Condition)]
+
+
+def certain(
     items: list[Goal | Condition], arguments: tuple[Variable | Constant, ...]
 ) -> list[Goal | Condition]:
     """Return a prefix without the expressions that may have no value, where a call can do so.
@@ -281,20 +305,89 @@ def _certain(
     return kept
 
 
-def _call(asked: Adorned, pipelines: list[Pipeline], tables: _Tables) -> list[Step]:
-    """Return the steps that ask a relation of a lower stratum and wait for all answers."""
-    return [
-        Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
-        Extend(asked.calls, asked.asked),
-        Call(_procedure(tables.stratum_of[asked.relation])),
-    ]
+@dataclass(slots=True)
+class _Layer:
+    """A stratum under construction: what its rules ask of it and of those below, what they find."""
+
+    stratum: Stratum
+    state: State
+    tables: Tables
+    below: list[Step] = field(default_factory=list)
+    asks: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
+    finds: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
+
+    def add(self, rule: Rule, node: Adorned) -> None:
+        """Add what one rule contributes when it is called as `node`."""
+        tables = self.tables
+        call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
+        goals = [Goal(call, Reference(node.calls))]
+        goals += [Goal(each, Reference(each.relation, self.state)) for each in rule.literals]
+        head = head_of(rule)
+        ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
+
+        def ask(stage: Probe | Absent, items: list[Goal | Condition]) -> Reference:
+            asked, arguments = call_of(stage, tables)
+            prefix = certain(items, arguments)
+            pipelines = [
+                replace(each, judge=()) for each in self._variants(prefix, arguments, rule, node)
+            ]
+            if stage.source.relation in self.stratum.relations:
+                self.asks.setdefault(asked, []).extend(pipelines)
+            else:
+                self.below += tables.ask(asked, pipelines)
+            return Reference(asked.answers)
+
+        items = called(ordered.stages, self._looks_up, ask)
+        found = self._variants(items, head, rule, node)
+        if self.state is State.OLD:  # what was an error then cannot be mended now
+            found = (each if rule.is_lenient else replace(each, judge=()) for each in found)
+        self.finds.setdefault(node, []).extend(found)
+
+    def _variants(
+        self,
+        items: list[Goal | Condition],
+        head: tuple[Variable | Constant, ...],
+        rule: Rule,
+        node: Adorned,
+    ) -> Iterator[Pipeline]:
+        """Yield the semi-naive variants: one for the calls, one for each literal of the stratum."""
+        goals, conditions = split(items)
+        members = {node.calls, *self.stratum.relations}
+        places = [
+            at
+            for at, goal in enumerate(goals)
+            if goal.literal.relation in members and not self._is_known(goal)
+        ]
+        for place in places:
+            stated = list(goals)
+            for at in places:
+                state = State.ADDED if at == place else State.NEW if at < place else State.OLD
+                stated[at] = Goal(goals[at].literal, Reference(goals[at].source.relation, state))
+            yield sip(
+                head,
+                stated,
+                conditions,
+                rule.origin,
+                self.tables.statistics,
+                lead=stated[place],
+                is_lenient=rule.is_lenient,
+            )
+
+    def _looks_up(self, source: Reference) -> bool:
+        """Whether a literal is looked up; one of the stratum not while NEW may be in the making."""
+        is_own = source.relation in self.stratum.relations and self.state is State.NEW
+        return not is_own and self.tables.looks_up(source)
+
+    def _is_known(self, goal: Goal) -> bool:
+        """Whether a literal of the stratum is looked up rather than asked."""
+        return goal.source.relation == goal.literal.relation in self.stratum.relations
 
 
-def _solve_stratum(stratum: Stratum, tables: _Tables) -> list[Step]:
+def _solve_stratum(stratum: Stratum, state: State, tables: Tables) -> list[Step]:
     """Return the loop that answers all open calls of a stratum."""
-    layer = _Layer(stratum, tables)
+    layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
-    nodes = tables.nodes[stratum.relations[0]]
+    nodes = tables.nodes_of(stratum, state)
     for node in nodes:  # grows while the rules call each other
         if node.relation in aggregated:
             layer.below += _aggregate(node, aggregated[node.relation], tables)
@@ -315,40 +408,31 @@ def _solve_stratum(stratum: Stratum, tables: _Tables) -> list[Step]:
     fresh = [Reference(node.calls, State.ADDED) for node in nodes]
     if stratum.is_recursive:
         fresh += [Reference(node.answers, State.ADDED) for node in nodes]
+    relations = tables.programs[state].relations
     limits = tuple(
         (node.answers, limit)
         for node in nodes
-        if (limit := tables.program.relations[node.relation].limit) is not None
+        if (limit := relations[node.relation].limit) is not None
     )
     return [Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
 
 
-def _callable(bound: tuple[int, ...], relation: str, tables: _Tables) -> tuple[int, ...]:
-    """Return the columns a call may bind: of an aggregate only its keys, not the value."""
-    aggregations = tables.stratum_of[relation].aggregations
-    if any(each.relation == relation for each in aggregations):
-        value = len(tables.program.relations[relation].types) - 1
-        return tuple(column for column in bound if column != value)
-    return bound
-
-
-def _aggregate(node: Adorned, aggregation: Aggregation, tables: _Tables) -> list[Step]:
+def _aggregate(node: Adorned, aggregation: Aggregation, tables: Tables) -> list[Step]:
     """Return the steps that answer calls of an aggregate: solve its body, then aggregate."""
-    body = tables.program.relations[aggregation.body]
+    body = tables.programs[node.state].relations[aggregation.body]
     variables = tuple(Variable(f"c{column}", type_) for column, type_ in enumerate(body.types))
     columns = tuple(aggregation.groups[at] for at in node.bound)
     keys = tuple(variables[column] for column in columns)
     call = Probe(Reference(node.calls, State.ADDED), keys, ())
-    source, steps = aggregation.body, list[Step]()
-    if tables.is_derived(aggregation.body):
-        inner = _callable(columns, aggregation.body, tables)
-        asked = tables.node(aggregation.body, inner)
+    source, steps = Reference(aggregation.body, node.state), list[Step]()
+    if not tables.looks_up(source):
+        asked = tables.node(aggregation.body, columns, node.state)
         arguments = tuple(variables[column] for column in asked.bound)
-        steps = _call(asked, [Pipeline((call,), arguments, aggregation.origin)], tables)
-        source = asked.answers
+        steps = tables.ask(asked, [Pipeline((call,), arguments, aggregation.origin)])
+        source = Reference(asked.answers)
     rows = working(node.name, "rows")
     tables.types[rows] = body.types
-    read = Probe(Reference(source), variables, tuple(sorted(columns)))
+    read = Probe(source, variables, tuple(sorted(columns)))
     pipeline = Pipeline((call, read), variables, aggregation.origin)
     steps += [
         Derive(rows, (pipeline,)),

@@ -29,8 +29,15 @@ from corollary.rewrite.nulls import nulls
 from corollary.rewrite.plain import folded, plain
 
 
-def normalise(checked: Checked) -> NormalProgram:
-    """Return the normal form of a checked program; active rules are left out."""
+def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalProgram:
+    """Return the normal form of a checked program; active rules are left out.
+
+    Args:
+        checked: the program.
+        before: the program in force until now: what its relations hold must find a place. A
+            relation that had base tuples and gets rules keeps them in a base part, and one that
+            loses its rules stays derived, with a base part.
+    """
     clauses = [clause for clause in checked.program.clauses if not _is_active(clause, checked)]
     lifting = Lifting(_types_of(checked), _recursion(clauses), checked.signatures)
     facts: dict[str, list[tuple[Value, ...]]] = {}
@@ -74,6 +81,7 @@ def normalise(checked: Checked) -> NormalProgram:
             seeds,
         ),
         filled,
+        before,
     )
 
 
@@ -150,12 +158,15 @@ def _declared(checked: Checked) -> dict[str, Relation]:
     }
 
 
-def _with_bases(program: NormalProgram, filled: set[str]) -> NormalProgram:
+def _with_bases(
+    program: NormalProgram, filled: set[str], before: NormalProgram | None
+) -> NormalProgram:
     """Give every relation that has both rules and base tuples a base part of its own.
 
     Args:
         program: with the seeds of equivalences as the bases so far.
         filled: the relations that have facts or an input.
+        before: the program until now.
     """
     derived = {rule.head.relation for rule in program.rules} | {
         each.relation for each in program.aggregations
@@ -163,8 +174,13 @@ def _with_bases(program: NormalProgram, filled: set[str]) -> NormalProgram:
     relations: dict[str, Relation] = {}
     rules, facts, bases = list(program.rules), dict(program.facts), dict(program.bases)
     for name, relation in program.relations.items():
-        relations[name] = replace(relation, is_derived=name in derived)
-        if name in derived and name in filled:
+        was = before.relations.get(name) if before else None
+        has_base = name in filled or (before is not None and name in before.bases)
+        if was is not None:
+            has_base |= was.is_derived != (name in derived)
+        is_derived = name in derived or (was is not None and was.is_derived)
+        relations[name] = replace(relation, is_derived=is_derived)
+        if is_derived and has_base:
             base = bases[name] = unused(f"{name}.base", program.relations)
             relations[base] = Relation(
                 base, relation.columns, relation.types, is_derived=False, is_declared=False

@@ -118,7 +118,8 @@ def _integer_sums(values: Any, begins: Starts) -> list[int]:
     return [(one << LIMBS) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)]
 
 
-def _sum(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
+def exact_sums(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
+    """Return the sum of each group, and which are too large for the type (None for none)."""
     if source.kind is Kind.FLOAT:
         sums = [_float_sum(part) for part in _parts(values, begins, sizes)]
         return np.array(sums, np.float64), None
@@ -131,7 +132,7 @@ def _sum(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) ->
 
 def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
     if source.kind is Kind.FLOAT:
-        sums, _ = _sum(values, begins, sizes, source, target)
+        sums, _ = exact_sums(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
             return sums / sizes, None
     unit = 10**source.scale
@@ -163,7 +164,7 @@ def _float_sum(values: list[float]) -> float:
 
 
 _COMBINE: dict[str, Callable[..., Any]] = {
-    "sum": _sum,
+    "sum": exact_sums,
     "mean": _mean,
     "min": _extreme(is_largest=False),
     "max": _extreme(is_largest=True),

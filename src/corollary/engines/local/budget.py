@@ -1,4 +1,4 @@
-"""Limits on a run: rounds, tuples, seconds, memory."""
+"""Limits on a run: rounds, tuples, seconds, memory, and the rows that some steps may handle."""
 
 import time
 from collections.abc import Mapping
@@ -11,38 +11,68 @@ from corollary.engines.local.layout import Words
 from corollary.engines.local.table import Table
 from corollary.errors import LimitError
 
+UNLIMITED = 1 << 62
+
+
+class Exceeded(Exception):  # noqa: N818 - no error: the interpreter goes on elsewhere
+    """Steps have handled more rows than their budget allows."""
+
 
 class Budget:
-    """Watches a run and stops it, naming the limit and the rule that was at work."""
+    """Watches a run and stops it, naming the limit and the rule that was at work.
+
+    Attributes:
+        handled: the rows that have passed stages of pipelines so far.
+        ceiling: how many of them are allowed before `Exceeded` is raised.
+    """
 
     def __init__(self, limits: Limits, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
         self._limits = limits
         self._tables = tables
         self._dictionary = dictionary
         self._began = time.monotonic() if limits.since is None else limits.since
+        self._seconds = limits.seconds
+        self._is_counting = limits.tuples is not None or limits.memory is not None
         self._productive: Pipeline | None = None
         self._open_tuples = 0
         self._open_bytes = 0
         self._held_tuples = 0
         self._held_bytes = 0
+        self._aside_tuples = 0
+        self._aside_bytes = 0
+        self.handled = 0
+        self.ceiling = UNLIMITED
 
     def spend(self, pipeline: Pipeline, words: Words) -> None:
         """Count a batch of new tuples of a pipeline."""
         self._productive = pipeline
-        self._open_tuples += len(words)
-        self._open_bytes += words.nbytes
-        self._check()
+        if self._is_counting:
+            self._open_tuples += len(words)
+            self._open_bytes += words.nbytes
+            self._check()
 
-    def tick(self, pipeline: Pipeline) -> None:
-        """A batch passes a stage: see to the time."""
-        seconds = self._limits.seconds
-        if seconds is not None and time.monotonic() - self._began > seconds:
+    def tick(self, pipeline: Pipeline, rows: int) -> None:
+        """A batch passes a stage: see to the time and to the rows."""
+        if self._seconds is not None and time.monotonic() - self._began > self._seconds:
             self._productive = pipeline
-            raise self._error(f"{seconds:g} seconds", "--limit-seconds")
+            raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
+        self.handle(rows)
+
+    def handle(self, rows: int) -> None:
+        """So many rows are being handled."""
+        self.handled += rows
+        if self.handled > self.ceiling:
+            raise Exceeded
 
     def release(self) -> None:
-        """The batches of a step have become one result."""
+        """The batches of a step have become one result, or are given up."""
         self._open_tuples = self._open_bytes = 0
+
+    def set_aside(self, tables: tuple[Table, ...], sign: int) -> None:
+        """Tables go out of sight while a procedure runs (+1), or come back (-1)."""
+        if self._is_counting:
+            self._aside_tuples += sign * sum(table.size(State.NEW) for table in tables)
+            self._aside_bytes += sign * sum(table.nbytes for table in tables)
 
     def check_rounds(self, rounds: int) -> None:
         """Stop a loop that has gone on for too many rounds."""
@@ -52,12 +82,15 @@ class Budget:
 
     def check_totals(self) -> None:
         """Measure what the tables hold and stop if it is too much."""
+        if not self._is_counting:
+            return
         limits = self._limits
         if limits.tuples is not None:
-            self._held_tuples = sum(table.size(State.NEW) for table in self._tables.values())
+            held = sum(table.size(State.NEW) for table in self._tables.values())
+            self._held_tuples = held + self._aside_tuples
         if limits.memory is not None:
             held = sum(table.nbytes for table in self._tables.values())
-            self._held_bytes = held + self._dictionary.nbytes
+            self._held_bytes = held + self._aside_bytes + self._dictionary.nbytes
         self._check()
 
     def _check(self) -> None:

@@ -1,30 +1,31 @@
-"""The interpreter of plans in one process."""
+"""Relations in one process, and the plans that run on them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, assert_never
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import nullary_table
 from corollary.core.engine import Limits
-from corollary.core.pipeline import Pipeline
-from corollary.core.plan import Aggregate, Call, Derive, Extend, Loop, Plan, Step, Store, steps_of
+from corollary.core.plan import Grow, Plan, Remove, Settle, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.engines.local.aggregates import aggregate
-from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.judge import judge
-from corollary.engines.local.layout import Codes, Words
-from corollary.engines.local.pipelines import PipelineRunner
-from corollary.engines.local.runs import distinct
+from corollary.engines.local.interpreter import Interpreter
+from corollary.engines.local.layout import Codes
+from corollary.engines.local.prepared import Prepared
+from corollary.engines.local.reading import Kept, to_arrow
 from corollary.engines.local.table import Table
 
 SAMPLE = 1 << 15
 """Distinct values are estimated from about so many tuples."""
+
+PLANS = 64
+"""So many plans are kept ready for their next run."""
 
 
 class LocalEngine:
@@ -34,6 +35,7 @@ class LocalEngine:
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
+        self._prepared: OrderedDict[int, Prepared] = OrderedDict()
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -43,42 +45,79 @@ class LocalEngine:
             if name not in self._relations:
                 self._relations[name] = relation
                 self._tables[name] = Table(relation.types, self._dictionary)
+                self._prepared.clear()
+
+    def drop(self, relations: Iterable[str]) -> None:
+        """Forget relations."""
+        for name in relations:
+            del self._relations[name], self._tables[name]
+        self._prepared.clear()
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a relation another name, which no relation has."""
+        assert new not in self._relations, f"`{new}` is taken"
+        self._relations[new] = replace(self._relations.pop(old), name=new)
+        self._tables[new] = self._tables.pop(old)
+        self._prepared.clear()
+
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        self._tables[target].copy(self._tables[source])
+
+    # --- changes -------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
-        """Add tuples to a base relation."""
-        table = self._tables[relation]
-        types = table.types
+        """Add tuples to the NEW state of a relation; those already there are no change."""
+        self._tables[relation].insert(*self._encoded(relation, rows))
+
+    def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+        """Take tuples out of the NEW state of a relation; those not there are no change."""
+        self._tables[relation].delete(*self._encoded(relation, rows))
+
+    def _encoded(
+        self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table
+    ) -> tuple[list[Codes], int]:
+        types = self._tables[relation].types
         if isinstance(rows, Sequence):
-            count = len(rows)
             columns = [
                 self._dictionary.encode_python((row[index] for row in rows), type_)
                 for index, type_ in enumerate(types)
             ]
-        else:
-            count = rows.num_rows
-            columns = [
-                self._dictionary.encode_arrow(rows.column(index), type_)
-                for index, type_ in enumerate(types)
-            ]
-        table.insert(columns, count)
+            return columns, len(rows)
+        columns = [
+            self._dictionary.encode_arrow(rows.column(index), type_)
+            for index, type_ in enumerate(types)
+        ]
+        return columns, rows.num_rows
 
-    def commit(self) -> None:
-        """Make NEW the OLD of every relation."""
+    def commit(self, relations: Iterable[str] | None = None) -> None:
+        """Make NEW the OLD of some relations, or of all."""
+        for name in self._tables if relations is None else relations:
+            if self._tables[name].has_change:
+                self._tables[name].commit()
+
+    def clear(self, relations: Iterable[str]) -> None:
+        """Let relations hold nothing, in any state."""
+        for name in relations:
+            self._tables[name].clear()
+
+    def rollback(self) -> None:
+        """Make OLD the NEW of every relation."""
         for table in self._tables.values():
-            table.commit()
+            if table.has_change:
+                table.rollback()
+
+    # --- reading -------------------------------------------------------------------------------
 
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
-        table = self._tables[relation]
-        words = table.words(state)
-        columns = [
-            self._dictionary.decode_arrow(table.layout.column(words, index), type_)
-            for index, type_ in enumerate(table.types)
-        ]
         names = self._relations[relation].columns
-        if not columns:
-            return nullary_table(len(words))
-        return pa.table(columns, names=list(names))
+        return to_arrow(self._tables[relation], state, names, self._dictionary)
+
+    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+        """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
+        names = self._relations[relation].columns
+        return Kept(self._tables[relation], state, names, self._dictionary)
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -100,23 +139,32 @@ class LocalEngine:
     # --- plans ---------------------------------------------------------------------------------
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
-        """Run the main procedure of a plan."""
-        working = {
-            name: Table(types, self._dictionary)
-            for name, types in plan.types.items()
-            if name not in self._tables
-        }
-        tables = {**self._tables, **working}
-        for name, orders in plan.orders.items():
-            for order in orders:
-                tables[name].layers(State.NEW, order)
+        """Run the main procedure of a plan.
+
+        If it fails, the relations that the plan writes have no open change; those that `insert` and
+        `delete` have changed keep theirs.
+        """
+        prepared = self._prepare(plan)
+        prepared.begin(recorder, limits)
+        names = {name: relation.columns for name, relation in self._relations.items()}
         try:
-            _Run(plan, tables, self._dictionary, recorder, limits).call(plan.main)
+            Interpreter(prepared, names).run()
         except BaseException:
+            self._prepared.pop(id(plan), None)  # its tables are in some state in between
             for step in steps_of(plan):
-                if isinstance(step, Store):
-                    tables[step.relation].rollback()
+                if isinstance(step, Store | Remove | Grow | Settle):
+                    prepared.tables[step.relation].rollback()
             raise
+        prepared.end()
+
+    def _prepare(self, plan: Plan) -> Prepared:
+        known = self._prepared.get(id(plan))
+        if known is None:
+            known = self._prepared[id(plan)] = Prepared(plan, self._tables, self._dictionary)
+            if len(self._prepared) > PLANS:
+                self._prepared.popitem(last=False)
+        self._prepared.move_to_end(id(plan))
+        return known
 
 
 def _distinct_values(sample: Codes, size: int) -> int:
@@ -125,120 +173,3 @@ def _distinct_values(sample: Codes, size: int) -> int:
     once = int(np.count_nonzero(counts == 1))
     scale = (size / len(sample)) ** 0.5
     return int(scale * once) + len(counts) - once
-
-
-class _Run:
-    """One run of a plan: working tables, prepared pipelines, limits."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        tables: dict[str, Table],
-        dictionary: Dictionary,
-        recorder: Recorder,
-        limits: Limits,
-    ) -> None:
-        self._plan = plan
-        self._tables = tables
-        self._dictionary = dictionary
-        self._recorder = recorder
-        self._budget = Budget(limits, tables, dictionary)
-        self._runners: dict[int, PipelineRunner] = {}
-
-    def call(self, procedure: str) -> None:
-        """Run a procedure."""
-        self._budget.check_totals()
-        self._recorder.procedure(procedure)
-        for step in self._plan.procedures[procedure]:
-            self._step(step)
-
-    def _step(self, step: Step) -> None:
-        match step:
-            case Derive():
-                self._assign(step, self._derive(step))
-            case Aggregate():
-                self._assign(step, self._aggregate(step))
-            case Extend(target=target, source=source):
-                self._tables[target].extend(self._tables[source].words(State.NEW))
-            case Store(relation=relation, source=source):
-                self._tables[relation].replace(self._tables[source].words(State.NEW))
-                self._tables[source].clear()
-            case Loop():
-                self._loop(step)
-            case Call(procedure=procedure):
-                self.call(procedure)
-            case _:
-                assert_never(step)
-
-    def _assign(self, step: Derive | Aggregate, words: Words) -> None:
-        self._tables[step.target].assign(words)
-        self._budget.check_totals()
-        self._recorder.step(step, len(words))
-
-    def _loop(self, loop: Loop) -> None:
-        for step in loop.steps:
-            if isinstance(step, Extend):
-                self._tables[step.target].mark()
-        rounds = 0
-        while any(self._tables[each.relation].size(each.state) for each in loop.until_empty):
-            if any(self._tables[name].size(State.NEW) >= size for name, size in loop.limits):
-                return
-            rounds += 1
-            self._budget.check_rounds(rounds)
-            for step in loop.steps:
-                self._step(step)
-            self._recorder.round(rounds)
-
-    def _derive(self, step: Derive) -> Words:
-        target = self._tables[step.target]
-        layout = target.layout
-        pieces: list[Words] = []
-        for pipeline in step.pipelines:
-            for columns, count in self._batches(pipeline):
-                current = target.layout
-                if current is not layout:
-                    pieces = [current.pack(layout.columns(each), len(each)) for each in pieces]
-                    layout = current
-                words = self._fresh(step, layout.pack(columns, count))
-                if len(words):
-                    pieces.append(words)
-                    self._budget.spend(pipeline, words)
-        if target.layout is not layout:
-            pieces = [target.layout.pack(layout.columns(each), len(each)) for each in pieces]
-        self._budget.release()
-        if len(pieces) < 2:
-            return pieces[0] if pieces else np.empty(0, target.layout.dtype)
-        return distinct(np.concatenate(pieces))
-
-    def _batches(self, pipeline: Pipeline) -> Iterator[tuple[list[Codes], int]]:
-        """Yield the heads of a pipeline; raise if an expression has no value, and that counts."""
-        runner = self._runner(pipeline)
-        yield from runner.run()
-        if runner.has_fault and pipeline.judge:
-            yield from judge(pipeline, self._tables, self._dictionary, self._budget.tick)
-
-    def _fresh(self, step: Derive, words: Words) -> Words:
-        """Return the tuples sorted, each once, less those that are known."""
-        known = [(self._tables[each.relation], each.state) for each in step.without]
-        for table, state in known:
-            if table.is_marked:
-                words = words[~table.contains(words, state)]
-        words = distinct(words)
-        for table, state in known:
-            if not table.is_marked:
-                words = words[~table.contains(words, state)]
-        return words
-
-    def _runner(self, pipeline: Pipeline) -> PipelineRunner:
-        runner = self._runners.get(id(pipeline))
-        if runner is None:
-            runner = PipelineRunner(pipeline, self._tables, self._dictionary, self._budget.tick)
-            self._runners[id(pipeline)] = runner
-        return runner
-
-    def _aggregate(self, step: Aggregate) -> Words:
-        body, target = self._tables[step.body.relation], self._tables[step.target]
-        words = aggregate(step.aggregation, body, step.body.state, target, self._dictionary)
-        for each in step.without:
-            words = words[~self._tables[each.relation].contains(words, each.state)]
-        return words

@@ -6,9 +6,9 @@ with the doubtful expressions last, so the answer does not depend on the order o
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from corollary.engines.local import expressions, native
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.generate import Numbers
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.pipelines import Frame, PipelineRunner
+from corollary.engines.local.pipelines import Context, Frame, PipelineRunner
 from corollary.engines.local.table import Table
 from corollary.errors import EvaluationError
 
@@ -114,12 +114,19 @@ class _Trial:
         self.alive &= verdict.true | open_rows
 
 
-def judge(
-    pipeline: Pipeline,
-    tables: Mapping[str, Table],
-    dictionary: Dictionary,
-    tick: Callable[[Pipeline], None],
-) -> list[tuple[list[Codes], int]]:
+class Trials(Context, Protocol):
+    """What a judge needs of the run it decides for."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The tables by name."""
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The codes of values."""
+
+
+def judge(pipeline: Pipeline, context: Trials) -> list[tuple[list[Codes], int]]:
     """Decide about a pipeline that has met expressions without a value.
 
     Returns:
@@ -136,9 +143,10 @@ def judge(
     for stage in relational:
         names |= _binds(stage)
     head = tuple(Variable(name) for name in sorted(names))
-    body = Pipeline(relational, head, pipeline.origin)
-    runner = PipelineRunner(body, tables, dictionary, tick)
-    for columns, count in runner.run():
+    body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
+    tables, dictionary = context.tables, context.dictionary
+    runner = PipelineRunner(body, tables, dictionary)
+    for columns, count in runner.run(context):
         frame = Frame(dict(zip(sorted(names), columns, strict=True)), count)
         trial = _Trial(frame, dictionary, np.ones(count, np.bool_))
         _try(trial, rest, tables, runner)

@@ -119,6 +119,13 @@ class Layout:
         low_bytes, high_bytes = (self._bytes(columns, count, fill) for fill in (0x00, 0xFF))
         return low_bytes.view(self.dtype).ravel(), high_bytes.view(self.dtype).ravel()
 
+    def append(self, shorter: "Layout", words: Words, code: int) -> Words:
+        """Return tuples of a layout that lacks the last column, with one code behind each."""
+        if self.is_narrow and self.widths[:-1] == shorter.widths:
+            return words << self.widths[-1] | code
+        last = np.full(len(words), code, np.int64)
+        return self.pack([*shorter.columns(words), last], len(words))
+
     def permuted(self, order: tuple[int, ...]) -> "Layout":
         """Return the layout of the same tuples with the columns in another order."""
         return layout_of(tuple(self.widths[column] for column in order))

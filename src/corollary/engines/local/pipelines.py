@@ -1,14 +1,16 @@
 """Running one pipeline: frames of coded columns flow through the stages, batch by batch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Stage
+from corollary.core.recorder import Recorder
 from corollary.core.rules import names_in
+from corollary.core.states import State
 from corollary.core.terms import Constant, Functor, Slot, Variable, Wildcard, variables_of
 from corollary.engines.local import expressions
 from corollary.engines.local.codes import Dictionary
@@ -38,6 +40,25 @@ class Frame:
 UNIT = Frame({}, 1)
 
 
+class Meter(Protocol):
+    """Sees the rows that pass the stages, and may stop a run."""
+
+    def tick(self, pipeline: Pipeline, rows: int) -> None:
+        """So many rows pass a stage."""
+
+
+class Context(Protocol):
+    """The run that a pipeline takes part in."""
+
+    @property
+    def budget(self) -> Meter:
+        """What watches over the rows."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """What is told of lookups."""
+
+
 class PipelineRunner:
     """Runs a pipeline over the tables of an engine; made once, used in every round."""
 
@@ -46,16 +67,16 @@ class PipelineRunner:
         pipeline: Pipeline,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
-        tick: Callable[[Pipeline], None] | None = None,
+        held: frozenset[str] = frozenset(),
     ) -> None:
         self.pipeline = pipeline
         self._tables = tables
         self._dictionary = dictionary
-        self._tick = tick
         self._needed = _needed_after(pipeline)
+        self._told = [_told(stage, held) for stage in pipeline.stages]
         self.has_fault = False
 
-    def run(self) -> Iterator[tuple[list[Codes], int]]:
+    def run(self, context: Context) -> Iterator[tuple[list[Codes], int]]:
         """Yield batches of head columns; afterwards `has_fault` tells whether rows were dropped."""
         self.has_fault = False
         stages = self.pipeline.stages
@@ -63,6 +84,7 @@ class PipelineRunner:
             source = stages[0].source
             if not self._tables[source.relation].size(source.state):
                 return
+        tick = context.budget.tick
         work: list[tuple[int, Iterator[Frame]]] = [(0, iter([UNIT]))]
         while work:
             index, frames = work[-1]
@@ -70,11 +92,12 @@ class PipelineRunner:
             if frame is None:
                 work.pop()
                 continue
-            if self._tick is not None:
-                self._tick(self.pipeline)
+            tick(self.pipeline, frame.count)
             if index == len(stages):
                 yield [self.column(slot, frame) for slot in self.pipeline.head], frame.count
             else:
+                if (relation := self._told[index]) is not None:
+                    context.recorder.probe(relation, frame.count)
                 work.append((index + 1, self._stage(stages[index], frame, self._needed[index])))
 
     def column(self, slot: Slot, frame: Frame) -> Codes:
@@ -122,7 +145,9 @@ class PipelineRunner:
         layers = table.layers(stage.source.state, order)
         free = _free_columns(stage, order, needed)
         layout = table.layout.permuted(order)
-        if not free and all(len(stage.bound) == len(order) or not _gone(each) for each in layers):
+        is_whole = len(stage.bound) == len(order)
+        may_stop = is_whole or not (self.pipeline.is_bag or any(map(_gone, layers)))
+        if not free and may_stop:
             found = _exists(layers, layout, keys, frame.count)
             kept = {name: column for name, column in frame.columns.items() if name in needed}
             yield from _if_any(Frame(kept, frame.count).select(found))
@@ -166,6 +191,13 @@ class PipelineRunner:
         if drop is not None:
             made = made.select(~drop)
         yield from _if_any(made)
+
+
+def _told(stage: Stage, held: frozenset[str]) -> str | None:
+    """Return the relation of the engine that a stage looks up as a whole."""
+    if isinstance(stage, Probe | Absent) and stage.source.relation in held:
+        return stage.source.relation if stage.source.state in (State.OLD, State.NEW) else None
+    return None
 
 
 def _if_any(frame: Frame) -> Iterator[Frame]:

@@ -41,6 +41,15 @@ class Layer:
         return mask
 
 
+def words_of(layers: Sequence[Layer], layout: Layout) -> Words:
+    """Return the tuples of disjoint layers as one sorted array."""
+    kept = []
+    for layer in layers:
+        keep = layer.keep(layer.run.words)
+        kept.append(layer.run.words if keep is None else layer.run.words[keep])
+    return merge(*kept) if kept else np.empty(0, layout.dtype)
+
+
 @dataclass(slots=True)
 class _Sorted:
     """One column order of a table: its committed runs and tombstones, and the open change."""
@@ -98,8 +107,8 @@ class Table:
         self.types = tuple(types)
         self._dictionary = dictionary
         self._layout = dictionary.layout(self.types)
-        self._primary: Order = tuple(range(len(self.types)))
-        self._orders: dict[Order, _Sorted] = {self._primary: self._empty()}
+        self.primary: Order = tuple(range(len(self.types)))
+        self._orders: dict[Order, _Sorted] = {self.primary: self._empty()}
         self._bitmap: Mask | None = None
 
     def _empty(self) -> _Sorted:
@@ -134,13 +143,13 @@ class Table:
         """Return what makes up a state, sorted in an order, which is kept from now on."""
         assert self.layout is self._layout
         if order not in self._orders:
-            primary = self._orders[self._primary]
+            primary = self._orders[self.primary]
             self._orders[order] = primary.mapped(lambda words: self._sorted(words, order))
         return [layer for layer in self._orders[order].layers(state) if len(layer.run)]
 
     def _sorted(self, words: Words, order: Order) -> Words:
         """Return tuples packed in the primary order as another order packs and sorts them."""
-        if order == self._primary:
+        if order == self.primary:
             return words
         columns = [self._layout.column(words, column) for column in order]
         return np.sort(self._layout.permuted(order).pack(columns, len(words)))
@@ -151,19 +160,15 @@ class Table:
         for order in self._orders:
             if set(order[: len(bound)]) == wanted:
                 return order
-        return (*bound, *(column for column in self._primary if column not in wanted))
+        return (*bound, *(column for column in self.primary if column not in wanted))
 
     def words(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
-        kept = []
-        for layer in self.layers(state, order or self._primary):
-            keep = layer.keep(layer.run.words)
-            kept.append(layer.run.words if keep is None else layer.run.words[keep])
-        return merge(*kept) if kept else np.empty(0, self.layout.dtype)
+        return words_of(self.layers(state, order or self.primary), self.layout)
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
-        primary = self._orders[self._primary]
+        primary = self._orders[self.primary]
         match state:
             case State.ADDED:
                 return sum(map(len, primary.added))
@@ -180,7 +185,7 @@ class Table:
         if self._bitmap is not None and state is State.NEW:
             return self._bitmap[words]
         found = np.zeros(len(words), np.bool_)
-        for layer in self.layers(state, self._primary):
+        for layer in self.layers(state, self.primary):
             here = is_member(words, layer.run.words)
             keep = layer.keep(words)
             found |= here if keep is None else here & keep
@@ -214,9 +219,14 @@ class Table:
             kept.removed = Run(self._sorted(removed, order))
 
     def remove(self, words: Words) -> None:
-        """Take sorted tuples of OLD out of NEW."""
+        """Take sorted tuples of OLD out of NEW; those that came back once go again."""
         assert self.layout is self._layout
+        if not len(words):
+            return
         self._bitmap = None
+        if self.size(State.ADDED):
+            self._open(minus(self.words(State.ADDED), words), self.words(State.REMOVED))
+            words = minus(words, self.words(State.REMOVED))
         for order, kept in self._orders.items():
             kept.removed = Run(merge(kept.removed.words, self._sorted(words, order)))
 
@@ -236,6 +246,12 @@ class Table:
         if back.any():
             self.change(minus(added, removed), removed[~back])
 
+    @property
+    def has_change(self) -> bool:
+        """Whether there is an open change."""
+        primary = self._orders[self.primary]
+        return bool(primary.added) or len(primary.removed) > 0
+
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
         self.extend(np.empty(0, self.layout.dtype))
@@ -252,7 +268,9 @@ class Table:
 
     def clear(self) -> None:
         """Hold nothing."""
-        self.assign(np.empty(0, self.layout.dtype))
+        primary = self._orders[self.primary]
+        if self.has_change or primary.runs or self._bitmap is not None:
+            self.assign(np.empty(0, self.layout.dtype))
 
     def extend(self, words: Words) -> None:
         """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
@@ -284,16 +302,26 @@ class Table:
     def insert(self, columns: Sequence[Codes], count: int) -> None:
         """Add tuples to NEW, those already there excepted."""
         words = distinct(self.pack(columns, count))
+        words = words[~self.contains(words, State.NEW)]
         removed = self.words(State.REMOVED)
-        fresh = words[~self.contains(words, State.NEW)]
-        added = merge(self.words(State.ADDED), minus(fresh, removed))
-        self.change(added, minus(removed, words))
+        if len(removed):
+            back = is_member(words, removed)
+            if back.any():
+                self.change(self.words(State.ADDED), minus(removed, words))
+                words = words[~back]
+        self.grow(words)
 
     def delete(self, columns: Sequence[Codes], count: int) -> None:
         """Take tuples out of NEW, those not there excepted."""
         words = distinct(self.pack(columns, count))
-        gone = words[self.contains(words, State.OLD)]
-        self.change(
-            minus(self.words(State.ADDED), words),
-            merge(self.words(State.REMOVED), minus(gone, self.words(State.REMOVED))),
-        )
+        words = words[self.contains(words, State.NEW)]
+        if len(words) and self.size(State.ADDED):
+            added = self.words(State.ADDED)
+            self.change(minus(added, words), self.words(State.REMOVED))
+            words = minus(words, added)
+        self.remove(words)
+
+    def copy(self, other: "Table") -> None:
+        """Hold what another table of the same types has in NEW, as OLD."""
+        self.assign(other.words(State.NEW))
+        self.commit()

@@ -1,0 +1,158 @@
+"""Readers of the record: counters per relation, and the rows of a trace."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from corollary.console import Console
+from corollary.core.plan import WORKING, Aggregate, Derive, Role, Row, Within
+from corollary.core.program import NormalProgram
+from corollary.database.changes import json_rows
+from corollary.database.progress import Progress
+from corollary.maintain.choose import Choice
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COUNTED = (
+    "propagated",
+    "approximated",
+    "filtered",
+    "refiltered",
+    "disqualified",
+    "actual",
+    "memo_hits",
+    "base_probes",
+    "checked",
+    "suspended",
+    "rounds",
+    "irrelevant_updates",
+)
+"""The counters, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """One row of the papers' tables; tuples as (relation, row in JSON)."""
+
+    rule: str
+    relation: str
+    updates: tuple[tuple[str, list[Any]], ...]
+    approximation: tuple[list[Any], ...]
+    disqualified: tuple[list[Any], ...]
+    actual: tuple[list[Any], ...]
+
+
+@dataclass(slots=True)
+class StratumRecord:
+    """What happened in the procedure of one stratum."""
+
+    seconds: float = 0.0
+    handled: int = 0
+    has_switched: bool = False
+
+
+class Counters(Progress):
+    """Counts for every relation what the steps of its stratum gave."""
+
+    def __init__(
+        self, console: Console, program: NormalProgram, choices: Mapping[str, Choice]
+    ) -> None:
+        super().__init__(console)
+        self._program = program
+        self._choices = choices
+        self.counts: dict[str, Counter[str]] = {}
+        self.strata: dict[str, StratumRecord] = {}
+        self.rows: list[TraceRow] = []
+        self._stratum = ""
+        self._began = 0.0
+        self._handled = 0
+
+    def _of(self, relation: str) -> Counter[str]:
+        return self.counts.setdefault(relation, Counter())
+
+    @property
+    def _first(self) -> str:
+        """The relation that a stratum's common counts are put down to."""
+        return self._choices[self._stratum].relations[0] if self._stratum else ""
+
+    def procedure(self, name: str) -> None:
+        """Note the stratum that begins."""
+        super().procedure(name)
+        if name in self._choices:
+            self._stratum = name
+            self.strata[name] = StratumRecord()
+            self._began = time.monotonic()
+
+    def end(self, name: str, handled: int) -> None:
+        """Note the time and the rows that a stratum took."""
+        if name == self._stratum and name:
+            record = self.strata[name]
+            record.seconds = time.monotonic() - self._began
+            record.handled = handled - self._handled
+            self._stratum = ""
+        if not self._stratum:
+            self._handled = handled
+
+    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+        """Count what a step gave under its role."""
+        super().step(step, size, led)
+        if isinstance(step, Derive) and step.role is not None:
+            counts = self._of(step.about)
+            if step.role is Role.RELEVANT:
+                counts["irrelevant_updates"] += led - size
+                return
+            counts[step.role] += size
+            if step.role in (Role.APPROXIMATED, Role.CHECKED):
+                counts["propagated"] += led
+
+    def round(self, number: int) -> None:
+        """Count a round of the stratum."""
+        super().round(number)
+        if self._stratum:
+            self._of(self._first)["rounds"] += 1
+
+    def probe(self, relation: str, rows: int) -> None:
+        """Count look-ups in base relations."""
+        found = self._program.relations.get(relation)
+        if self._stratum and found is not None and not found.is_derived:
+            self._of(self._first)["base_probes"] += rows
+
+    def switch(self, within: Within) -> None:
+        """Note that a stratum was recomputed after all."""
+        self.strata[within.about].has_switched = True
+
+    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+        """Keep a row of the trace."""
+        updates: list[tuple[str, list[Any]]] = []
+        for reference, table in zip(row.updates, relations["updates"], strict=True):
+            name = row.source or reference.relation.partition(WORKING)[0]
+            updates += [(name, each) for each in json_rows(table, self._program.relations[name])]
+        head = self._program.relations[row.about]
+        parts = [
+            tuple(each for table in relations[part] for each in json_rows(table, head))
+            for part in ("approximation", "disqualified", "actual")
+        ]
+        self.rows.append(TraceRow(row.rule, row.about, tuple(updates), *parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What the maintenance of one relation took."""
+
+    algorithm: str
+    reason: str
+    seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
+    placement: str = "local"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as `apply` prints them."""
+        return {
+            "algorithm": self.algorithm,
+            "placement": self.placement,
+            "seconds": round(self.seconds, 6),
+            **{name: self.counts.get(name, 0) for name in COUNTED},
+        }

@@ -1,0 +1,142 @@
+"""Rows that users hand in: checked against the columns of a relation before anything changes."""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from corollary.core.program import Relation
+from corollary.core.types import Kind, Type
+from corollary.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PYTHON: dict[Kind, Any] = {
+    Kind.SYMBOL: (str,),
+    Kind.NUMBER: (int,),
+    Kind.UNSIGNED: (int,),
+    Kind.FLOAT: (float, int),
+    Kind.DECIMAL: (Decimal, int),
+    Kind.BOOL: (bool,),
+    Kind.DATE: (date,),
+    Kind.TIMESTAMP: (datetime,),
+}
+RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+
+
+def checked_rows(rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.Table":
+    """Return rows that fit a relation: tuples, or an Arrow table with its columns in order.
+
+    Args:
+        rows: an iterable of tuples (a single value may stand for a tuple of one), an Arrow table
+            or record batch, or anything that has `to_arrow` or is a pandas frame.
+        relation: the relation they are for.
+
+    Raises:
+        InputError: a row does not fit; the message names it.
+    """
+    table = _as_arrow(rows)
+    if table is not None:
+        return _checked_table(table, relation)
+    found = []
+    for number, row in enumerate(rows, 1):
+        values = tuple(row) if isinstance(row, Sequence) and not isinstance(row, str) else (row,)
+        _check_row(values, number, relation)
+        found.append(values)
+    return found
+
+
+def _as_arrow(rows: Any) -> "pa.Table | None":
+    import pyarrow as pa
+
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    for method in ("toArrow", "to_arrow"):
+        if hasattr(rows, method):
+            return _as_arrow(getattr(rows, method)())
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if not isinstance(rows, Iterable):
+        raise TypeError(f"rows are tuples, an Arrow table or a data frame, not {type(rows)}")
+    return None
+
+
+def _checked_table(table: "pa.Table", relation: Relation) -> "pa.Table":
+    import pyarrow as pa
+
+    from corollary.core.arrow import schema_of
+
+    if set(table.column_names) >= set(relation.columns):
+        table = table.select(list(relation.columns))
+    if table.num_columns != relation.arity:
+        columns = ", ".join(relation.columns)
+        raise _error(
+            f"The table has {table.num_columns} columns, `{relation.name}` has {relation.arity}.",
+            f"give the columns {columns}",
+        )
+    schema = schema_of(relation)
+    try:
+        cast = table.rename_columns(list(relation.columns)).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise _error(
+            f"The table does not fit `{relation.name}`: {error}", "cast the columns first"
+        ) from error
+    for column, type_ in zip(relation.columns, relation.types, strict=True):
+        if not type_.nullable and cast.column(column).null_count:
+            raise _error(
+                f"The column `{column}` of `{relation.name}` holds null.",
+                f"declare it `{type_}?`, or leave these rows out",
+            )
+    return cast
+
+
+def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
+    if len(row) != relation.arity:
+        raise _error(
+            f"Row {number} has {len(row)} values, `{relation.name}` has {relation.arity} columns.",
+            f"give a value for each of {', '.join(relation.columns) or 'no columns'}",
+        )
+    for value, column, type_ in zip(row, relation.columns, relation.types, strict=True):
+        if not _fits(value, type_):
+            raise _error(
+                f"Row {number} has {value!r} for the column `{column}` of `{relation.name}`, "
+                f"which holds `{type_}`.",
+                "convert the value first",
+            )
+
+
+def _fits(value: Any, type_: Type) -> bool:
+    if value is None:
+        return type_.nullable
+    if isinstance(value, bool) and type_.kind is not Kind.BOOL:
+        return False
+    if isinstance(value, datetime) and type_.kind is Kind.DATE:
+        return False
+    if not isinstance(value, PYTHON[type_.kind]):
+        return False
+    match type_.kind:
+        case Kind.NUMBER | Kind.UNSIGNED:
+            low, high = RANGES[type_.kind]
+            return low <= int(value) <= high
+        case Kind.DECIMAL:
+            return _is_decimal(Decimal(value), type_)
+        case Kind.TIMESTAMP:
+            return getattr(value, "tzinfo", None) is not None
+        case _:
+            return True
+
+
+def _is_decimal(value: Decimal, type_: Type) -> bool:
+    if not value.is_finite():
+        return False
+    scaled = value.scaleb(type_.scale)
+    return scaled == scaled.to_integral_value() and abs(scaled) < 10**type_.precision
+
+
+def _error(message: str, cure: str) -> InputError:
+    error = InputError.of("C0910", message, None, cure)
+    assert isinstance(error, InputError)
+    return error

@@ -1,0 +1,117 @@
+"""Rules that come and go: from their text to the next program."""
+
+from dataclasses import fields, is_dataclass, replace
+
+from corollary.analysis.check import check
+from corollary.core.printer import print_clause
+from corollary.core.program import NormalProgram, Program
+from corollary.core.rules import Rule
+from corollary.core.terms import Variable
+from corollary.database.program import Loaded
+from corollary.errors import InputError
+from corollary.frontends.datalog.parse import parse_clause
+from corollary.rewrite.align import align
+from corollary.rewrite.normalise import normalise
+
+
+def with_rule(program: Program, text: str) -> Program:
+    """Return the program with one more rule or fact."""
+    return replace(program, clauses=(*program.clauses, parse_clause(text)))
+
+
+def without_rule(program: Program, text: str) -> Program:
+    """Return the program without a rule or fact; the names of variables do not matter.
+
+    Raises:
+        InputError: there is no such rule.
+    """
+    wanted = _canonical(parse_clause(text))
+    for at, clause in enumerate(program.clauses):
+        if _canonical(clause) == wanted:
+            clauses = (*program.clauses[:at], *program.clauses[at + 1 :])
+            return replace(program, clauses=clauses)
+    heads = {head.relation for head in parse_clause(text).heads}
+    near = [
+        print_clause(clause)
+        for clause in program.clauses
+        if heads & {head.relation for head in clause.heads}
+    ]
+    listed = "; ".join(f"`{each}`" for each in near[:5])
+    cure = f"the rules of this relation are {listed}" if near else "see `corollary show`"
+    raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", None, cure)
+
+
+def _canonical(node: object, names: dict[str, int] | None = None) -> object:
+    """Return a clause as nested tuples, its variables numbered as they occur."""
+    names = {} if names is None else names
+    if isinstance(node, Variable):
+        return names.setdefault(node.name, len(names))
+    if isinstance(node, tuple):
+        return tuple(_canonical(each, names) for each in node)
+    if is_dataclass(node):
+        parts = (getattr(node, each.name) for each in fields(node) if each.compare)
+        return (type(node).__name__, *(_canonical(part, names) for part in parts))
+    return (type(node).__name__, str(node))
+
+
+def load_after(program: Program, before: NormalProgram) -> Loaded:
+    """Check and normalise a program that follows another, so that the data finds its place.
+
+    Raises:
+        InputError: the program is wrong, or changes the columns of a relation.
+    """
+    checked = check(program)
+    normal = align(normalise(checked, before), before)
+    limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
+    normal = replace(normal, relations=limits)
+    for name, relation in normal.relations.items():
+        was = before.relations.get(name)
+        if was is not None and (was.types, was.columns, was.is_virtual) != (
+            relation.types,
+            relation.columns,
+            relation.is_virtual,
+        ):
+            raise InputError.of(
+                "C0912",
+                f"`{name}` is declared differently than before.",
+                None,
+                "give the new relation a new name; columns of a live relation cannot change yet",
+            )
+    for name, was in before.relations.items():
+        if was.is_declared and name not in normal.relations:
+            raise InputError.of(
+                "C0913",
+                f"The declaration of `{name}` is gone, but the database still holds it.",
+                None,
+                "keep its `.decl`; remove its rules if nothing should be derived any more",
+            )
+    return Loaded(program, checked, normal)
+
+
+def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgram:
+    """Return the program before, where base relations that have rules now have base parts too."""
+    relations, rules = dict(before.relations), list(before.rules)
+    facts, bases = dict(before.facts), dict(before.bases)
+    for name, base in moved(before, after).items():
+        relation = after.relations[name]
+        relations[name] = relation
+        relations[base] = after.relations[base]
+        rules += [rule for rule in after.rules if _is_base_rule(rule, name, base)]
+        bases[name] = base
+        if name in facts:
+            facts[base] = facts.pop(name)
+    return NormalProgram(relations, tuple(rules), before.aggregations, facts, bases)
+
+
+def moved(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
+    """Return the base relations that get rules, with the relations that take their tuples."""
+    return {
+        name: after.bases[name]
+        for name, relation in before.relations.items()
+        if name in after.relations
+        if not relation.is_derived and after.relations[name].is_derived
+    }
+
+
+def _is_base_rule(rule: Rule, name: str, base: str) -> bool:
+    return rule.head.relation == name and [each.relation for each in rule.literals] == [base]

@@ -1,0 +1,60 @@
+"""Tables as Arrow, at once or when somebody asks."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from corollary.core.arrow import nullary_table
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.layout import Layout, Words
+from corollary.engines.local.table import Table, words_of
+
+
+class Kept:
+    """The tuples a relation had in a state, held as they were; decoding waits until asked for.
+
+    The arrays of a table never change, so holding them costs nothing and stays right.
+    """
+
+    __slots__ = ("_dictionary", "_layers", "_layout", "_names", "_size", "_types")
+
+    def __init__(
+        self, table: Table, state: State, names: Sequence[str], dictionary: Dictionary
+    ) -> None:
+        self._layers = table.layers(state, table.primary)
+        self._layout = table.layout
+        self._types = table.types
+        self._size = table.size(state)
+        self._names = tuple(names)
+        self._dictionary = dictionary
+
+    def __len__(self) -> int:
+        return self._size
+
+    def table(self) -> pa.Table:
+        """Return the tuples as an Arrow table."""
+        words = words_of(self._layers, self._layout)
+        return _decoded(words, self._layout, self._types, self._names, self._dictionary)
+
+
+def to_arrow(table: Table, state: State, names: Sequence[str], dictionary: Dictionary) -> pa.Table:
+    """Return the tuples of a table in a state."""
+    return _decoded(table.words(state), table.layout, table.types, names, dictionary)
+
+
+def _decoded(
+    words: Words,
+    layout: Layout,
+    types: tuple[Type, ...],
+    names: Sequence[str],
+    dictionary: Dictionary,
+) -> pa.Table:
+    if not types:
+        return nullary_table(len(words))
+    columns = [
+        dictionary.decode_arrow(layout.column(words, index), type_)
+        for index, type_ in enumerate(types)
+    ]
+    return pa.table(columns, names=list(names))

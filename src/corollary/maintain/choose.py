@@ -1,0 +1,198 @@
+"""Choosing: which algorithm maintains a stratum in a transaction, and why.
+
+| the stratum is | chosen |
+|---|---|
+| an aggregate | its touched groups, aggregated again |
+| virtual | epf |
+| stored, its updates self-maintainable | autonomous |
+| stored, not recursive | counting |
+| stored, recursive | ranked |
+| cheaper to evaluate anew | recompute |
+
+The estimate: a fresh evaluation handles `work` rows (as many as the last one did, or as the sizes
+say). A change of a share s of the relations below is taken to cost s · SPREAD · work, since a
+removal also visits what turns out to stay. Estimates err, so the run watches itself: an incremental
+run that has handled as many rows as a fresh evaluation would is abandoned for one (`Within`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corollary.analysis.strata import Stratum
+from corollary.core.states import State
+from corollary.errors import InputError
+from corollary.maintain.autonomous import is_autonomous
+from corollary.maintain.payload import has_counts, has_ranks
+from corollary.maintain.update import Update
+
+
+class Algorithm(StrEnum):
+    """The algorithms; the last two are chosen only."""
+
+    AUTO = "auto"
+    RECOMPUTE = "recompute"
+    DRED = "dred"
+    PF = "pf"
+    EPF = "epf"
+    COUNTING = "counting"
+    RANKED = "ranked"
+    AUTONOMOUS = "autonomous"
+    AGGREGATES = "aggregates"
+
+
+SELECTABLE = tuple(Algorithm)[:7]
+
+SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
+"""How much more of a stratum a change visits than its share of the relations below."""
+
+SMALLEST = 20_000
+"""An evaluation of fewer rows is not worth a watch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What maintains a stratum.
+
+    Attributes:
+        cost: the rows it is estimated to handle; None if nothing is known.
+        budget: the rows after which it is abandoned for a recomputation; None for never.
+    """
+
+    relations: tuple[str, ...]
+    algorithm: Algorithm
+    reason: str
+    cost: int | None = None
+    budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is known about sizes when a transaction begins.
+
+    Attributes:
+        changes: the tuples that base relations gain or lose.
+        work: the rows that the last full evaluation of a relation's stratum handled.
+    """
+
+    changes: Mapping[str, Mapping[State, int]]
+    work: Mapping[str, int]
+
+
+def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) -> Choice:
+    """Return what maintains a stratum.
+
+    Raises:
+        InputError: counting is wanted for a recursive relation.
+    """
+    members = stratum.relations
+    is_virtual = any(update.is_virtual(name) for name in members)
+    if wanted is Algorithm.COUNTING and stratum.is_recursive:
+        raise refuse_counting(members)
+    if wanted is Algorithm.RECOMPUTE:
+        return Choice(members, wanted, "asked for")
+    if stratum.aggregations:
+        if any(each in update.added_aggregations for each in stratum.aggregations):
+            return Choice(members, Algorithm.RECOMPUTE, "the aggregate is new")
+        return Choice(members, Algorithm.AGGREGATES, "an aggregate: its touched groups only")
+    if not any(name in update.old.relations for name in members) and not is_virtual:
+        return Choice(members, Algorithm.RECOMPUTE, "the relation is new")
+    if wanted in (Algorithm.PF, Algorithm.EPF):
+        return Choice(members, wanted, "asked for")
+    if is_virtual:
+        reason = "virtual: nothing is stored to start from"
+        return Choice(members, Algorithm.EPF, reason)
+    if wanted is Algorithm.AUTO:
+        return _automatic(stratum, update, sizes)
+    if wanted is Algorithm.COUNTING and not has_counts(stratum):
+        return Choice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
+    if wanted is Algorithm.RANKED and not stratum.is_recursive:
+        return _incremental(stratum, update)
+    return Choice(members, wanted, "asked for")
+
+
+def refuse_counting(members: tuple[str, ...]) -> InputError:
+    """Return the error of counting a recursive relation."""
+    names = ", ".join(f"`{name}`" for name in members)
+    is_are = "is" if len(members) == 1 else "are"
+    error = InputError.of(
+        "C0820",
+        f"{names} {is_are} recursive, so derivations cannot be counted: a tuple on a cycle would "
+        "support itself for ever.",
+        None,
+        "use `ranked`, `dred`, `epf` or `auto` for it",
+    )
+    assert isinstance(error, InputError)
+    return error
+
+
+def _incremental(stratum: Stratum, update: Update) -> Choice:
+    """Return the incremental algorithm for a stored stratum."""
+    members = stratum.relations
+    if is_autonomous(stratum, update):
+        reason = "self-maintainable: the change and the view say it all"
+        return Choice(members, Algorithm.AUTONOMOUS, reason)
+    if has_ranks(stratum, update.new):
+        return Choice(members, Algorithm.RANKED, "stored and recursive")
+    if has_counts(stratum):
+        return Choice(members, Algorithm.COUNTING, "stored, not recursive")
+    return Choice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
+
+
+def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
+    choice = _incremental(stratum, update)
+    if choice.algorithm is Algorithm.AUTONOMOUS:
+        return choice
+    members = stratum.relations
+    if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
+        update.payload >= set(members)
+    ):
+        return Choice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
+    work = work_of(stratum, update, sizes)
+    cost = int(work * min(1e6, _share(stratum, update, sizes)))
+    if cost >= work > SMALLEST:
+        reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
+        return Choice(members, Algorithm.RECOMPUTE, reason, work)
+    reason = f"{choice.reason}; about {cost:,} rows against {work:,} for a fresh evaluation"
+    return Choice(members, choice.algorithm, reason, cost, max(work, SMALLEST))
+
+
+def work_of(stratum: Stratum, update: Update, sizes: Sizes) -> int:
+    """Return how many rows a fresh evaluation of a stratum is expected to handle."""
+    known = sum(sizes.work.get(name, 0) for name in stratum.relations)
+    if known:
+        return known
+    statistics = update.statistics
+    below = {literal.relation for rule in stratum.rules for literal in rule.literals}
+    read = sum(statistics.rows.get(name, 0) for name in below)
+    return read + 3 * sum(statistics.rows.get(name, 0) for name in stratum.relations)
+
+
+def _share(stratum: Stratum, update: Update, sizes: Sizes) -> float:
+    """Return how much of a fresh evaluation a change is expected to touch."""
+    statistics = update.statistics
+    share = 0.0
+    reached = _base_below(stratum, update)
+    for name in reached:
+        rows = max(1, statistics.rows.get(name, 1))
+        for sign, count in sizes.changes.get(name, {}).items():
+            share = max(share, SPREAD[sign] * count / rows)
+    return share
+
+
+def _base_below(stratum: Stratum, update: Update) -> set[str]:
+    """Return the base relations that a stratum depends on."""
+    reads: dict[str, set[str]] = {}
+    for rule in update.new.rules:
+        below = {literal.relation for literal in rule.literals}
+        reads.setdefault(rule.head.relation, set()).update(below)
+    for aggregation in update.new.aggregations:
+        reads.setdefault(aggregation.relation, set()).add(aggregation.body)
+    seen: set[str] = set()
+    work = list(stratum.relations)
+    while work:
+        name = work.pop()
+        if name not in seen:
+            seen.add(name)
+            work.extend(reads.get(name, ()))
+    return {name for name in seen if name not in reads}

@@ -1,0 +1,146 @@
+"""Counting: every stored tuple knows how many derivations it has.
+
+Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views incrementally", SIGMOD
+1993, the counting algorithm for views without recursion.
+
+    Δc(t) = Σ over rules and positions i of  ±1 for each instance of exact_i with head t
+    c_new(t) = c_old(t) + Δc(t);   0 → positive adds t,  positive → 0 removes it
+
+| symbol | name here |
+|---|---|
+| c(t) | `p•count`, whose last column is the count |
+| Δc(t) | `p•difference` |
+
+In exact_i the literals before i are read in NEW, those after i in OLD, so that an instance that
+comes or goes is counted once, at the first literal that changed. A recursive relation cannot be
+counted: a tuple of a cycle has derivations that lean on itself, which would keep it for ever.
+
+Example: `v(x) :- r(x, y)`, r = {(1,a), (1,b)}, r(1,a) removed: Δc(1) = −1, c goes from 2 to 1 and
+v(1) stays.
+"""
+
+from collections.abc import Iterator
+
+from corollary.analysis.relevance import flipped
+from corollary.analysis.strata import Stratum
+from corollary.core.origin import Origin
+from corollary.core.pipeline import Reference
+from corollary.core.plan import Grow, Reduce, Remove, Role, Settle, Step, When
+from corollary.core.rules import Condition, Literal, Rule, head_of
+from corollary.core.states import State
+from corollary.core.terms import Constant, Functor, Variable
+from corollary.core.types import NUMBER
+from corollary.maintain.delta import Changed, in_state, instance, select
+from corollary.maintain.draft import Body, Draft, literal_of
+from corollary.maintain.dred import stratum_rules, told
+from corollary.maintain.payload import count_of
+from corollary.maintain.sip import Goal, has_fault
+
+DIFFERENCE = Variable("difference'", NUMBER)
+BEFORE = Variable("before'", NUMBER)
+AFTER = Variable("after'", NUMBER)
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that maintain a stored relation without recursion, its counts valid."""
+    (name,) = stratum.relations
+    steps: list[Step] = []
+    bodies: list[Body] = []
+    for rule in stratum_rules(draft, stratum):
+        for changed in _changed(rule, draft):
+            selection, chosen = select(draft, changed)
+            steps += selection
+            bodies.append(_exact(chosen))
+    update = draft.update
+    for rules, state, weight in (
+        (update.added_rules, State.NEW, 1),
+        (update.removed_rules, State.OLD, -1),
+    ):
+        bodies += [_whole(rule, state, weight) for rule in rules if rule.head.relation == name]
+    difference = draft.make(name, "difference", NUMBER)
+    steps += draft.derive(difference, bodies, reduce=Reduce.SUM, role=Role.APPROXIMATED, about=name)
+    steps += _judged(stratum, draft)
+    steps.append(When((Reference(difference),), tuple(_recount(name, draft))))
+    return [*steps, *told(stratum, draft, "")]
+
+
+def _changed(rule: Rule, draft: Draft) -> Iterator[Changed]:
+    """Yield every change of a literal of a rule, with its effect on the head's count."""
+    for place, literal in enumerate(rule.literals):
+        for sign in sorted(draft.update.signs(literal.relation)):
+            effect = next(iter(flipped({sign}))) if literal.negated else sign
+            yield Changed(rule, place, effect, draft.changes(literal.relation, sign))
+
+
+def _exact(changed: Changed) -> Body:
+    """Return exact_i: each instance counts +1 or −1."""
+
+    def read(at: int, literal: Literal) -> Goal:
+        state = State.NEW if at < changed.place else State.OLD
+        return Goal(literal, Reference(literal.relation, state))
+
+    weight = Constant(1 if changed.sign is State.ADDED else -1, NUMBER)
+    return instance(
+        changed.rule,
+        read,
+        lead=changed.lead,
+        place=changed.place,
+        head=(*head_of(changed.rule), weight),
+        is_bag=True,
+    )
+
+
+def _whole(rule: Rule, state: State, weight: int) -> Body:
+    """Return every instance of a rule that comes or goes."""
+    head = (*head_of(rule), Constant(weight, NUMBER))
+    return instance(rule, in_state(state), head=head, is_judged=state is State.NEW, is_bag=True)
+
+
+def _judged(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the step that judges the instances that are new, where a value may be missing.
+
+    The pipelines exact_i mix states, so that what is missing there need not be an error.
+    """
+    (name,) = stratum.relations
+    bodies = [
+        instance(rule, in_state(State.NEW), lead=changed.lead, place=changed.place, is_judged=True)
+        for rule in stratum_rules(draft, stratum)
+        if any(has_fault(condition) for condition in rule.conditions)
+        for changed in _changed(rule, draft)
+        if changed.sign is State.ADDED
+    ]
+    return draft.derive(draft.make(name, "judged"), bodies) if bodies else []
+
+
+def _recount(name: str, draft: Draft) -> list[Step]:
+    """Return the steps that bring the counts, and the relation, to NEW."""
+    count = count_of(draft, name)
+    columns = draft.variables(name)
+    lead = literal_of(draft.make(name, "difference", NUMBER), (*columns, DIFFERENCE))
+    before = Goal(Literal(count, (*columns, BEFORE)), Reference(count, State.OLD))
+    unknown = Goal(Literal(name, columns, True), Reference(name, State.OLD))
+    total = Condition("=", AFTER, Functor("+", (BEFORE, DIFFERENCE), NUMBER))
+    zero = Constant(0, NUMBER)
+    origin = Origin(f"the counts of {name}")
+
+    def body(head: tuple[Variable, ...], other: Goal, *conditions: Condition) -> Body:
+        return Body(head, (lead, other), conditions, origin, lead)
+
+    out, came = draft.make(name, "counted_out", NUMBER), draft.make(name, "counted", NUMBER)
+    gone, new = draft.make(name, "gone"), draft.make(name, "came")
+    stays = Condition(">", AFTER, zero)
+    ends = Condition("=", AFTER, zero)
+    steps = [
+        *draft.derive(out, [body((*columns, BEFORE), before)]),
+        *draft.derive(
+            came,
+            [
+                body((*columns, AFTER), before, total, stays),
+                body((*columns, DIFFERENCE), unknown),
+            ],
+        ),
+        *draft.derive(gone, [body(columns, before, total, ends)]),
+        *draft.derive(new, [body(columns, unknown)]),
+    ]
+    steps += [Remove(count, out), Grow(count, came), Remove(name, gone), Grow(name, new)]
+    return [*steps, Settle(count)]

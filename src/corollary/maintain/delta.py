@@ -1,0 +1,191 @@
+"""Delta pipelines: how a change of one literal reaches the head of a rule.
+
+For a rule `h :- L1, …, Lk` and a position i
+
+| pipeline | Li is read as | the other literals in | gives |
+|---|---|---|---|
+| add_i | ADDED if Li is positive, REMOVED if negated | NEW | potential additions to h |
+| rem_i | REMOVED if Li is positive, ADDED if negated | OLD | potential removals from h |
+| exact_i | both, with their signs | before i NEW, after i OLD | signed derivation counts |
+
+The change binds the variables of Li, which is not probed again. Selections on Li (constants,
+repeated variables, comparisons over its variables alone) are applied to the change first: what they
+leave out is an irrelevant update, for which nothing is looked up.
+
+Example: `tc(x,z) :- tc(x,y), edge(y,z)`, edge(b,d) removed: rem_2 reads edge@removed(y,z), then
+tc@old(x,y) with y bound.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from corollary.analysis.relevance import flipped
+from corollary.core.pipeline import Reference
+from corollary.core.plan import WORKING, Role, Step
+from corollary.core.rules import Condition, Literal, Rule, head_of, names_in
+from corollary.core.states import State
+from corollary.core.terms import Constant, Variable
+from corollary.maintain.draft import Body, Draft
+from corollary.maintain.sip import Goal
+from corollary.maintain.update import key_of
+
+Read = Callable[[int, Literal], Goal]
+"""Where the literal at a position is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A literal of a rule through which a change comes.
+
+    Attributes:
+        sign: what happens to the head.
+        source: the tuples that come or go in the literal's relation.
+    """
+
+    rule: Rule
+    place: int
+    sign: State
+    source: Reference
+
+    @property
+    def literal(self) -> Literal:
+        """The literal, read as a positive one."""
+        return replace(self.rule.literals[self.place], negated=False)
+
+    @property
+    def lead(self) -> Goal:
+        """The literal as it leads the pipeline."""
+        return Goal(self.literal, self.source)
+
+
+def recursive_places(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
+    """Return the positions of the literals that belong to the rule's own stratum."""
+    return tuple(
+        place
+        for place, literal in enumerate(rule.literals)
+        if literal.relation in members and not literal.negated
+    )
+
+
+def kept_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules of some relations that both states have."""
+    old = {key_of(rule) for rule in draft.update.old.rules}
+    return tuple(
+        rule
+        for rule in draft.update.new.rules
+        if rule.head.relation in members and key_of(rule) in old
+    )
+
+
+def changed_literals(
+    draft: Draft, rules: Iterable[Rule], members: Sequence[str], sign: State
+) -> Iterator[Changed]:
+    """Yield the literals below a stratum through which heads may be added or removed."""
+    for rule in rules:
+        for place, literal in enumerate(rule.literals):
+            if literal.relation in members:
+                continue
+            below = draft.update.signs(literal.relation)
+            if sign in (flipped(below) if literal.negated else below):
+                (update,) = flipped({sign}) if literal.negated else {sign}
+                yield Changed(rule, place, sign, draft.changes(literal.relation, update))
+
+
+def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
+    """Apply the selections on a changed literal to the change, if there are any."""
+    rule, literal = changed.rule, changed.literal
+    names = names_in(literal)
+    conditions = tuple(
+        each for each in rule.conditions if names_in(each) and names_in(each) <= names
+    )
+    variables = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
+    has_constant = any(isinstance(slot, Constant) for slot in literal.slots)
+    if not (conditions or has_constant or len(set(variables)) < len(variables)):
+        return [], changed
+    number = draft.update.new.rules.index(rule) if rule in draft.update.new.rules else 0
+    name = f"{literal.relation}{WORKING}{changed.source.state}{WORKING}{number}.{changed.place}"
+    draft.types[name] = draft.types[literal.relation]
+    slots = tuple(
+        Variable(f"_{at}", type_) if not isinstance(slot, Variable | Constant) else slot
+        for at, (slot, type_) in enumerate(
+            zip(literal.slots, draft.types[literal.relation], strict=True)
+        )
+    )
+    lead = Goal(Literal(literal.relation, slots), changed.source)
+    body = Body(slots, (lead,), conditions, rule.origin, lead)
+    steps = draft.derive(name, [body], role=Role.RELEVANT, about=rule.head.relation)
+    return steps, replace(changed, source=Reference(name))
+
+
+def instance(
+    rule: Rule,
+    read: Read,
+    *,
+    lead: Goal | None = None,
+    place: int | None = None,
+    goals: Sequence[Goal] = (),
+    conditions: Sequence[Condition] = (),
+    head: tuple[Variable | Constant, ...] | None = None,
+    is_judged: bool = False,
+    is_bag: bool = False,
+) -> Body:
+    """Return the body of a rule.
+
+    Args:
+        rule: the rule.
+        read: where its literals are read.
+        lead: what is probed first; it stands for the literal at `place`, if that is given.
+        place: the position of the literal that `lead` stands for.
+        goals: more literals.
+        conditions: more conditions.
+        head: what is derived, if not the rule's head.
+        is_judged: whether a missing value is an error.
+        is_bag: whether every derivation counts.
+    """
+    listed = [read(at, each) for at, each in enumerate(rule.literals) if at != place]
+    leads = [] if lead is None else [lead]
+    return Body(
+        head_of(rule) if head is None else head,
+        (*leads, *listed, *goals),
+        (*rule.conditions, *conditions),
+        rule.origin,
+        lead,
+        is_judged,
+        rule.is_lenient,
+        is_bag,
+    )
+
+
+def in_state(state: State) -> Read:
+    """Return a reading of every literal in one state."""
+    return lambda _, literal: Goal(literal, Reference(literal.relation, state))
+
+
+def seeds(
+    draft: Draft,
+    rules: Iterable[Rule],
+    members: Sequence[str],
+    sign: State,
+    make: Callable[[Rule, int | None, Goal | None], Body],
+) -> tuple[list[Step], dict[str, list[Body]]]:
+    """Return what the changes below a stratum, and of its rules, bring to each of its relations.
+
+    Args:
+        draft: the plan under construction.
+        rules: the rules that both states have.
+        members: the relations of the stratum.
+        sign: whether additions or removals are wanted.
+        make: makes the body for a rule led by a changed literal at a place, or for a rule that
+            was itself added or removed.
+    """
+    steps: list[Step] = []
+    bodies: dict[str, list[Body]] = {name: [] for name in members}
+    for changed in changed_literals(draft, rules, members, sign):
+        selection, chosen = select(draft, changed)
+        steps += selection
+        bodies[changed.rule.head.relation].append(make(chosen.rule, chosen.place, chosen.lead))
+    update = draft.update
+    for rule in update.added_rules if sign is State.ADDED else update.removed_rules:
+        if rule.head.relation in members:
+            bodies[rule.head.relation].append(make(rule, None, None))
+    return steps, bodies

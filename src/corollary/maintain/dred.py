@@ -1,0 +1,165 @@
+"""DRed: delete and rederive.
+
+Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views incrementally", SIGMOD
+1993; told by example in "Maintenance of recursive views" (Dietrich), Table 1.
+
+    δ⁻(p) :- δ⁻(Li), the other literals in OLD              overestimate, to a fixpoint
+    δ⁺(p) :- δ⁻(p), body in NEW, less δ⁻                    alternative derivations
+    Δ⁻(p) = δ⁻(p) − δ⁺(p)
+
+| symbol | name here |
+|---|---|
+| δ⁻(p) | `p•over`, new ones `p•next_over` |
+| p less δ⁻(p), superscript v | NEW of p after `Remove` |
+| δ⁺(p), and what is inserted | `p•found`, all of them `p•new` |
+
+Stages: (1) overdelete, by rem_i for the changes below and by the growing overestimate for literals
+of the stratum; everything that is not in the overestimate has a derivation without removed tuples;
+(2) take the overestimate out; (3) rederive its tuples from what is left, insert what the additions
+below bring, and go on semi-naively; (4) what went and came back is no change.
+
+Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
+
+| stage | reach |
+|---|---|
+| overestimate | bc ac |
+| rederived | ac |
+| removed | bc |
+"""
+
+from corollary.analysis.strata import Stratum
+from corollary.core.pipeline import Reference
+from corollary.core.plan import Extend, Loop, Remove, Role, Row, Settle, Step, When
+from corollary.core.rules import Rule, head_of
+from corollary.core.states import State
+from corollary.maintain.delta import (
+    in_state,
+    instance,
+    kept_rules,
+    recursive_places,
+    seeds,
+)
+from corollary.maintain.draft import Body, Draft, literal_of
+from corollary.maintain.payload import is_absent
+from corollary.maintain.seminaive import insert
+from corollary.maintain.sip import Goal
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that maintain a stored stratum."""
+    overestimate = _overdelete(stratum, draft)
+    additions, first = seeds(
+        draft, stratum_rules(draft, stratum), stratum.relations, State.ADDED, _add
+    )
+    if overestimate:
+        for name in stratum.relations:
+            first[name] += _rederive(name, stratum, draft)
+    steps = [*overestimate, *additions, *insert(stratum, draft, first)]
+    steps += [Settle(name) for name in stratum.relations]
+    return [*steps, *told(stratum, draft, "over" if overestimate else "")]
+
+
+def stratum_rules(draft: Draft, stratum: Stratum) -> tuple[Rule, ...]:
+    """Return the rules of a stratum that both states have."""
+    return kept_rules(draft, stratum.relations)
+
+
+def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that take out everything whose derivations may have gone."""
+    members, kept = stratum.relations, stratum_rules(draft, stratum)
+    steps, bodies = seeds(draft, kept, members, State.REMOVED, _remove)
+    if not any(bodies.values()):
+        return []
+    again: list[Step] = []
+    extend: list[Step] = []
+    leave: list[Step] = []
+    for name in members:
+        following, over = draft.make(name, "next_over"), draft.make(name, "over")
+        steps += draft.derive(following, bodies[name], role=Role.APPROXIMATED, about=name)
+        further = [
+            _go_on(rule, place)
+            for rule in kept
+            if rule.head.relation == name
+            for place in recursive_places(rule, members)
+        ]
+        again += draft.derive(
+            following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
+        )
+        extend.append(Extend(over, following))
+        leave.append(Remove(name, over))
+    steps += extend
+    if stratum.is_recursive:
+        fresh = tuple(Reference(draft.make(name, "over"), State.ADDED) for name in members)
+        steps.append(Loop((*again, *extend), fresh))
+    return [*steps, *leave]
+
+
+def _remove(rule: Rule, place: int | None, lead: Goal | None) -> Body:
+    """Return rem_i, or the whole body in OLD of a rule that goes."""
+    return instance(rule, in_state(State.OLD), lead=lead, place=place)
+
+
+def _add(rule: Rule, place: int | None, lead: Goal | None) -> Body:
+    """Return add_i, or the whole body in NEW of a rule that comes."""
+    return instance(
+        rule,
+        in_state(State.NEW),
+        lead=lead,
+        place=place,
+        goals=[is_absent(rule)],
+        is_judged=True,
+    )
+
+
+def _go_on(rule: Rule, place: int) -> Body:
+    """Return what goes when the overestimate of a literal of the stratum goes."""
+    literal = rule.literals[place]
+    source = Reference(f"{literal.relation}•over", State.ADDED)
+    return instance(rule, in_state(State.OLD), lead=Goal(literal, source), place=place)
+
+
+def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
+    """Return the bodies that find another derivation of what was taken out."""
+    over = draft.make(name, "over")
+    return [
+        instance(rule, in_state(State.NEW), lead=literal_of(over, head_of(rule)))
+        for rule in stratum.rules
+        if rule.head.relation == name
+    ]
+
+
+def told(stratum: Stratum, draft: Draft, taken: str) -> list[Step]:
+    """Return the rows of a trace: what was taken out, what came back, what changed."""
+    rows: list[Step] = []
+    if not draft.is_traced:
+        return rows
+    update = draft.update
+    below = dict.fromkeys(
+        literal.relation
+        for rule in stratum.rules
+        for literal in rule.literals
+        if literal.relation not in stratum.relations
+    )
+    updates = tuple(
+        draft.changes(name, sign) for name in below for sign in sorted(update.signs(name))
+    )
+    for name in stratum.relations:
+        removed = Reference(name, State.REMOVED)
+        if taken:
+            out = draft.make(name, taken)
+            back = draft.make(name, "back")
+            rows.append(draft.copy(back, Reference(out), without=(removed,)))
+            rows.append(
+                Row(
+                    f"{name}: removals",
+                    updates,
+                    (Reference(out),),
+                    (Reference(back),),
+                    (removed,),
+                    name,
+                )
+            )
+        added = Reference(name, State.ADDED)
+        told_added = Row(f"{name}: additions", updates, (added,), (), (added,), name)
+        rows.append(When((added,), (told_added,)))
+    return rows

@@ -1,0 +1,294 @@
+"""EPF: propagate an update, filter what it may change at once, go on with what really changed.
+
+Reference: J. V. Harrison, S. W. Dietrich, "An efficient propagation/filtration algorithm for
+incremental view maintenance" (1994), Figure 1:
+
+    propagate_filter(p ← Q', U_type):
+      1–4  additions: propagate in NEW, filter in OLD; removals: propagate in OLD, filter in NEW
+      5    A     = π(query_appr(Q', U, Prop-State))          approximation
+      6    A_red = A − ΔP                                     found before
+      7    D     = query_disq(p, A_red, Filter-State)         disqualified: provable all the same
+      8    Uᵖ    = A_red − D                                  actual updates
+      9–11 if Uᵖ ≠ ∅: ΔP = ΔP ∪ Uᵖ; select_propagation_rules(p, Uᵖ)
+
+| symbol | name here |
+|---|---|
+| propagate_filter(p ← Q − q_i, type) | a procedure for each rule, position and type |
+| U | its parameter, `p•rule.place•updates` |
+| A, D, Uᵖ | its locals `…•approximation`, `…•disqualified`, `…•actual` |
+| ΔP_add, ΔP_rem | `p•added`, `p•removed` |
+| Θ_P, the extension tables | the calls and answers of `solve` |
+| what A_red leaves to be proved | `…•filtered` |
+
+Nothing of the view is needed, so it may be virtual; a stored one answers for OLD by a look-up. The
+tables of calls and answers live as long as the transaction and are shared by propagation and
+filtration. What a table already holds is disqualified without a proof (Proposition 2), what is in
+ΔP is left out (Proposition 1), so every potential update is filtered once (Proposition 3). A
+negated q_i swaps the types. Depth first inside a stratum, strata in order.
+
+Example: Figures 2 and 3 of the paper; edges a→b, a→c, b→d, c→d, d→e; edge(b,d) removed, tc
+left-linear:
+
+| rule | U | A | D | Uᵖ |
+|---|---|---|---|---|
+| 1 | edge bd | bd | | bd |
+| 2 | tc bd | be | | be |
+| 2 | edge bd | ad | ad | |
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from corollary.analysis.strata import Stratum
+from corollary.core.origin import Origin
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plan import (
+    WORKING,
+    Call,
+    Clear,
+    Extend,
+    Grow,
+    Remove,
+    Role,
+    Row,
+    Step,
+    When,
+    working,
+)
+from corollary.core.rules import Rule
+from corollary.core.states import State
+from corollary.maintain.delta import (
+    Changed,
+    changed_literals,
+    in_state,
+    instance,
+    kept_rules,
+    recursive_places,
+    select,
+)
+from corollary.maintain.draft import Draft
+from corollary.maintain.sip import Goal
+
+FORGET = working("", "forget")
+"""The procedure that empties all tables of calls and answers."""
+
+
+def plan(stratum: Stratum, draft: Draft, *, has_memo: bool = True) -> list[Step]:
+    """Return the steps that maintain a stratum, stored or virtual."""
+    return _Propagation(stratum, draft, has_memo).process_updates()
+
+
+@dataclass(slots=True)
+class _Propagation:
+    """The procedures of one stratum under construction."""
+
+    stratum: Stratum
+    draft: Draft
+    has_memo: bool
+
+    def process_updates(self) -> list[Step]:
+        """Return the steps that start the propagation of every change below the stratum."""
+        draft, members = self.draft, self.stratum.relations
+        kept = kept_rules(draft, members)
+        wanted = {name: draft.update.signs(name) for name in members}
+        for rule in kept:
+            for place in recursive_places(rule, members):
+                for sign in sorted(wanted[rule.head.relation]):
+                    self._procedure(rule, place, sign)
+        steps: list[Step] = []
+        for sign in (State.REMOVED, State.ADDED):
+            for changed in changed_literals(draft, kept, members, sign):
+                if sign in wanted[changed.rule.head.relation]:
+                    steps += self._start(changed)
+            rules = draft.update.added_rules if sign is State.ADDED else draft.update.removed_rules
+            for rule in rules:
+                if rule.head.relation in members:
+                    steps += self._start_rule(rule, sign)
+        for name in members:
+            for sign in (State.ADDED, State.REMOVED):
+                draft.make(name, sign)
+            if not draft.update.is_virtual(name):
+                steps.append(Remove(name, working(name, State.REMOVED)))
+                steps.append(Grow(name, working(name, State.ADDED)))
+        if not self.has_memo:
+            draft.procedures[FORGET] = ()
+        return steps
+
+    def _start(self, changed: Changed) -> list[Step]:
+        """Return the call for a change below, if its selections leave anything of it."""
+        selection, chosen = select(self.draft, changed)
+        procedure = self._procedure(chosen.rule, chosen.place, chosen.sign)
+        updates = working(procedure, "given")
+        self.draft.types[updates] = self.draft.types[changed.literal.relation]
+        call = (self.draft.copy(updates, chosen.source), Call(procedure, updates))
+        return [*selection, When((chosen.source,), call)]
+
+    def _start_rule(self, rule: Rule, sign: State) -> list[Step]:
+        """Return the call for a rule that comes or goes: its whole body is the approximation."""
+        return [Call(self._procedure(rule, None, sign))]
+
+    def _procedure(self, rule: Rule, place: int | None, sign: State) -> str:
+        """Return the procedure propagate_filter for a rule, a position and a type."""
+        draft, name = self.draft, rule.head.relation
+        number = _number(rule, draft)
+        at = "" if place is None else f".{place + 1}"
+        procedure = f"{name}{WORKING}rule {number}{at}{WORKING}{sign}"
+        if procedure in draft.procedures:
+            return procedure
+        draft.procedures[procedure] = ()  # it may call itself
+        updates = working(procedure, "updates")
+        lead = None
+        if place is not None:
+            literal = replace(rule.literals[place], negated=False)
+            draft.types[updates] = draft.types[literal.relation]
+            lead = Goal(literal, Reference(updates))
+        else:
+            draft.types[updates] = ()
+        steps, local = self._propagate_filter(procedure, rule, place, lead, sign)
+        draft.procedures[procedure] = tuple(steps)
+        draft.locals[procedure] = (updates, *local)
+        return procedure
+
+    def _propagate_filter(
+        self, procedure: str, rule: Rule, place: int | None, lead: Goal | None, sign: State
+    ) -> tuple[list[Step], list[str]]:
+        draft, name = self.draft, rule.head.relation
+        prop_state, filter_state = (
+            (State.NEW, State.OLD) if sign is State.ADDED else (State.OLD, State.NEW)
+        )
+        types = draft.types[name]
+        local = {
+            role: working(procedure, role)
+            for role in ("approximation", "filtered", "refiltered", "disqualified", "actual")
+        }
+        draft.types |= dict.fromkeys(local.values(), types)
+        approximation = Reference(local["approximation"])
+        known = Reference(draft.make(name, sign))
+        body = instance(
+            rule,
+            in_state(prop_state),
+            lead=lead,
+            place=place,
+            is_judged=sign is State.ADDED,
+        )
+        steps = self._fresh()
+        steps += draft.derive(approximation.relation, [body], role=Role.APPROXIMATED, about=name)
+        filtering, proved = self._query_disq(local, name, filter_state, known, sign)
+        filtering.append(
+            draft.common(
+                local["disqualified"], approximation, proved, role=Role.DISQUALIFIED, about=name
+            )
+        )
+        filtering.append(
+            draft.copy(
+                local["actual"],
+                approximation,
+                without=(Reference(local["disqualified"]), known),
+                role=Role.ACTUAL,
+                about=name,
+            )
+        )
+        steps.append(When((approximation,), tuple(filtering)))
+        if draft.is_traced:
+            updates = () if lead is None else (lead.source,)
+            steps.append(
+                Row(
+                    rule.origin.text,
+                    updates,
+                    (approximation,),
+                    (Reference(local["disqualified"]),),
+                    (Reference(local["actual"]),),
+                    name,
+                    "" if place is None else rule.literals[place].relation,
+                )
+            )
+        further = [
+            Extend(known.relation, local["actual"]),
+            *self._select_propagation_rules(name, local["actual"], sign),
+        ]
+        steps.append(When((Reference(local["actual"]),), tuple(further)))
+        return steps, list(local.values())
+
+    def _query_disq(
+        self, local: dict[str, str], name: str, state: State, known: Reference, sign: State
+    ) -> tuple[list[Step], Reference]:
+        """Return the steps that prove the approximation, and where what is proved will be."""
+        draft = self.draft
+        approximation, filtered = Reference(local["approximation"]), local["filtered"]
+        there = Reference(name, state)
+        if draft.tables.looks_up(there):
+            leave_out = (known, there) if self.has_memo else ()
+            steps: list[Step] = [
+                draft.copy(
+                    filtered, approximation, without=leave_out, role=Role.FILTERED, about=name
+                )
+            ]
+            return [*steps, *self._refiltered(local, name, sign)], there
+        node = draft.tables.node(name, range(len(draft.types[name])), state)
+        answers = Reference(node.answers)
+        memo: list[Step] = []
+        if self.has_memo:
+            hits = local["filtered"]
+            memo.append(draft.common(hits, approximation, answers, role=Role.MEMO_HITS, about=name))
+        leave_out = (known, answers) if self.has_memo else ()
+        variables = draft.variables(filtered)
+        call = Pipeline(
+            (Probe(Reference(filtered), variables, ()),), variables, Origin(f"filtering {name}")
+        )
+        return [
+            *memo,
+            draft.copy(filtered, approximation, without=leave_out, role=Role.FILTERED, about=name),
+            *self._refiltered(local, name, sign),
+            *self._fresh(),
+            *draft.tables.ask(node, [call]),
+        ], answers
+
+    def _refiltered(self, local: dict[str, str], name: str, sign: State) -> list[Step]:
+        """Return the steps that note what was filtered before."""
+        draft = self.draft
+        seen = draft.make(name, f"seen_{sign}")
+        again = local["refiltered"]
+        return [
+            draft.common(
+                again,
+                Reference(local["filtered"]),
+                Reference(seen),
+                role=Role.REFILTERED,
+                about=name,
+            ),
+            draft.copy(again, Reference(local["filtered"]), without=(Reference(seen),)),
+            Extend(seen, again),
+        ]
+
+    def _select_propagation_rules(self, name: str, actual: str, sign: State) -> Iterator[Step]:
+        """Yield the calls that carry actual updates on, inside the stratum."""
+        draft, members = self.draft, self.stratum.relations
+        for rule in kept_rules(draft, members):
+            if sign not in draft.update.signs(rule.head.relation):
+                continue
+            for place in recursive_places(rule, members):
+                if rule.literals[place].relation == name:
+                    yield Call(self._procedure(rule, place, sign), actual)
+
+    def _fresh(self) -> list[Step]:
+        """Return what makes every query start from nothing, where there is no memo."""
+        return [] if self.has_memo else [Call(FORGET)]
+
+
+def _number(rule: Rule, draft: Draft) -> int:
+    """Return the number of a rule among those of its relation, in either state."""
+    rules = dict.fromkeys(
+        [
+            each
+            for each in (*draft.update.new.rules, *draft.update.old.rules)
+            if each.head.relation == rule.head.relation
+        ]
+    )
+    return list(rules).index(rule) + 1
+
+
+def forget(draft: Draft) -> None:
+    """Complete the procedure that empties the tables, once all of them are known."""
+    if FORGET in draft.procedures:
+        draft.tables.procedures()
+        draft.procedures[FORGET] = (Clear(draft.tables.memo()),)

@@ -1,0 +1,147 @@
+"""The plan of a transaction: every stratum that may change, in order, each by its algorithm."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from corollary.analysis.strata import Stratum, strata
+from corollary.core.plan import Call, Plan, Step, Store, When, Within, procedure_of
+from corollary.core.states import State
+from corollary.maintain import (
+    aggregates,
+    autonomous,
+    counting,
+    dred,
+    epf,
+    pf,
+    ranked,
+    recompute,
+    seminaive,
+)
+from corollary.maintain.choose import Algorithm, Choice, Sizes, choose
+from corollary.maintain.draft import Draft
+from corollary.maintain.payload import payload_relations
+from corollary.maintain.update import Update
+
+IN_PLACE = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.DRED, Algorithm.AUTONOMOUS)
+"""These change the stored relations step by step, and read them as they are."""
+
+KEEPS_PAYLOAD = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.RECOMPUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """A plan, and what was chosen for each stratum in it, by the name of its procedure."""
+
+    plan: Plan
+    choices: Mapping[str, Choice]
+
+
+def choices(
+    update: Update, wanted: Callable[[str], Algorithm], sizes: Sizes
+) -> dict[str, tuple[Stratum, Choice]]:
+    """Return the strata that may change, with what maintains them.
+
+    Raises:
+        InputError: an algorithm is wanted that cannot do it.
+    """
+    found = {}
+    for stratum in strata(update.new):
+        asked = [wanted(name) for name in stratum.relations]
+        chosen = next((each for each in asked if each is not Algorithm.AUTO), Algorithm.AUTO)
+        if all(_is_unseen(name, update) for name in stratum.relations):
+            continue
+        if any(update.signs(name) for name in stratum.relations):
+            choice = choose(stratum, update, chosen, sizes)
+            found[procedure_of(stratum.relations)] = stratum, choice
+    return found
+
+
+def _is_unseen(name: str, update: Update) -> bool:
+    """Whether nobody needs the change of a relation: it is new, so that its readers are too."""
+    is_new = name not in update.old.relations
+    return is_new and update.is_virtual(name) and name not in update.watched
+
+
+def maintain(
+    update: Update,
+    chosen: Mapping[str, tuple[Stratum, Choice]],
+    *,
+    is_traced: bool = False,
+    is_strict: bool = False,
+) -> Maintenance:
+    """Return the plan that brings every relation to NEW, or finds its change."""
+    draft = Draft(update, is_traced)
+    main: list[Step] = []
+    for name, (stratum, choice) in chosen.items():
+        if choice.algorithm in IN_PLACE:
+            draft.finished.update(stratum.relations)
+        steps = _steps(choice.algorithm, stratum, draft)
+        if choice.budget is not None:
+            draft.procedures.setdefault(epf.FORGET, ())
+            otherwise = (Call(epf.FORGET), *recompute.plan(stratum, draft))
+            steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
+        draft.procedures[name] = tuple(steps)
+        draft.finished.update(stratum.relations)
+        main.append(_when_reached(stratum, draft, Call(name)))
+    epf.forget(draft)
+    return Maintenance(draft.plan(main), {name: choice for name, (_, choice) in chosen.items()})
+
+
+def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
+    match algorithm:
+        case Algorithm.RECOMPUTE:
+            return recompute.plan(stratum, draft)
+        case Algorithm.DRED:
+            return dred.plan(stratum, draft)
+        case Algorithm.PF:
+            return pf.plan(stratum, draft)
+        case Algorithm.EPF:
+            return epf.plan(stratum, draft)
+        case Algorithm.COUNTING:
+            return counting.plan(stratum, draft)
+        case Algorithm.RANKED:
+            return ranked.plan(stratum, draft)
+        case Algorithm.AUTONOMOUS:
+            return autonomous.plan(stratum, draft)
+        case Algorithm.AGGREGATES:
+            return aggregates.plan(stratum, draft)
+        case Algorithm.AUTO:
+            raise AssertionError("auto chooses another")
+        case _:
+            assert_never(algorithm)
+
+
+def _when_reached(stratum: Stratum, draft: Draft, call: Call) -> Step:
+    """Return the call of a stratum, made only if something it reads has changed."""
+    update, members = draft.update, set(stratum.relations)
+    heads = {rule.head.relation for rule in (*update.added_rules, *update.removed_rules)}
+    heads |= {each.relation for each in update.added_aggregations}
+    if heads & members:
+        return call
+    below = dict.fromkeys(
+        [literal.relation for rule in stratum.rules for literal in rule.literals]
+        + [each.body for each in stratum.aggregations]
+    )
+    changes = tuple(
+        draft.changes(name, sign)
+        for name in below
+        if name not in members
+        for sign in sorted(update.signs(name))
+    )
+    return When(changes, (call,))
+
+
+def rebuild(stratum: Stratum, update: Update) -> Plan:
+    """Return the plan that makes the payload of a stored stratum anew, as it was in OLD.
+
+    The relations may belong to several strata of OLD: ranks across all of them are good ranks for
+    each.
+    """
+    draft = Draft(update)
+    rules = tuple(rule for rule in update.old.rules if rule.head.relation in stratum.relations)
+    before = replace(stratum, rules=rules)
+    steps, results = seminaive.fixpoint(before, draft, State.OLD, with_payload=True)
+    known = {each.name for each in payload_relations(stratum, update.new).values()}
+    stores = [Store(name, result) for name, result in results.items() if name in known]
+    return draft.plan([*steps, *stores])

@@ -1,0 +1,26 @@
+"""PF: propagation and filtration without memo.
+
+Reference: J. V. Harrison, S. W. Dietrich, "Maintenance of materialized views in a deductive
+database: an update propagation approach" (1992); told by example in "Maintenance of recursive
+views" (Dietrich), Table 2.
+
+The procedures are those of `epf`, with two differences. Every query starts from empty tables, so
+that nothing found for one approximation helps the next. And the approximation is filtered as it is:
+what was found before, actual or disqualified, is proved again, and left out only then.
+
+    D  = query_disq(p, A, Filter-State)
+    Uᵖ = A − D − ΔP
+
+So a tuple that is approximated along two ways is filtered twice ("diamond chain" in the tests),
+which EPF never does.
+"""
+
+from corollary.analysis.strata import Stratum
+from corollary.core.plan import Step
+from corollary.maintain import epf
+from corollary.maintain.draft import Draft
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that maintain a stratum, stored or virtual."""
+    return epf.plan(stratum, draft, has_memo=False)

@@ -1,0 +1,205 @@
+"""Ranked maintenance of a stored recursive stratum: support that can be refuted in one step.
+
+Every stored tuple t has a rank, such that t has a derivation in the current state whose premises
+of the stratum all have smaller ranks. Support is well-founded, so cyclic support cannot keep a
+tuple alive, and whether t loses its support is seen without recursion.
+
+    C  ← heads of rem_i over the changes below (others OLD) that are stored             (1)
+    t ∈ C is kept if an instance with head t has all lower literals in NEW and its
+        premises stored, not suspended, of rank < rank(t); else t is suspended          (2)
+    C  ← heads of instances, lower literals in NEW, with a premise s just suspended, the
+        others stored (suspended or not), head not suspended, rank(head) > rank(s)      (3)
+    repeat (2) and (3) until C is empty; take the suspended tuples out; rederive and
+        insert semi-naively, a new rank being 1 + the largest of the premises           (4)
+
+| symbol | name here |
+|---|---|
+| rank(t) | `p•rank`, whose last column is the rank |
+| C | `p•candidate` |
+| kept | `p•kept` |
+| suspended, and just suspended | `p•suspended`, its ADDED |
+| derived in (4) | `p•found`, all of them `p•new` |
+
+After (3) every tuple that is left has a derivation from such tuples of smaller rank and from NEW
+lower literals; by induction on the rank it is derivable. (4) derives everything else that is.
+In (3) the lower literals are read in NEW: a tuple kept in (2) may lean on an instance that only NEW
+has, and must come back when its supporter goes.
+
+Example: edges a→b, b→c, c→b, tc left-linear (ranks 0: ab bc cb, 1: ac bb cc); edge(a,b) removed:
+
+| round | candidates | kept | suspended |
+|---|---|---|---|
+| 1 | ab | | ab |
+| 2 | ac | | ac |
+
+The cycle b, c supports itself and is never touched.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from corollary.analysis.strata import Stratum
+from corollary.core.pipeline import Reference
+from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step
+from corollary.core.rules import Condition, Literal, Rule, head_of
+from corollary.core.states import State
+from corollary.core.terms import Variable, Wildcard
+from corollary.core.types import NUMBER
+from corollary.maintain.delta import in_state, instance, recursive_places, seeds
+from corollary.maintain.draft import Body, Draft, literal_of
+from corollary.maintain.dred import stratum_rules, told
+from corollary.maintain.payload import (
+    RANK,
+    is_absent,
+    rank_of,
+    ranked_literals,
+    total_of,
+)
+from corollary.maintain.seminaive import insert
+from corollary.maintain.sip import Goal
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that maintain a stored recursive stratum whose ranks are valid."""
+    members = stratum.relations
+    suspension = _suspend(stratum, draft)
+
+    def add(rule: Rule, place: int | None, lead: Goal | None) -> Body:
+        return _derivation(rule, stratum, draft, lead, place=place, goals=[is_absent(rule)])
+
+    additions, first = seeds(draft, stratum_rules(draft, stratum), members, State.ADDED, add)
+    if suspension:
+        for rule in stratum.rules:
+            out = literal_of(
+                draft.make(rule.head.relation, "suspended", NUMBER),
+                (*head_of(rule), Variable("suspended'", NUMBER)),
+            )
+            first[rule.head.relation].append(_derivation(rule, stratum, draft, out))
+    steps = [*suspension, *additions, *insert(stratum, draft, first, with_ranks=True)]
+    for name in members:
+        steps += [Settle(name), Settle(rank_of(draft, name))]
+    return [*steps, *told(stratum, draft, "out" if suspension else "")]
+
+
+def _derivation(
+    rule: Rule,
+    stratum: Stratum,
+    draft: Draft,
+    lead: Goal | None,
+    *,
+    place: int | None = None,
+    goals: Sequence[Goal] = (),
+) -> Body:
+    """Return a rule in NEW whose head gets its rank from the premises."""
+    ranked = ranked_literals(rule, stratum.relations, draft, State.NEW)
+    return instance(
+        rule,
+        ranked.read,
+        lead=lead,
+        place=place,
+        goals=goals,
+        conditions=[total_of(ranked)],
+        head=ranked.head,
+        is_judged=True,
+    )
+
+
+def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that find the tuples that have lost their support, and take them out."""
+    members = stratum.relations
+
+    def remove(rule: Rule, place: int | None, lead: Goal | None) -> Body:
+        head = (*head_of(rule), RANK)
+        ranked = Literal(rank_of(draft, rule.head.relation), head)
+        stored = Goal(ranked, Reference(ranked.relation, State.OLD))
+        return instance(
+            rule, in_state(State.OLD), lead=lead, place=place, goals=[stored], head=head
+        )
+
+    steps, bodies = seeds(draft, stratum_rules(draft, stratum), members, State.REMOVED, remove)
+    if not any(bodies.values()):
+        return []
+    check: list[Step] = []
+    extend: list[Step] = []
+    follow: list[Step] = []
+    leave: list[Step] = []
+    for name in members:
+        candidate = draft.make(name, "candidate", NUMBER)
+        kept, lost = draft.make(name, "kept", NUMBER), draft.make(name, "lost", NUMBER)
+        suspended, out = draft.make(name, "suspended", NUMBER), draft.make(name, "out")
+        steps += draft.derive(candidate, bodies[name], role=Role.CHECKED, about=name)
+        check += draft.derive(kept, _supports(name, stratum, draft))
+        check.append(
+            draft.copy(
+                lost,
+                Reference(candidate),
+                without=(Reference(kept),),
+                role=Role.SUSPENDED,
+                about=name,
+            )
+        )
+        extend.append(Extend(suspended, lost))
+        follow += draft.derive(
+            candidate,
+            _dependents(name, stratum, draft),
+            without=(Reference(suspended),),
+            role=Role.CHECKED,
+            about=name,
+        )
+        leave += [
+            draft.copy(out, Reference(suspended)),
+            Remove(name, out),
+            Remove(rank_of(draft, name), suspended),
+        ]
+    open_ones = tuple(Reference(draft.make(name, "candidate", NUMBER)) for name in members)
+    return [*steps, Loop((*check, *extend, *follow), open_ones), *leave]
+
+
+def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
+    """Yield the bodies that keep a candidate: premises of smaller rank that are not suspended."""
+    candidate = draft.make(name, "candidate", NUMBER)
+    for rule in stratum.rules:
+        if rule.head.relation != name:
+            continue
+        ranked = ranked_literals(rule, stratum.relations, draft, State.OLD)
+        there: list[Goal] = []
+        for place in ranked.ranks:
+            literal = ranked.literal(place)
+            suspended = draft.make(rule.literals[place].relation, "suspended", NUMBER)
+            there.append(Goal(Literal(suspended, literal.slots, True), Reference(suspended)))
+        yield instance(
+            rule,
+            ranked.read,
+            lead=literal_of(candidate, ranked.head),
+            goals=there,
+            conditions=[Condition("<", rank, RANK) for rank in ranked.ranks.values()],
+            head=ranked.head,
+        )
+
+
+def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
+    """Yield the bodies that find the heads that may have leant on what was just suspended."""
+    for rule in stratum.rules:
+        if rule.head.relation != name:
+            continue
+        for place in recursive_places(rule, stratum.relations):
+            ranked = ranked_literals(rule, stratum.relations, draft, State.OLD)
+            suspended = draft.make(rule.literals[place].relation, "suspended", NUMBER)
+            lead = Goal(ranked.literal(place), Reference(suspended, State.ADDED))
+            head = Literal(rank_of(draft, name), ranked.head)
+
+            def read(at: int, literal: Literal, place: int = place) -> Goal:
+                if literal.relation in stratum.relations and not literal.negated and at != place:
+                    stored = rank_of(draft, literal.relation)
+                    slots = (*literal.slots, Wildcard())
+                    return Goal(Literal(stored, slots), Reference(stored, State.OLD))
+                return Goal(literal, Reference(literal.relation))
+
+            yield instance(
+                rule,
+                read,
+                lead=lead,
+                place=place,
+                goals=[Goal(head, Reference(head.relation, State.OLD))],
+                conditions=[Condition(">", RANK, ranked.ranks[place])],
+                head=ranked.head,
+            )

@@ -1,0 +1,48 @@
+"""Recomputation: evaluate a stratum in NEW, and take the difference with OLD.
+
+    Δ⁺P = P_new − P_old,   Δ⁻P = P_old − P_new
+
+A stored relation is replaced, and its payload made anew. For a virtual one both states are
+evaluated, since neither is kept; only the difference outlives the stratum.
+"""
+
+from corollary.analysis.strata import Stratum
+from corollary.core.pipeline import Reference
+from corollary.core.plan import Clear, Step
+from corollary.core.states import State
+from corollary.maintain.draft import Draft
+from corollary.maintain.seminaive import fixpoint
+from corollary.maintain.seminaive import plan as evaluated
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that recompute a stratum."""
+    if not any(draft.update.is_virtual(name) for name in stratum.relations):
+        return evaluated(stratum, draft, with_payload=True)
+    return _compared(stratum, draft)
+
+
+def _compared(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that evaluate a stratum in both states and compare."""
+    update = draft.update
+    before = Stratum(
+        stratum.relations,
+        tuple(rule for rule in update.old.rules if rule.head.relation in stratum.relations),
+        tuple(each for each in update.old.aggregations if each.relation in stratum.relations),
+        stratum.is_recursive,
+    )
+    steps: list[Step] = []
+    if before.rules or before.aggregations:
+        evaluation, results = fixpoint(before, draft, State.OLD)
+        steps += evaluation
+        for name, result in results.items():
+            steps.append(draft.copy(draft.make(name, "was"), Reference(result)))
+            steps.append(Clear((result,)))
+    evaluation, results = fixpoint(stratum, draft, State.NEW)
+    steps += evaluation
+    for name, result in results.items():
+        was, now = Reference(draft.make(name, "was")), Reference(result)
+        added, removed = draft.make(name, State.ADDED), draft.make(name, State.REMOVED)
+        steps.append(draft.copy(added, now, without=(was,)))
+        steps.append(draft.copy(removed, was, without=(now,)))
+    return steps

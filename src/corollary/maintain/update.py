@@ -1,0 +1,94 @@
+"""What a transaction changes: data and rules, before and after."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from corollary.analysis.relevance import BOTH, NONE, Signs, candidates, relevant
+from corollary.core.program import NormalProgram
+from corollary.core.rules import Aggregation, Condition, Literal, Rule
+from corollary.core.states import State
+from corollary.core.statistics import Statistics
+
+EMPTY = NormalProgram({}, (), (), {})
+"""The program before the first one."""
+
+RuleKey = tuple[Literal, tuple[Literal, ...], tuple[Condition, ...], bool]
+
+
+def key_of(rule: Rule) -> RuleKey:
+    """Return what makes two rules the same: all but where they come from."""
+    return rule.head, rule.literals, rule.conditions, rule.is_lenient
+
+
+@dataclass(frozen=True)
+class Update:
+    """The programs of OLD and NEW, and which base relations change in which direction.
+
+    Attributes:
+        changed: the signs of the changes of base relations.
+        watched: virtual relations whose changes are asked for, with the signs.
+        payload: relations whose ranks or counts are valid.
+    """
+
+    old: NormalProgram
+    new: NormalProgram
+    changed: Signs
+    statistics: Statistics
+    watched: Signs = field(default_factory=dict)
+    payload: frozenset[str] = frozenset()
+
+    @cached_property
+    def added_rules(self) -> tuple[Rule, ...]:
+        """The rules that only NEW has."""
+        return _less(self.new.rules, self.old.rules)
+
+    @cached_property
+    def removed_rules(self) -> tuple[Rule, ...]:
+        """The rules that only OLD has, of relations that NEW has too."""
+        gone = _less(self.old.rules, self.new.rules)
+        return tuple(rule for rule in gone if rule.head.relation in self.new.relations)
+
+    @cached_property
+    def added_aggregations(self) -> tuple[Aggregation, ...]:
+        """The aggregations that only NEW has."""
+        known = {each.relation for each in self.old.aggregations}
+        return tuple(each for each in self.new.aggregations if each.relation not in known)
+
+    @cached_property
+    def candidates(self) -> Mapping[str, frozenset[State]]:
+        """Every relation that may change, with the signs."""
+        changed = {name: signs for name, signs in self.changed.items() if signs}
+        for rule in self.added_rules:
+            name = rule.head.relation
+            changed[name] = changed.get(name, NONE) | {State.ADDED}
+        for rule in self.removed_rules:
+            name = rule.head.relation
+            changed[name] = changed.get(name, NONE) | {State.REMOVED}
+        changed |= {each.relation: BOTH for each in self.added_aggregations}
+        return candidates(self.new.rules, self.new.aggregations, changed)
+
+    @cached_property
+    def relevant(self) -> Mapping[str, frozenset[State]]:
+        """Every relation whose changes are asked for, with the signs that are needed."""
+        wanted: dict[str, frozenset[State]] = {
+            name: BOTH
+            for name, relation in self.new.relations.items()
+            if relation.is_derived and not relation.is_virtual
+        }
+        return relevant(self.new, {**self.watched, **wanted})
+
+    def signs(self, relation: str) -> frozenset[State]:
+        """Return the signs of the changes that may happen to a relation and are asked for."""
+        found = self.candidates.get(relation, NONE)
+        return found & self.relevant.get(relation, NONE) if found else NONE
+
+    def is_virtual(self, relation: str) -> bool:
+        """Whether nothing is stored of a relation."""
+        found = self.new.relations.get(relation) or self.old.relations.get(relation)
+        return found is not None and found.is_derived and found.is_virtual
+
+
+def _less(rules: Iterable[Rule], others: Iterable[Rule]) -> tuple[Rule, ...]:
+    known = {key_of(rule) for rule in others}
+    return tuple(rule for rule in rules if key_of(rule) not in known)

@@ -1,0 +1,130 @@
+"""Giving the relations that rewriting makes the names they have in the program in force.
+
+Rewriting numbers its relations (`total.body1`, …), so that one more rule may shift all the numbers
+behind it. Here a relation that was there before under another name gets that name back, and one
+that is new gets a name that was not used: the same name means the same definition.
+
+Base parts, seeds of equivalences and relations on a cycle have names of their own that do not
+shift; their rules are compared like those of declared relations.
+"""
+
+from dataclasses import replace
+
+from corollary.core.graph import components
+from corollary.core.program import NormalProgram
+from corollary.core.rules import Aggregation, Literal, Rule, names_in
+from corollary.core.terms import Constant, Expression, Functor, Slot, Variable, Wildcard
+from corollary.rewrite.conjunction import unused
+
+Definition = tuple[object, ...]
+
+
+def align(program: NormalProgram, before: NormalProgram) -> NormalProgram:
+    """Return the program with the names that made-up relations have in the one before."""
+    known = {_definition(name, before, {}): name for name in _made(before)}
+    renamed: dict[str, str] = {}
+    taken = {*before.relations, *program.relations}
+    for name in _made(program):
+        definition = _definition(name, program, renamed)
+        old = known.get(definition)
+        if old is not None and old not in renamed.values():
+            renamed[name] = old
+        elif name in before.relations:
+            renamed[name] = unused(name, taken)
+            taken.add(renamed[name])
+    if all(old == new for old, new in renamed.items()):
+        return program
+    return _renamed(program, renamed)
+
+
+def _made(program: NormalProgram) -> list[str]:
+    """Return the relations that rewriting made and numbered, each after those it reads."""
+    stable = {*program.bases, *program.bases.values()}
+    reads: dict[str, list[str]] = {name: [] for name in program.relations}
+    for rule in program.rules:
+        reads[rule.head.relation] += [literal.relation for literal in rule.literals]
+    for aggregation in program.aggregations:
+        reads[aggregation.relation].append(aggregation.body)
+    return [
+        names[0]
+        for names in components(reads)
+        if len(names) == 1
+        and names[0] not in reads[names[0]]
+        and names[0] not in stable
+        and not program.relations[names[0]].is_declared
+    ]
+
+
+def _definition(name: str, program: NormalProgram, renamed: dict[str, str]) -> Definition:
+    """Return what a relation is: its types, its rules without the names of variables."""
+    rules = sorted(
+        repr(_canonical(rule, renamed)) for rule in program.rules if rule.head.relation == name
+    )
+    aggregations = [
+        (each.operator, renamed.get(each.body, each.body), each.groups, each.value)
+        for each in program.aggregations
+        if each.relation == name
+    ]
+    relation = program.relations[name]
+    return (relation.types, relation.is_virtual, tuple(rules), tuple(aggregations))
+
+
+def _canonical(rule: Rule, renamed: dict[str, str]) -> tuple[object, ...]:
+    """Return a rule with its variables numbered as they occur and its relations renamed."""
+    names = [name for literal in (rule.head, *rule.literals) for name in _names(literal)]
+    names += [name for condition in rule.conditions for name in sorted(names_in(condition))]
+    numbers = {name: f"v{at}" for at, name in enumerate(dict.fromkeys(names))}
+    literals = tuple(
+        (renamed.get(each.relation, each.relation), each.negated, _slots(each, numbers))
+        for each in rule.literals
+    )
+    conditions = tuple(
+        (each.operator, _term(each.left, numbers), _term(each.right, numbers))
+        for each in rule.conditions
+    )
+    return _slots(rule.head, numbers), literals, conditions, rule.is_lenient
+
+
+def _names(literal: Literal) -> list[str]:
+    return [slot.name for slot in literal.slots if isinstance(slot, Variable)]
+
+
+def _slots(literal: Literal, numbers: dict[str, str]) -> tuple[object, ...]:
+    return tuple(_term(slot, numbers) for slot in literal.slots)
+
+
+def _term(term: Slot | Expression, numbers: dict[str, str]) -> object:
+    match term:
+        case Variable(name=name):
+            return numbers[name]
+        case Functor(name=name, arguments=arguments, type=type_):
+            return (name, type_, *(_term(each, numbers) for each in arguments))  # type: ignore[arg-type]
+        case Wildcard():
+            return "_"
+        case Constant(value=value, type=type_):
+            return (type(value).__name__, str(value), type_)
+
+
+def _renamed(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
+    def named(name: str) -> str:
+        return renamed.get(name, name)
+
+    def literal(each: Literal) -> Literal:
+        return replace(each, relation=named(each.relation))
+
+    def rule(each: Rule) -> Rule:
+        return replace(each, head=literal(each.head), literals=tuple(map(literal, each.literals)))
+
+    def aggregation(each: Aggregation) -> Aggregation:
+        return replace(each, relation=named(each.relation), body=named(each.body))
+
+    return NormalProgram(
+        {
+            named(name): replace(relation, name=named(name))
+            for name, relation in program.relations.items()
+        },
+        tuple(map(rule, program.rules)),
+        tuple(map(aggregation, program.aggregations)),
+        {named(name): rows for name, rows in program.facts.items()},
+        {named(name): named(base) for name, base in program.bases.items()},
+    )
