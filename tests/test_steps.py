@@ -254,7 +254,7 @@ def reduced(rows: Rows, reduce: Reduce, types_: tuple[Type, ...], without: Rows 
     engine.insert("q", listed[1::2])
     engine.insert("known", list(without))
     engine.commit()
-    slots = tuple(Variable("xyz"[at], type_) for at, type_ in enumerate(types_))
+    slots = tuple(Variable("xyzu"[at], type_) for at, type_ in enumerate(types_))
     pipelines = tuple(
         Pipeline((Probe(Reference(name), slots, ()),), slots, ORIGIN, is_bag=True)
         for name in ("p", "q")
@@ -276,6 +276,9 @@ def test_min_keeps_the_smallest_of_each_group() -> None:
         (1, -1, 2),
         (2**40, 5, 1),
     ]
+    wide = [(-1, -2, -3, 4), (-1, -2, -3, 2), (-1, -2, -4, 3)]
+    assert reduced(wide, Reduce.MIN, (NUMBER,) * 4) == [(-1, -2, -3, 2), (-1, -2, -4, 3)]
+    assert reduced(wide, Reduce.SUM, (NUMBER,) * 4) == [(-1, -2, -3, 6), (-1, -2, -4, 3)]
 
 
 def test_sum_counts_every_row_and_leaves_out_zero() -> None:

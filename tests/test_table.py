@@ -10,10 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
+from corollary.engines.local.arrangement import Order
 from corollary.engines.local.codes import INLINE, Dictionary
 from corollary.engines.local.layout import Words
 from corollary.engines.local.runs import distinct
-from corollary.engines.local.table import Order, Table
+from corollary.engines.local.table import BITMAP_BITS, BITMAP_WORTH, Table
 
 Row = tuple[Any, ...]
 
@@ -44,7 +45,8 @@ class TableMachine(RuleBasedStateMachine):
     def begin(self, types: tuple[Type, ...]) -> None:
         self.types = types
         self.codes = Dictionary()
-        self.table = Table(types, self.codes)
+        self.table = Table(types)
+        self.partner = Table(types)
         self.old: set[Row] = set()
         self.added: set[Row] = set()
         self.removed: set[Row] = set()
@@ -103,12 +105,56 @@ class TableMachine(RuleBasedStateMachine):
         self.added |= set(rows) - self.old
         self.removed -= set(rows)
 
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        rows = list(self.rows(data, self.old | self.added))
+        self.table.delete(self.columns(rows * 2), 2 * len(rows))
+        self.removed |= self.old & set(rows)
+        self.added -= set(rows)
+
+    @rule(data=st.data())
+    def remove_grow_and_settle(self, data: st.DataObject) -> None:
+        """NEW is right at every moment, though ADDED and REMOVED overlap in between."""
+        settled = {state: self.state(state) for state in STATES}
+        new = set(settled[State.NEW])
+        for at in range(3):
+            gone = self.rows(data, self.old) & self.old & new
+            self.table.remove(self.words(gone))
+            new -= gone
+            if at == 1:
+                self.table.settle()
+            back = self.rows(data, gone | self.removed, max_size=4) - new
+            self.table.grow(self.words(back))
+            new |= back
+            assert self.table.size(State.NEW) == len(new)
+            assert set(self.decoded(self.table.words(State.NEW), self.table.primary)) == new
+        self.table.settle()
+        self.added, self.removed = new - self.old, self.old - new
+
+    @rule()
+    def rollback(self) -> None:
+        self.table.rollback()
+        self.added, self.removed = set(), set()
+
+    @rule()
+    def copy(self) -> None:
+        """Back and forth through a table that may or may not share the layout."""
+        self.partner.copy(self.table)
+        assert self.partner.size(State.OLD) == self.partner.size(State.NEW)
+        self.table.copy(self.partner)
+        self.old, self.added, self.removed = self.state(State.NEW), set(), set()
+
+    @rule()
+    def join(self) -> None:
+        self.partner.join(self.table)
+        assert self.partner.layout is self.table.layout
+
     @precondition(lambda self: not self.table.is_marked)
     @rule(data=st.data())
     def change(self, data: st.DataObject) -> None:
         added = self.rows(data, set()) - self.old
         removed = self.rows(data, self.old) & self.old
-        self.columns(list(added))  # values are coded first: both arrays need one layout
+        self.words(added)  # both arrays need one layout
         self.table.change(self.words(added), self.words(removed))
         self.added, self.removed = added, removed
 
@@ -140,15 +186,31 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule()
     def mark(self) -> None:
+        """Look up so much that a bitmap is worth while; it must be right from then on."""
         self.table.mark()
-        bits = sum(self.table.layout.widths)
-        assert self.table.is_marked == (bits <= 27)
+        bits = self.table.layout.bits
+        words = self.table.words(State.NEW)
+        needles = np.zeros(1 + (1 << min(bits, BITMAP_BITS)) // BITMAP_WORTH, words.dtype)
+        self.table.contains(needles, State.NEW)
+        assert self.table.is_marked == (bits <= BITMAP_BITS)
 
-    @rule(values=st.lists(VALUES["number"], min_size=1, max_size=3), word=st.text(max_size=3))
-    def grow(self, values: list[int], word: str) -> None:
-        """New values elsewhere in the program: the table must be repacked before its next use."""
-        self.codes.encode_python(values, NUMBER)
-        self.codes.encode_python([word], SYMBOL)
+    @rule(data=st.data())
+    def elsewhere(self, data: st.DataObject) -> None:
+        """A table of the family gets larger codes: all must be repacked before their next use."""
+        rows = list(self.rows(data, set(), max_size=2))
+        self.partner.insert(self.columns(rows), len(rows))
+
+    @rule(data=st.data())
+    def look_for_what_cannot_be_there(self, data: st.DataObject) -> None:
+        """Codes too large for a column are just not there, and do not widen it."""
+        layout = self.table.layout
+        rows = [row for row in self.rows(data, self.old) if self.types]
+        columns = self.columns(rows)
+        for column in columns[:1]:
+            column += 1 << 40
+        assert not self.table.look_up(columns, len(rows), State.NEW).any()
+        self.table.delete(columns, len(rows))
+        assert self.table.layout is layout
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -165,7 +227,7 @@ class TableMachine(RuleBasedStateMachine):
     def look_up(self, data: st.DataObject, state: State) -> None:
         rows = list(self.rows(data, self.old | self.added | self.removed, max_size=8))
         columns = self.columns(rows)
-        found = self.table.contains(self.table.pack(columns, len(rows)), state)
+        found = self.table.look_up(columns, len(rows), state)
         assert found.tolist() == [row in self.state(state) for row in rows]
 
     @rule(data=st.data(), state=st.sampled_from(STATES))
@@ -180,7 +242,8 @@ class TableMachine(RuleBasedStateMachine):
         assert set(order[: len(bound)]) == set(bound)
         rows = list(self.rows(data, self.old | self.added, max_size=3))
         columns = self.columns(rows)
-        layers = self.table.layers(state, order)
+        self.table.pack(columns, len(rows))
+        layers = self.table.arrangement(order).layers(state)
         layout = self.table.layout.permuted(order)
         keys = [columns[column] for column in order[: len(bound)]]
         found: list[list[Row]] = [[] for _ in rows]
@@ -212,7 +275,7 @@ TestTable = TableMachine.TestCase
 
 def test_a_table_turns_wide_in_mid_flight() -> None:
     codes = Dictionary()
-    table = Table((NUMBER,) * 4, codes)
+    table = Table((NUMBER,) * 4)
 
     def insert(*rows: Row) -> None:
         columns = [codes.encode_python((row[at] for row in rows), NUMBER) for at in range(4)]
@@ -220,8 +283,9 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
 
     insert((1, 2, 3, 4), (5, 6, 7, 8))
     table.commit()
-    table.layers(State.NEW, (3, 2, 1, 0))
+    table.arrangement((3, 2, 1, 0))
     table.mark()
+    table.contains(table.words(State.NEW)[np.zeros(1 << 10, np.int64)], State.NEW)
     assert table.is_marked
     assert table.layout.is_narrow
     insert((-1, -2, -3, -4))
@@ -234,19 +298,17 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
 
 def test_runs_are_few_and_tombstones_are_dropped() -> None:
     codes = Dictionary()
-    table = Table((NUMBER,), codes)
+    table = Table((NUMBER,))
     for start in range(0, 512, 8):
         table.insert([codes.encode_python(range(start, start + 8), NUMBER)], 8)
         table.commit()
-    assert len(table.layers(State.OLD, (0,))) <= 7
+    assert len(table.arrangement((0,)).layers(State.OLD)) <= 7
     everything = table.words(State.OLD)
     none = everything[:0]
     table.change(none, everything[::2])
     assert table.size(State.NEW) == 256
     table.commit()
-    assert all(
-        not len(absent) for layer in table.layers(State.OLD, (0,)) for absent in layer.absent
-    )
+    assert not any(layer.absent for layer in table.arrangement((0,)).layers(State.OLD))
     table.change(everything[::2][:3], none)
     table.commit()
     assert table.size(State.OLD) == 259
@@ -255,7 +317,7 @@ def test_runs_are_few_and_tombstones_are_dropped() -> None:
 @pytest.mark.parametrize("width", [1, 4])
 def test_what_was_removed_can_come_back(width: int) -> None:
     codes = Dictionary()
-    table = Table((NUMBER,) * width, codes)
+    table = Table((NUMBER,) * width)
     columns = [codes.encode_python([-1, -2, -3, -4, -5], NUMBER)] * width
     table.insert(columns, 5)
     table.commit()
@@ -268,3 +330,25 @@ def test_what_was_removed_can_come_back(width: int) -> None:
         assert table.size(State.ADDED) == 1
         table.commit()
         assert table.size(State.OLD) == 5
+
+
+def test_widths_belong_to_tables() -> None:
+    codes = Dictionary()
+    small, large = Table((NUMBER, NUMBER)), Table((NUMBER, NUMBER))
+    for table, value in ((large, 2**40), (small, 6)):
+        table.insert([codes.encode_python([value], NUMBER), codes.encode_python([1], NUMBER)], 1)
+    assert small.layout.widths == (3, 2)
+    assert large.layout.widths == (21, 2)
+    linked = Table((NUMBER, NUMBER))
+    linked.join(small)
+    small.join(large)
+    assert linked.layout is small.layout is large.layout
+    assert linked.layout.widths == (21, 2)
+    assert small.contains(linked.pack([np.array([7]), np.array([2])], 1), State.NEW).all()
+
+
+def test_a_width_is_believed_while_tuples_are_narrow() -> None:
+    table = Table((NUMBER,) * 3)
+    columns = [np.array([5, 6], np.int64)] * 3
+    assert table.fit(columns, (20, None, 20)).widths == (20, 3, 20)
+    assert table.fit(columns, (40, 20, 20)).widths == (20, 3, 20)

@@ -156,9 +156,12 @@ class Transaction:
             self._apply(before, after.normal)
             update, maintenance = self._plan(before, after.normal)
             if maintenance is None:
+                self._collect(update)
                 return
             recorder = self._run(update, maintenance)
-            self._collect(update, maintenance, recorder)
+            self._collect(update)
+            self.trace = recorder.rows
+            self._tell(update, maintenance, recorder)
             database.accept(after, update, maintenance, recorder)
         self.commit_number = database.commits
 
@@ -206,7 +209,7 @@ class Transaction:
         database.console.done()
         return recorder
 
-    def _collect(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
+    def _collect(self, update: Update) -> None:
         """Keep what changed, before the commit makes NEW the OLD."""
         engine = self._database.engine
         found: dict[str, Change] = {}
@@ -222,8 +225,6 @@ class Transaction:
             if len(added) or len(removed):
                 found[name] = change
         self.changes = Changes(found, known)
-        self.trace = recorder.rows
-        self._tell(update, maintenance, recorder)
 
     def _tell(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
         for procedure, record in recorder.strata.items():

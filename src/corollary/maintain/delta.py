@@ -103,7 +103,8 @@ def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
     if not (conditions or has_constant or len(set(variables)) < len(variables)):
         return [], changed
     number = draft.update.new.rules.index(rule) if rule in draft.update.new.rules else 0
-    name = f"{literal.relation}{WORKING}{changed.source.state}{WORKING}{number}.{changed.place}"
+    source = changed.source
+    name = f"{source.relation}{WORKING}{source.state}{WORKING}{number}.{changed.place}"
     draft.types[name] = draft.types[literal.relation]
     slots = tuple(
         Variable(f"_{at}", type_) if not isinstance(slot, Variable | Constant) else slot

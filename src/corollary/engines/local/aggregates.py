@@ -13,7 +13,7 @@ from corollary.core.rules import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.layout import Codes, Words
+from corollary.engines.local.layout import Codes, Words, layout_of
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
 
@@ -54,17 +54,21 @@ class _Groups:
 
 
 def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
-    order = body.order_for(aggregation.groups)
-    words = body.words(state, order)
-    layout = body.layout.permuted(order)
-    prefix = layout.prefix(words, len(aggregation.groups))
+    """Sort the columns that matter: as no tuple comes twice, each row of a group counts once."""
+    words, layout = body.words(state), body.layout
+    columns = [*aggregation.groups, *(() if aggregation.value is None else (aggregation.value,))]
+    if columns != list(range(len(columns))):
+        selected = layout_of(tuple(layout.widths[column] for column in columns))
+        rows = [layout.column(words, column) for column in columns]
+        words, layout = np.sort(selected.pack(rows, len(words))), selected
+    length = len(aggregation.groups)
+    prefix = layout.prefix(words, length)
     starts = np.flatnonzero(np.concatenate([[True], prefix[1:] != prefix[:-1]])[: len(words)])
     firsts = words[starts]
-    keys = [layout.column(firsts, order.index(column)) for column in aggregation.groups]
+    keys = [layout.column(firsts, at) for at in range(length)]
     if aggregation.value is None:
         return _Groups(keys, starts, np.diff(np.append(starts, len(words))), None)
-    values = layout.column(words, order.index(aggregation.value))
-    return _Groups(keys, starts, values, body.types[aggregation.value])
+    return _Groups(keys, starts, layout.column(words, length), body.types[aggregation.value])
 
 
 def _values(

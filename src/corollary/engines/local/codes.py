@@ -5,7 +5,7 @@ Small non-negative integers (`INLINE`) are coded by themselves; everything else 
 order of arrival. Codes have no order of their own: comparisons decode.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local import native
-from corollary.engines.local.layout import Codes, Layout, layout_of
+from corollary.engines.local.layout import Codes
 
 INLINE = 1 << 20
 """Three columns of numbers, some of them beyond this, still fit one word."""
@@ -173,14 +173,6 @@ class Dictionary:
         if known is None:
             known = self._domains[type_.domain] = _domain(type_.kind)
         return known
-
-    def width(self, type_: Type) -> int:
-        """Return the bits a code of this type needs now."""
-        return max(1, self.domain(type_).largest.bit_length())
-
-    def layout(self, types: Sequence[Type]) -> Layout:
-        """Return how tuples of these types are packed now."""
-        return layout_of(tuple([self.width(each) for each in types]))
 
     def encode(self, values: Native, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> Codes:
         """Return the codes of native values, 0 where `nulls` says so."""

@@ -1,113 +1,163 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 
 from corollary.core.pipeline import Pipeline
 from corollary.core.plan import Derive, Reduce
 from corollary.engines.local.aggregates import exact_sums
-from corollary.engines.local.judge import judge
-from corollary.engines.local.layout import Codes, Words
-from corollary.engines.local.prepared import Prepared
+from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.judge import Trials, judge
+from corollary.engines.local.layout import Codes, Layout, Words
+from corollary.engines.local.pipelines import Meter, PipelineRunner
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
 
 
-def derive(step: Derive, prepared: Prepared) -> Words:
-    """Return the tuples of a step, packed and sorted for its target."""
-    target = prepared.tables[step.target]
-    layout = target.layout
-    is_sum = step.reduce is Reduce.SUM
-    pieces: list[Words] = []
-    for pipeline in step.pipelines:
-        for columns, count in _batches(pipeline, prepared):
-            current = target.layout
-            if current is not layout:
-                pieces = [current.pack(layout.columns(each), len(each)) for each in pieces]
-                layout = current
-            words = layout.pack(columns, count)
-            if not is_sum:
-                words = _fresh(step, words, prepared)
-            if len(words):
-                pieces.append(words)
-                prepared.budget.spend(pipeline, words)
-    if target.layout is not layout:
-        pieces = [target.layout.pack(layout.columns(each), len(each)) for each in pieces]
-    prepared.budget.release()
-    if not pieces:
-        return np.empty(0, target.layout.dtype)
-    match step.reduce:
-        case None:
-            return pieces[0] if len(pieces) == 1 else distinct(np.concatenate(pieces))
-        case Reduce.MIN:
-            words = pieces[0] if len(pieces) == 1 else distinct(np.concatenate(pieces))
-            return words[_starts(words, target)]
-        case Reduce.SUM:
-            return _without(step, _sums(np.concatenate(pieces), target, prepared), prepared)
+class Purse(Meter, Protocol):
+    """Counts the tuples that a step makes."""
+
+    def spend(self, pipeline: Pipeline, words: Words) -> None:
+        """A pipeline has made new tuples."""
+
+    def release(self) -> None:
+        """They have become one result."""
 
 
-def _batches(pipeline: Pipeline, prepared: Prepared) -> Iterator[tuple[list[Codes], int]]:
+class Run(Trials, Protocol):
+    """The run that a step takes part in."""
+
+    @property
+    def budget(self) -> Purse:
+        """What watches over rows and tuples."""
+
+
+class Derivation:
+    """A step, ready to run on the tables of a plan."""
+
+    def __init__(
+        self,
+        step: Derive,
+        tables: Mapping[str, Table],
+        dictionary: Dictionary,
+        held: frozenset[str],
+    ) -> None:
+        self._step = step
+        self._tables = tables
+        self._dictionary = dictionary
+        self._runners = [
+            PipelineRunner(pipeline, tables, dictionary, held) for pipeline in step.pipelines
+        ]
+        self._is_set = step.reduce is not Reduce.SUM
+
+    @property
+    def led(self) -> int:
+        """How many tuples there are to lead the pipelines."""
+        led = 0
+        for runner in self._runners:
+            if runner.lead is not None:
+                led += self._tables[runner.lead.relation].size(runner.lead.state)
+        return led
+
+    def run(self, run: Run) -> Words:
+        """Return the tuples of the step, packed and sorted for its target."""
+        target = self._tables[self._step.target]
+        pieces: list[tuple[Words, Layout]] = []
+        for runner in self._runners:
+            lead = runner.lead
+            if lead is not None and not self._tables[lead.relation].size(lead.state):
+                continue
+            for words in self._words(runner, target, run):
+                if len(words):
+                    pieces.append((words, target.layout))
+                    run.budget.spend(runner.pipeline, words)
+        if not pieces:
+            return target.layout.nothing
+        run.budget.release()
+        return self._reduced(target, [target.layout.convert(*each) for each in pieces])
+
+    def _words(self, runner: PipelineRunner, target: Table, run: Run) -> Iterator[Words]:
+        """Yield the heads of a pipeline, packed: of a set sorted and fresh, of a bag just so."""
+        if runner.copied is not None and self._is_set:
+            yield self._unknown(runner.copy(run))
+            return
+        for columns, count in _batches(runner, run):
+            words = target.fit(columns, runner.widths).pack(columns, count)
+            yield self._fresh(words) if self._is_set else words
+
+    def _fresh(self, words: Words) -> Words:
+        """Return the tuples sorted, each once, less those that are known."""
+        known = self._step.without
+        for each in known:
+            table = self._tables[each.relation]
+            if table.is_marked:
+                words = words[~table.contains(words, each.state)]
+        return self._unknown(distinct(words))
+
+    def _unknown(self, words: Words) -> Words:
+        """Return the tuples less those that are known."""
+        for each in self._step.without:
+            table = self._tables[each.relation]
+            if table.size(each.state):
+                found = table.contains(words, each.state)
+                if np.count_nonzero(found):
+                    words = words[~found]
+        return words
+
+    def _reduced(self, target: Table, pieces: list[Words]) -> Words:
+        words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        match self._step.reduce:
+            case None:
+                return words if len(pieces) == 1 else distinct(words)
+            case Reduce.MIN:
+                words = words if len(pieces) == 1 else distinct(words)
+                return words[_starts(words, target.layout)]
+            case Reduce.SUM:
+                return self._unknown(self._sums(words, target))
+
+    def _sums(self, words: Words, target: Table) -> Words:
+        """Return each group with the sum of its last column, where that is not 0; null is 0."""
+        words = np.sort(words)
+        layout, type_ = target.layout, target.types[-1]
+        last = len(target.types) - 1
+        words = words[layout.column(words, last) != 0]
+        if not len(words):
+            return words
+        starts = _starts(words, layout)
+        values = self._dictionary.decode(layout.column(words, last), type_)
+        sizes = np.diff(np.append(starts, len(words)))
+        sums, too_large = exact_sums(values, starts, sizes, type_, type_)
+        nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
+        codes = self._dictionary.encode(
+            sums[nonzero], None if too_large is None else too_large[nonzero], type_
+        )
+        firsts = words[starts[nonzero]]
+        keys = [layout.column(firsts, at) for at in range(last)]
+        return target.pack([*keys, codes], len(firsts))
+
+
+def _batches(runner: PipelineRunner, run: Run) -> Iterator[tuple[list[Codes], int]]:
     """Yield the heads of a pipeline; raise if an expression has no value, and that counts."""
-    runner = prepared.runner(pipeline)
+    pipeline = runner.pipeline
     if not pipeline.is_bag:
-        yield from runner.run(prepared)
-        if runner.has_fault and pipeline.judge:
-            yield from judge(pipeline, prepared)
+        yield from runner.run(run)
+        if pipeline.judge and runner.has_fault:
+            yield from judge(pipeline, run)
         return
     # What a judge lets pass includes the rows that no fault befell; a bag must not have them twice.
-    batches = list(runner.run(prepared))
-    if runner.has_fault and pipeline.judge:
-        judged = judge(pipeline, prepared)
+    batches = list(runner.run(run))
+    if pipeline.judge and runner.has_fault:
+        judged = judge(pipeline, run)
         batches = judged if pipeline.is_lenient else batches
     yield from batches
 
 
-def _fresh(step: Derive, words: Words, prepared: Prepared) -> Words:
-    """Return the tuples sorted, each once, less those that are known."""
-    known = [(prepared.tables[each.relation], each.state) for each in step.without]
-    for table, state in known:
-        if table.is_marked:
-            words = words[~table.contains(words, state)]
-    words = distinct(words)
-    for table, state in known:
-        if not table.is_marked:
-            words = words[~table.contains(words, state)]
-    return words
-
-
-def _without(step: Derive, words: Words, prepared: Prepared) -> Words:
-    """Return the tuples less those that are known."""
-    for each in step.without:
-        words = words[~prepared.tables[each.relation].contains(words, each.state)]
-    return words
-
-
-def _starts(words: Words, table: Table) -> Codes:
+def _starts(words: Words, layout: Layout) -> Codes:
     """Return where sorted tuples begin to differ in a column that is not the last."""
-    prefix = table.layout.prefix(words, len(table.types) - 1)
+    prefix = layout.prefix(words, len(layout.widths) - 1)
     is_start = np.empty(len(words), np.bool_)
     is_start[:1] = True
-    np.not_equal(prefix[1:], prefix[:-1], out=is_start[1:])
-    return np.flatnonzero(is_start)
-
-
-def _sums(words: Words, target: Table, prepared: Prepared) -> Words:
-    """Return each group with the sum of its last column, where it is not 0; null counts as 0."""
-    words = np.sort(words)
-    last = len(target.types) - 1
-    layout = target.layout
-    words = words[layout.column(words, last) != 0]
-    starts = _starts(words, target)
-    if not len(starts):
-        return words
-    values = prepared.dictionary.decode(layout.column(words, last), target.types[last])
-    sizes = np.diff(np.append(starts, len(words)))
-    sums, too_large = exact_sums(values, starts, sizes, target.types[last], target.types[last])
-    nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
-    codes = prepared.dictionary.encode(
-        sums[nonzero], None if too_large is None else too_large[nonzero], target.types[last]
-    )
-    firsts = words[starts[nonzero]]
-    keys = [layout.column(firsts, at) for at in range(last)]
-    return target.pack([*keys, codes], len(firsts))
+    is_start[1:] = prefix[1:] != prefix[:-1]
+    return is_start.nonzero()[0]

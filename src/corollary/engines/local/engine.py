@@ -44,7 +44,7 @@ class LocalEngine:
         for name, relation in relations.items():
             if name not in self._relations:
                 self._relations[name] = relation
-                self._tables[name] = Table(relation.types, self._dictionary)
+                self._tables[name] = Table(relation.types)
                 self._prepared.clear()
 
     def drop(self, relations: Iterable[str]) -> None:
@@ -146,9 +146,8 @@ class LocalEngine:
         """
         prepared = self._prepare(plan)
         prepared.begin(recorder, limits)
-        names = {name: relation.columns for name, relation in self._relations.items()}
         try:
-            Interpreter(prepared, names).run()
+            Interpreter(prepared).run()
         except BaseException:
             self._prepared.pop(id(plan), None)  # its tables are in some state in between
             for step in steps_of(plan):
@@ -160,7 +159,8 @@ class LocalEngine:
     def _prepare(self, plan: Plan) -> Prepared:
         known = self._prepared.get(id(plan))
         if known is None:
-            known = self._prepared[id(plan)] = Prepared(plan, self._tables, self._dictionary)
+            known = Prepared(plan, self._tables, self._relations, self._dictionary)
+            self._prepared[id(plan)] = known
             if len(self._prepared) > PLANS:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(id(plan))

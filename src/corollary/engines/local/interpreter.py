@@ -9,7 +9,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from corollary.core.pipeline import Probe, Reference
+from corollary.core.pipeline import Reference
 from corollary.core.plan import (
     Aggregate,
     Call,
@@ -31,7 +31,6 @@ from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.engines.local.aggregates import aggregate
 from corollary.engines.local.budget import Exceeded
-from corollary.engines.local.derive import derive
 from corollary.engines.local.layout import Words
 from corollary.engines.local.prepared import Prepared
 from corollary.engines.local.reading import to_arrow
@@ -75,12 +74,11 @@ class _Attempt(_Frame):
 class Interpreter:
     """One run of a prepared plan."""
 
-    def __init__(self, prepared: Prepared, names: dict[str, tuple[str, ...]]) -> None:
+    def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
         self._tables = prepared.tables
         self._budget = prepared.budget
         self._recorder = prepared.recorder
-        self._names = names
         self._stack: list[_Frame] = []
 
     def run(self) -> None:
@@ -167,7 +165,9 @@ class Interpreter:
     def _step(self, step: Step, frame: _Frame) -> None:
         match step:
             case Derive():
-                self._assign(step, derive(step, self._prepared), self._led(step))
+                derivation = self._prepared.derivation(step)
+                led = derivation.led
+                self._assign(step, derivation.run(self._prepared), led)
             case When(nonempty=nonempty, steps=steps):
                 if self._has_any(nonempty):
                     self._stack.append(_Frame(steps, frame.round))
@@ -211,14 +211,6 @@ class Interpreter:
     def _has_any(self, references: tuple[Reference, ...]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
-    def _led(self, step: Derive) -> int:
-        """Return how many tuples the pipelines of a step were led by."""
-        led = 0
-        for pipeline in step.pipelines:
-            if pipeline.stages and isinstance(first := pipeline.stages[0], Probe):
-                led += self._tables[first.source.relation].size(first.source.state)
-        return led
-
     def _assign(self, step: Derive | Aggregate, words: Words, led: int) -> None:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
@@ -226,10 +218,11 @@ class Interpreter:
 
     def _number(self, target: str, source: str, number: int) -> None:
         """Extend a table by tuples with a number behind each; they stay sorted."""
+        table, plain = self._tables[target], self._tables[source]
         code = self._prepared.dictionary.code(number, NUMBER)
-        words = self._tables[source].words(State.NEW)
-        table = self._tables[target]
-        numbered = table.layout.append(self._tables[source].layout, words, code)
+        table.widen((*plain.layout.widths, code.bit_length()))
+        plain.widen(table.layout.widths[:-1])  # then numbering is one shift
+        numbered = table.layout.append(plain.layout, plain.words(State.NEW), code)
         table.extend(numbered[~table.contains(numbered, State.NEW)])
 
     def _aggregate(self, step: Aggregate) -> Words:
@@ -268,6 +261,7 @@ class Interpreter:
 
     def _read(self, reference: Reference) -> pa.Table:
         table = self._tables[reference.relation]
-        names = self._names.get(reference.relation)
-        names = tuple(f"c{at}" for at in range(len(table.types))) if names is None else names
+        relation = self._prepared.relations.get(reference.relation)
+        unnamed = [f"c{at}" for at in range(len(table.types))]
+        names = unnamed if relation is None else relation.columns
         return to_arrow(table, reference.state, names, self._prepared.dictionary)

@@ -19,9 +19,10 @@ from corollary.core.terms import Expression, Functor, Variable, variables_of
 from corollary.core.values import text_of
 from corollary.engines.local import expressions, native
 from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.frames import Frame
 from corollary.engines.local.generate import Numbers
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.pipelines import Context, Frame, PipelineRunner
+from corollary.engines.local.pipelines import Context, PipelineRunner
 from corollary.engines.local.table import Table
 from corollary.errors import EvaluationError
 
@@ -196,8 +197,7 @@ def _try(
             variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
             table = tables[stage.source.relation]
             slots = [runner.column(slot, trial.frame) for slot in stage.slots]
-            words = table.pack(slots, trial.frame.count)
-            found = table.contains(words, stage.source.state)
+            found = table.look_up(slots, trial.frame.count, stage.source.state)
             trial.alive &= trial.lacks(variables) | ~found
 
 

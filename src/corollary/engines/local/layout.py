@@ -16,8 +16,14 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.int64]
 Words = npt.NDArray[Any]
 """Packed tuples: int64, or void of the layout's number of bytes."""
+Mask = npt.NDArray[np.bool_]
 
 NARROW_BITS = 63
+
+
+def _number(value: int) -> Codes:
+    """Return a number as NumPy takes it fastest beside an array."""
+    return np.array(value, np.int64)
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,14 @@ class Layout:
     widths: tuple[int, ...]
 
     @cached_property
+    def bits(self) -> int:
+        """The width of a tuple."""
+        return sum(self.widths)
+
+    @cached_property
     def is_narrow(self) -> bool:
         """Whether a tuple fits one int64."""
-        return sum(self.widths) <= NARROW_BITS
+        return self.bits <= NARROW_BITS
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -37,14 +48,36 @@ class Layout:
         return np.dtype(np.int64) if self.is_narrow else np.dtype((np.void, self._ends[-1]))
 
     @cached_property
+    def nothing(self) -> Words:
+        """No tuples."""
+        return np.empty(0, self.dtype)
+
+    @cached_property
     def shifts(self) -> tuple[int, ...]:
         """For each column, the number of bits behind it."""
-        total = sum(self.widths)
+        total = self.bits
         result = []
         for width in self.widths:
             total -= width
             result.append(total)
         return tuple(result)
+
+    @cached_property
+    def _steps(self) -> tuple[tuple[Codes | None, Codes | None], ...]:
+        """For each column the shift and the mask that read it, None where there is no need."""
+        return tuple(
+            (
+                _number(shift) if shift else None,
+                _number((1 << width) - 1) if at else None,
+            )
+            for at, (width, shift) in enumerate(zip(self.widths, self.shifts, strict=True))
+        )
+
+    @cached_property
+    def _rests(self) -> tuple[tuple[Codes, Codes], ...]:
+        """For each length of a prefix, the bits behind it, and a word that has them all set."""
+        behind = (self.bits, *self.shifts)
+        return tuple((_number(rest), _number((1 << rest) - 1)) for rest in behind)
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:
@@ -55,20 +88,26 @@ class Layout:
             result.append(end)
         return tuple(result)
 
+    # --- packing -------------------------------------------------------------------------------
+
     def pack(self, columns: Sequence[Codes], count: int) -> Words:
         """Return `count` packed tuples of the columns given, in this layout's order."""
         if self.is_narrow:
-            return self._pack_narrow(columns, self.shifts, count)
+            return self._pack_narrow(columns, count)
         return self._bytes(columns, count, 0).view(self.dtype).ravel()
 
-    def _pack_narrow(self, columns: Sequence[Codes], shifts: Sequence[int], count: int) -> Codes:
+    def _pack_narrow(self, columns: Sequence[Codes], count: int) -> Codes:
+        """Pack the first columns; the others are 0."""
         if not columns:
             return np.zeros(count, np.int64)
-        if len(columns) == 1 and not shifts[0]:
+        steps = self._steps
+        shift = steps[0][0]
+        if shift is None:
             return np.ascontiguousarray(columns[0])
-        words = columns[0] << shifts[0]
-        for column, shift in zip(columns[1:], shifts[1:], strict=True):
-            words |= column << shift if shift else column
+        words = columns[0] << shift
+        for at in range(1, len(columns)):
+            shift = steps[at][0]
+            words |= columns[at] if shift is None else columns[at] << shift
         return words
 
     def _bytes(self, columns: Sequence[Codes], count: int, fill: int) -> npt.NDArray[np.uint8]:
@@ -83,9 +122,9 @@ class Layout:
     def column(self, words: Words, index: int) -> Codes:
         """Return the codes of one column of packed tuples."""
         if self.is_narrow:
-            shift = self.shifts[index]
-            codes: Codes = words >> shift if shift else words
-            return codes & ((1 << self.widths[index]) - 1) if index else codes
+            shift, mask = self._steps[index]
+            codes: Codes = words if shift is None else words >> shift
+            return codes if mask is None else codes & mask
         end = self._ends[index]
         start = self._ends[index - 1] if index else 0
         matrix = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), self._ends[-1])
@@ -97,11 +136,21 @@ class Layout:
         """Return the codes of all columns."""
         return [self.column(words, index) for index in range(len(self.widths))]
 
+    def misfits(self, columns: Sequence[Codes]) -> Mask | None:
+        """Return the tuples with a code that is too large for its column, or None for none."""
+        mask: Mask | None = None
+        for column, width in zip(columns, self.widths, strict=False):
+            outside = (column >> width) != 0
+            if np.count_nonzero(outside):
+                mask = outside if mask is None else mask | outside
+        return mask
+
+    # --- prefixes ------------------------------------------------------------------------------
+
     def prefix(self, words: Words, length: int) -> Words:
         """Return something that is equal where the first columns are equal, in sorted order."""
         if self.is_narrow:
-            rest = self.shifts[length - 1] if length else sum(self.widths)
-            shifted: Words = words >> rest
+            shifted: Words = words >> self._rests[length][0]
             return shifted
         if not length:
             return np.zeros(len(words), np.int64)
@@ -113,25 +162,39 @@ class Layout:
     def bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:
         """Return the least and the greatest word with these values in the first columns."""
         if self.is_narrow:
-            rest = self.shifts[len(columns) - 1] if columns else sum(self.widths)
-            low = self._pack_narrow(columns, self.shifts[: len(columns)], count)
-            return low, (low | ((1 << rest) - 1) if rest else low)
+            low = self._pack_narrow(columns, count)
+            return low, low | self._rests[len(columns)][1]
         low_bytes, high_bytes = (self._bytes(columns, count, fill) for fill in (0x00, 0xFF))
         return low_bytes.view(self.dtype).ravel(), high_bytes.view(self.dtype).ravel()
+
+    # --- other layouts -------------------------------------------------------------------------
+
+    def permuted(self, order: tuple[int, ...]) -> "Layout":
+        """Return the layout of the same tuples with the columns in another order."""
+        return layout_of(tuple([self.widths[column] for column in order]))
+
+    def convert(self, words: Words, before: "Layout") -> Words:
+        """Return tuples of another layout, whose codes fit this one; sorted ones stay sorted."""
+        if before is self:
+            return words
+        if not len(words):
+            return self.nothing
+        return self.pack(before.columns(words), len(words))
 
     def append(self, shorter: "Layout", words: Words, code: int) -> Words:
         """Return tuples of a layout that lacks the last column, with one code behind each."""
         if self.is_narrow and self.widths[:-1] == shorter.widths:
-            return words << self.widths[-1] | code
+            return words << _number(self.widths[-1]) | _number(code)
         last = np.full(len(words), code, np.int64)
         return self.pack([*shorter.columns(words), last], len(words))
-
-    def permuted(self, order: tuple[int, ...]) -> "Layout":
-        """Return the layout of the same tuples with the columns in another order."""
-        return layout_of(tuple(self.widths[column] for column in order))
 
 
 @lru_cache(maxsize=4096)
 def layout_of(widths: tuple[int, ...]) -> Layout:
     """Return the layout for these widths; equal widths share one."""
     return Layout(widths)
+
+
+def width_of(codes: Codes) -> int:
+    """Return the bits that the largest code needs."""
+    return int(codes.max()).bit_length() if len(codes) else 0

@@ -1,43 +1,25 @@
-"""Running one pipeline: frames of coded columns flow through the stages, batch by batch."""
+"""Running one pipeline: frames of coded columns flow through the stages."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-import numpy as np
-import numpy.typing as npt
-
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Stage
+from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.recorder import Recorder
 from corollary.core.rules import names_in
 from corollary.core.states import State
-from corollary.core.terms import Constant, Functor, Slot, Variable, Wildcard, variables_of
-from corollary.engines.local import expressions
+from corollary.core.terms import Slot, Variable, variables_of
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.generate import Numbers
-from corollary.engines.local.layout import Codes, Layout, Words
-from corollary.engines.local.table import Layer, Order, Table
-
-BATCH = 1 << 21
-"""A join's output is cut into batches of at most this many rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """So many rows, and the codes of the variables that are still needed."""
-
-    columns: Mapping[str, Codes]
-    count: int
-
-    def select(self, rows: npt.NDArray[np.bool_]) -> "Frame":
-        """Return the rows where the mask is set."""
-        if rows.all():
-            return self
-        columns = {name: column[rows] for name, column in self.columns.items()}
-        return Frame(columns, int(np.count_nonzero(rows)))
-
-
-UNIT = Frame({}, 1)
+from corollary.engines.local.frames import UNIT, Frame
+from corollary.engines.local.layout import Codes, Words
+from corollary.engines.local.operands import Scope
+from corollary.engines.local.stages import (
+    AbsentStage,
+    ComputeStage,
+    FilterStage,
+    ProbeStage,
+    ReadyStage,
+)
+from corollary.engines.local.table import Table
 
 
 class Meter(Protocol):
@@ -60,7 +42,12 @@ class Context(Protocol):
 
 
 class PipelineRunner:
-    """Runs a pipeline over the tables of an engine; made once, used in every round."""
+    """Runs a pipeline over the tables of an engine; made once, used in every round.
+
+    Attributes:
+        lead: what the first stage reads, if that is a probe.
+        copied: the relation and state of which the heads are just the tuples, if so.
+    """
 
     def __init__(
         self,
@@ -70,127 +57,98 @@ class PipelineRunner:
         held: frozenset[str] = frozenset(),
     ) -> None:
         self.pipeline = pipeline
-        self._tables = tables
-        self._dictionary = dictionary
-        self._needed = _needed_after(pipeline)
-        self._told = [_told(stage, held) for stage in pipeline.stages]
-        self.has_fault = False
+        first = pipeline.stages[0] if pipeline.stages else None
+        self.lead = first.source if isinstance(first, Probe) else None
+        self.copied = copied(pipeline)
+        self._scope = Scope(pipeline.stages, tables, dictionary)
+        self._head = [self._scope.operand(slot) for slot in pipeline.head]
+        self._stages = _ready(pipeline, self._scope, held)
+        self._doubtful = [
+            stage for stage, _ in self._stages if isinstance(stage, FilterStage | ComputeStage)
+        ]
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether rows of the last run were dropped because an expression had no value."""
+        return any(stage.has_fault for stage in self._doubtful)
+
+    @property
+    def widths(self) -> list[int | None]:
+        """For each column of the head a width that all codes fit, None where none is known."""
+        return [operand.width for operand in self._head]
 
     def run(self, context: Context) -> Iterator[tuple[list[Codes], int]]:
         """Yield batches of head columns; afterwards `has_fault` tells whether rows were dropped."""
-        self.has_fault = False
-        stages = self.pipeline.stages
-        if stages and isinstance(stages[0], Probe):
-            source = stages[0].source
-            if not self._tables[source.relation].size(source.state):
+        for doubtful in self._doubtful:
+            doubtful.has_fault = False
+        pipeline, tick, probe = self.pipeline, context.budget.tick, context.recorder.probe
+        last = len(self._stages)
+        open_frames: list[tuple[int, Iterator[Frame]]] = []
+        frame: Frame | None = UNIT
+        index = 0
+        while True:
+            while frame is not None and index < last:
+                tick(pipeline, frame.count)
+                stage, told = self._stages[index]
+                if told is not None:
+                    probe(told, frame.count)
+                index += 1
+                made = stage.apply(frame)
+                if isinstance(made, Frame):
+                    frame = made if made.count else None
+                else:
+                    open_frames.append((index, made))
+                    frame = None
+            if frame is not None:
+                tick(pipeline, frame.count)
+                yield [operand.column(frame) for operand in self._head], frame.count
+            if not open_frames:
                 return
-        tick = context.budget.tick
-        work: list[tuple[int, Iterator[Frame]]] = [(0, iter([UNIT]))]
-        while work:
-            index, frames = work[-1]
+            index, frames = open_frames[-1]
             frame = next(frames, None)
             if frame is None:
-                work.pop()
-                continue
-            tick(self.pipeline, frame.count)
-            if index == len(stages):
-                yield [self.column(slot, frame) for slot in self.pipeline.head], frame.count
-            else:
-                if (relation := self._told[index]) is not None:
-                    context.recorder.probe(relation, frame.count)
-                work.append((index + 1, self._stage(stages[index], frame, self._needed[index])))
+                open_frames.pop()
+            elif not frame.count:
+                frame = None
+
+    def copy(self, context: Context) -> Words:
+        """Return the heads of a pipeline that only copies, as the words of what it copies."""
+        assert self.copied is not None
+        words = self._scope.tables[self.copied.relation].words(self.copied.state)
+        if (told := self._stages[0][1]) is not None:
+            context.recorder.probe(told, 1)
+        context.budget.tick(self.pipeline, 1 + len(words))
+        return words
 
     def column(self, slot: Slot, frame: Frame) -> Codes:
         """Return the codes that an argument place stands for."""
-        match slot:
-            case Variable(name=name):
-                return frame.columns[name]
-            case Constant(value=value):
-                code = self._dictionary.code(value, expressions.type_of(slot))
-                return np.full(frame.count, code, np.int64)
-            case Wildcard():
-                raise AssertionError("`_` has no value")
-            case _:
-                assert_never(slot)
+        return self._scope.operand(slot).column(frame)
 
-    def _stage(self, stage: Stage, frame: Frame, needed: frozenset[str]) -> Iterator[Frame]:
+
+def _ready(
+    pipeline: Pipeline, scope: Scope, held: frozenset[str]
+) -> list[tuple[ReadyStage, str | None]]:
+    """Return the stages ready to run, each with the relation that the recorder is told of."""
+    result: list[tuple[ReadyStage, str | None]] = []
+    known: set[str] = set()
+    for stage, needed in zip(pipeline.stages, _needed_after(pipeline), strict=True):
+        made: ReadyStage
         match stage:
-            case Probe():
-                return self.probe(stage, frame, needed)
+            case Probe(slots=slots):
+                made = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
+                known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
+                known &= needed
             case Absent():
-                return _if_any(self.absent(stage, frame))
-            case Filter(condition=condition):
-                verdict = expressions.holds(condition, frame.columns, frame.count, self._dictionary)
-                self.has_fault |= any(mask.any() for mask, _ in verdict.faults)
-                return _if_any(frame.select(verdict.true))
-            case Compute():
-                return self._compute(stage, frame)
+                made = AbsentStage(stage, scope)
+            case Filter():
+                made = FilterStage(stage, scope)
+            case Compute(variable=variable):
+                made = ComputeStage(stage, scope)
+                known.add(variable.name)
             case _:
                 assert_never(stage)
-
-    # --- relational stages ---------------------------------------------------------------------
-
-    def absent(self, stage: Absent, frame: Frame) -> Frame:
-        """Return the rows whose tuple is not there."""
-        table = self._tables[stage.source.relation]
-        columns = [self.column(slot, frame) for slot in stage.slots]
-        words = table.pack(columns, frame.count)
-        return frame.select(~table.contains(words, stage.source.state))
-
-    def probe(self, stage: Probe, frame: Frame, needed: frozenset[str]) -> Iterator[Frame]:
-        """Yield the rows joined with the tuples that match, in batches."""
-        table = self._tables[stage.source.relation]
-        order = table.order_for(stage.bound)
-        keys = [self.column(stage.slots[column], frame) for column in order[: len(stage.bound)]]
-        layers = table.layers(stage.source.state, order)
-        free = _free_columns(stage, order, needed)
-        layout = table.layout.permuted(order)
-        is_whole = len(stage.bound) == len(order)
-        may_stop = is_whole or not (self.pipeline.is_bag or any(map(_gone, layers)))
-        if not free and may_stop:
-            found = _exists(layers, layout, keys, frame.count)
-            kept = {name: column for name, column in frame.columns.items() if name in needed}
-            yield from _if_any(Frame(kept, frame.count).select(found))
-            return
-        for layer in layers:
-            start, end = layer.run.ranges(layout, keys, frame.count)
-            for rows, words in _matches(layer, start, end):
-                columns = {
-                    name: column[rows] for name, column in frame.columns.items() if name in needed
-                }
-                same: npt.NDArray[np.bool_] | None = None
-                for name, position in free:
-                    codes = layout.column(words, position)
-                    if name in columns:
-                        equal = columns[name] == codes
-                        same = equal if same is None else same & equal
-                    else:
-                        columns[name] = codes
-                joined = Frame(columns, len(words))
-                yield from _if_any(joined if same is None else joined.select(same))
-
-    # --- expressions ---------------------------------------------------------------------------
-
-    def _compute(self, stage: Compute, frame: Frame) -> Iterator[Frame]:
-        expression = stage.expression
-        if isinstance(expression, Functor) and expression.name == "range":
-            numbers = Numbers(expression, frame.columns, frame.count, self._dictionary)
-            self.has_fault |= len(numbers.faulty) > 0
-            for rows, codes in numbers.batches():
-                columns = {name: column[rows] for name, column in frame.columns.items()}
-                columns[stage.variable.name] = codes
-                yield Frame(columns, len(codes))
-            return
-        batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
-        codes = expressions.encode(batch, self._dictionary)
-        made = Frame({**frame.columns, stage.variable.name: codes}, frame.count)
-        drop = batch.faulty
-        self.has_fault |= drop is not None and bool(drop.any())
-        if not stage.lets_null:
-            drop = expressions.either(drop, batch.nulls)
-        if drop is not None:
-            made = made.select(~drop)
-        yield from _if_any(made)
+        result.append((made, _told(stage, held)))
+    return result
 
 
 def _told(stage: Stage, held: frozenset[str]) -> str | None:
@@ -200,67 +158,14 @@ def _told(stage: Stage, held: frozenset[str]) -> str | None:
     return None
 
 
-def _if_any(frame: Frame) -> Iterator[Frame]:
-    return iter([frame] if frame.count else [])
-
-
-def _gone(layer: Layer) -> bool:
-    return any(len(absent) for absent in layer.absent)
-
-
-def _exists(
-    layers: list[Layer], layout: Layout, keys: list[Codes], count: int
-) -> npt.NDArray[np.bool_]:
-    """Return which rows match at least one tuple."""
-    found = np.zeros(count, np.bool_)
-    for layer in layers:
-        start, end = layer.run.ranges(layout, keys, count)
-        here = end > start
-        if _gone(layer):
-            keep = layer.keep(layout.pack(keys, count))
-            here = here if keep is None else here & keep
-        found |= here
-    return found
-
-
-def _free_columns(stage: Probe, order: Order, needed: frozenset[str]) -> list[tuple[str, int]]:
-    """Return the variables to read from a match, with their position in the order."""
-    names = [
-        (slot.name, position)
-        for position, column in enumerate(order[len(stage.bound) :], len(stage.bound))
-        if isinstance(slot := stage.slots[column], Variable)
-    ]
-    listed = [name for name, _ in names]
-    return [(name, at) for name, at in names if name in needed or listed.count(name) > 1]
-
-
-def _matches(
-    layer: Layer, start: Codes, end: Codes
-) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
-    """Yield, in batches, which row each match belongs to, and the matches."""
-    sizes = end - start
-    ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
-    for low in range(0, total, BATCH):
-        high = min(low + BATCH, total)
-        if len(sizes) == 1:
-            rows = np.zeros(high - low, np.int64)
-            words = layer.run.words[int(start[0]) + low : int(start[0]) + high]
-        else:
-            if total <= BATCH:
-                rows = np.repeat(np.arange(len(sizes)), sizes)
-            else:
-                first = int(np.searchsorted(ends, low, side="right"))
-                last = int(np.searchsorted(ends, high, side="left")) + 1
-                cut = np.minimum(ends[first:last], high)
-                cut = np.diff(np.maximum(np.concatenate([[low], cut]), low))
-                rows = np.repeat(np.arange(first, last), cut)
-            words = layer.run.words[np.arange(low, high) + (start - (ends - sizes))[rows]]
-        keep = layer.keep(words)
-        if keep is not None:
-            rows, words = rows[keep], words[keep]
-        if len(words):
-            yield rows, words
+def copied(pipeline: Pipeline) -> Reference | None:
+    """Return what a pipeline copies tuple by tuple, if it does nothing else."""
+    if len(pipeline.stages) == 1 and isinstance(stage := pipeline.stages[0], Probe):
+        names = [slot.name for slot in stage.slots if isinstance(slot, Variable)]
+        is_whole = len(names) == len(set(names)) == len(stage.slots)
+        if is_whole and not stage.bound and stage.slots == pipeline.head:
+            return stage.source
+    return None
 
 
 def _needed_after(pipeline: Pipeline) -> list[frozenset[str]]:

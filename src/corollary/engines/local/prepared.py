@@ -4,15 +4,34 @@ Plans that maintain a database run again and again; the same `Plan` object finds
 """
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from corollary.core.engine import Limits
-from corollary.core.pipeline import Pipeline
-from corollary.core.plan import Plan
+from corollary.core.plan import (
+    Aggregate,
+    Call,
+    Clear,
+    Derive,
+    Extend,
+    Grow,
+    Loop,
+    Number,
+    Plan,
+    Remove,
+    Row,
+    Settle,
+    Step,
+    Store,
+    When,
+    Within,
+    steps_of,
+)
+from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.states import State
 from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.pipelines import PipelineRunner
+from corollary.engines.local.derive import Derivation
+from corollary.engines.local.pipelines import copied
 from corollary.engines.local.table import Table
 
 SPARE = 64
@@ -20,24 +39,37 @@ SPARE = 64
 
 
 class Prepared:
-    """A plan, the tables it runs on, and its pipelines.
+    """A plan, the tables it runs on, and its steps, ready to run.
 
     Attributes:
         tables: the relations of the engine and the working relations. A name stands for the table
             of the innermost invocation; all else reads tables through this mapping.
+        relations: those of the engine.
         budget, recorder: of the run that is under way.
     """
 
-    def __init__(self, plan: Plan, held: Mapping[str, Table], dictionary: Dictionary) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        held: Mapping[str, Table],
+        relations: Mapping[str, Relation],
+        dictionary: Dictionary,
+    ) -> None:
         self.plan = plan
         self.dictionary = dictionary
-        self.held = frozenset(held)
+        self.relations = dict(relations)
         self._working = [name for name in plan.types if name not in held]
-        self.tables = {**held, **{name: self._table(name) for name in self._working}}
-        self._runners: dict[int, PipelineRunner] = {}
-        self._spare: dict[str, list[tuple[Table, ...]]] = {}
-        for name in self.held & plan.orders.keys():
+        self.tables: dict[str, Table] = dict(held)
+        for name in self._working:
+            self.tables[name] = Table(plan.types[name])
+        for step in steps_of(plan):
+            for one, other in _exchanges(step, plan):
+                self.tables[one].join(self.tables[other])
+        for name in plan.orders:
             self._arrange(name, self.tables[name])
+        self._derivations: dict[int, Derivation] = {}
+        self._held = frozenset(held)
+        self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
     def begin(self, recorder: Recorder, limits: Limits) -> None:
         """Get ready for a run."""
@@ -49,37 +81,36 @@ class Prepared:
         for name in self._working:
             self.tables[name].clear()
 
-    def _table(self, name: str) -> Table:
-        table = Table(self.plan.types[name], self.dictionary)
-        self._arrange(name, table)
-        return table
-
     def _arrange(self, name: str, table: Table) -> None:
         for order in self.plan.orders.get(name, ()):
-            table.layers(State.NEW, order)
+            table.arrangement(order)
 
-    def runner(self, pipeline: Pipeline) -> PipelineRunner:
-        """Return what runs a pipeline."""
-        runner = self._runners.get(id(pipeline))
-        if runner is None:
-            runner = self._runners[id(pipeline)] = PipelineRunner(
-                pipeline, self.tables, self.dictionary, self.held
-            )
-        return runner
+    def derivation(self, step: Derive) -> Derivation:
+        """Return a step, ready to run."""
+        known = self._derivations.get(id(step))
+        if known is None:
+            known = Derivation(step, self.tables, self.dictionary, self._held)
+            self._derivations[id(step)] = known
+        return known
 
     # --- locals --------------------------------------------------------------------------------
 
     def enter(self, procedure: str) -> tuple[Table, ...]:
         """Give the locals of a procedure empty tables; return those they had."""
-        names = self.plan.locals.get(procedure, ())
+        names = self.plan.locals.get(procedure)
         if not names:
             return ()
-        saved = tuple(self.tables[name] for name in names)
+        saved = tuple([self.tables[name] for name in names])
         spare = self._spare.setdefault(procedure, [])
-        fresh = spare.pop() if spare else tuple(self._table(name) for name in names)
+        fresh = spare.pop() if spare else tuple([self._like(name) for name in names])
         self.tables.update(zip(names, fresh, strict=True))
         self.budget.set_aside(saved, 1)
         return saved
+
+    def _like(self, name: str) -> Table:
+        table = Table(self.plan.types[name], self.tables[name].family)
+        self._arrange(name, table)
+        return table
 
     def leave(self, procedure: str, saved: tuple[Table, ...]) -> None:
         """Give the locals of a procedure back the tables they had."""
@@ -88,9 +119,31 @@ class Prepared:
         names = self.plan.locals[procedure]
         spare = self._spare[procedure]
         if len(spare) < SPARE:
-            used = tuple(self.tables[name] for name in names)
+            used = tuple([self.tables[name] for name in names])
             for table in used:
                 table.clear()
             spare.append(used)
         self.tables.update(zip(names, saved, strict=True))
         self.budget.set_aside(saved, -1)
+
+
+def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
+    """Return the relations between which a step moves tuples, or which it compares."""
+    match step:
+        case Derive(target=target, pipelines=pipelines, without=without):
+            sources = [source for each in pipelines if (source := copied(each)) is not None]
+            return [(target, each.relation) for each in (*without, *sources)]
+        case Aggregate(target=target, without=without):
+            return [(target, each.relation) for each in without]
+        case Extend(target=target, source=source):
+            return [(target, source)]
+        case Store(relation=target, source=source):
+            return [(target, source)]
+        case Remove(relation=target, source=source) | Grow(relation=target, source=source):
+            return [(target, source)]
+        case Call(procedure=procedure, argument=argument):
+            return [] if argument is None else [(argument, plan.locals[procedure][0])]
+        case Number() | Clear() | Settle() | Loop() | When() | Within() | Row():
+            return []
+        case _:
+            assert_never(step)

@@ -7,9 +7,10 @@ import pyarrow as pa
 from corollary.core.arrow import nullary_table
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.engines.local.arrangement import words_of
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Layout, Words
-from corollary.engines.local.table import Table, words_of
+from corollary.engines.local.table import Table
 
 
 class Kept:
@@ -23,8 +24,9 @@ class Kept:
     def __init__(
         self, table: Table, state: State, names: Sequence[str], dictionary: Dictionary
     ) -> None:
-        self._layers = table.layers(state, table.primary)
-        self._layout = table.layout
+        kept = table.arrangement(table.primary)
+        self._layers = kept.layers(state)
+        self._layout = kept.layout
         self._types = table.types
         self._size = table.size(state)
         self._names = tuple(names)

@@ -1,36 +1,34 @@
 """Sorted arrays of packed tuples: set operations, and runs that are probed by binary search."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.layout import Codes, Layout, Words
+from corollary.engines.local.layout import Codes, Layout, Mask, Words
 
-Mask = npt.NDArray[np.bool_]
-
-DIRECTORY_BITS = 26
+DIRECTORY_BITS = 24
 """A directory (the start of every prefix) is never kept for wider prefixes."""
+
+SMALL = 4096
+"""Runs up to this size are one: copying so much costs less than searching another run."""
 
 
 def distinct(words: Words) -> Words:
     """Return the words sorted, each once."""
     if len(words) < 2:
         return words
-    words = np.sort(words)
-    fresh = np.empty(len(words), np.bool_)
-    fresh[0] = True
-    fresh[1:] = words[1:] != words[:-1]
-    return words if fresh.all() else words[fresh]
+    words = words.copy()
+    words.sort()
+    fresh = words[1:] != words[:-1]
+    if np.count_nonzero(fresh) == len(fresh):
+        return words
+    return np.concatenate((words[:1], words[1:][fresh]))
 
 
 def is_member(needles: Words, words: Words) -> Mask:
     """Return for each needle whether it is among the sorted words."""
     if not len(words):
         return np.zeros(len(needles), np.bool_)
-    places = np.searchsorted(words, needles)
-    np.minimum(places, len(words) - 1, out=places)
-    found: Mask = words[places] == needles
+    found: Mask = words.take(words.searchsorted(needles), mode="clip") == needles
     return found
 
 
@@ -56,7 +54,7 @@ class Run:
 
     A directory holds the start of every possible prefix, so that a probe is two gathers instead
     of two binary searches. It costs one pass, hence it is made when as many needles have been
-    looked up as that pass is long.
+    looked up as that pass is long; it is never much larger than the array.
     """
 
     __slots__ = ("_directories", "_searched", "words")
@@ -64,7 +62,7 @@ class Run:
     def __init__(self, words: Words) -> None:
         self.words = words
         self._searched = 0
-        self._directories: dict[int, npt.NDArray[np.int64]] = {}
+        self._directories: dict[int, npt.NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -72,37 +70,38 @@ class Run:
     @property
     def nbytes(self) -> int:
         """The bytes it holds."""
-        return self.words.nbytes + sum(each.nbytes for each in self._directories.values())
+        directories = self._directories or {}
+        return self.words.nbytes + sum(each.nbytes for each in directories.values())
 
-    def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Any, Any]:
+    def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
         """Return for each key (values of the first columns) the slice of words that have it."""
         length = len(keys)
+        words = self.words
         if not length:
-            return np.zeros(count, np.int64), np.full(count, len(self.words), np.int64)
-        bits = sum(layout.widths[:length])
-        if layout.is_narrow and bits <= DIRECTORY_BITS:
-            directory = self._directory(layout, length, bits, count)
-            if directory is not None:
-                rest = layout.shifts[length - 1]
-                key = layout.bounds(keys, count)[0] >> rest
-                return directory[key], directory[key + 1]
+            return np.zeros(count, np.int64), np.full(count, len(words), np.int64)
         low, high = layout.bounds(keys, count)
-        start = np.searchsorted(self.words, low, side="left")
+        self._searched += count
+        if self._searched > len(words) >> 2 and layout.is_narrow:
+            directory = self._directory(layout, length)
+            if directory is not None:
+                key = layout.prefix(low, length)
+                return directory[key], directory[key + 1]
+        start = words.searchsorted(low)
         if length == len(layout.widths):
-            places = np.minimum(start, len(self.words) - 1)
-            return start, start + (self.words[places] == low if len(self.words) else 0)
-        return start, np.searchsorted(self.words, high, side="right")
+            return start, start + (words.take(start, mode="clip") == low)
+        return start, words.searchsorted(high, "right")
 
-    def _directory(
-        self, layout: Layout, length: int, bits: int, count: int
-    ) -> npt.NDArray[np.int64] | None:
+    def _directory(self, layout: Layout, length: int) -> npt.NDArray[np.int64] | None:
+        if self._directories is None:
+            self._directories = {}
         known = self._directories.get(length)
         if known is not None:
             return known
-        self._searched += count
-        if self._searched < (len(self.words) + (1 << bits)) // 4:
+        rest = layout.shifts[length - 1]
+        bits = layout.bits - rest
+        if bits > DIRECTORY_BITS or self._searched < (len(self.words) + (1 << bits)) >> 2:
             return None
-        sizes = np.bincount(self.words >> layout.shifts[length - 1], minlength=1 << bits)
+        sizes = np.bincount(self.words >> rest, minlength=1 << bits)
         directory = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=directory[1:])
         self._directories[length] = directory
@@ -111,7 +110,8 @@ class Run:
 
 def append(runs: list[Run], words: Words) -> None:
     """Add a sorted array to disjoint runs; runs of like size merge, so that they stay few."""
+    size = len(words)
+    while runs and len(runs[-1].words) <= max(2 * size, SMALL - size):
+        words = merge(runs.pop().words, words)
+        size = len(words)
     runs.append(Run(words))
-    while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
-        last = runs.pop()
-        runs[-1] = Run(merge(runs[-1].words, last.words))

@@ -1,285 +1,150 @@
-"""A relation in memory: sorted runs per column order, read in four states.
+"""A relation in memory: the same tuples in several column orders, read in four states."""
 
-OLD is the runs less their tombstones. A change is two small arrays, ADDED and REMOVED; NEW is a
-view over all of them, so that making a state costs O(change). `commit` folds the change in:
-runs are merged geometrically, tombstones applied when they have become many.
-
-Invariants: runs are disjoint; tombstones are in some run; ADDED is not in OLD, REMOVED is.
-"""
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from corollary.core.states import State
 from corollary.core.types import Type
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.layout import Codes, Layout, Words
-from corollary.engines.local.runs import Mask, Run, append, distinct, is_member, merge, minus
-
-Order = tuple[int, ...]
+from corollary.engines.local.arrangement import Arrangement, Order, arranged
+from corollary.engines.local.family import Family
+from corollary.engines.local.layout import Codes, Layout, Mask, Words
+from corollary.engines.local.runs import distinct, is_member, minus
 
 BITMAP_BITS = 27
 """Up to this width a table that grows round by round marks its tuples in a bitmap."""
 
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A run, less the tuples of some sorted arrays."""
-
-    run: Run
-    absent: tuple[Words, ...] = ()
-
-    def keep(self, words: Words) -> Mask | None:
-        """Return which words of the run count, or None for all."""
-        mask: Mask | None = None
-        for absent in self.absent:
-            if len(absent):
-                found = ~is_member(words, absent)
-                mask = found if mask is None else mask & found
-        return mask
-
-
-def words_of(layers: Sequence[Layer], layout: Layout) -> Words:
-    """Return the tuples of disjoint layers as one sorted array."""
-    kept = []
-    for layer in layers:
-        keep = layer.keep(layer.run.words)
-        kept.append(layer.run.words if keep is None else layer.run.words[keep])
-    return merge(*kept) if kept else np.empty(0, layout.dtype)
-
-
-@dataclass(slots=True)
-class _Sorted:
-    """One column order of a table: its committed runs and tombstones, and the open change."""
-
-    runs: list[Run]
-    tombstones: Words
-    added: list[Run]
-    removed: Run
-
-    def layers(self, state: State) -> list[Layer]:
-        """Return what makes up a state."""
-        match state:
-            case State.ADDED:
-                return [Layer(run) for run in self.added]
-            case State.REMOVED:
-                return [Layer(self.removed)]
-            case State.OLD:
-                return [Layer(run, (self.tombstones,)) for run in self.runs]
-            case State.NEW:
-                gone = (self.tombstones, self.removed.words)
-                return [
-                    *(Layer(run, gone) for run in self.runs),
-                    *(Layer(run) for run in self.added),
-                ]
-
-    def mapped(self, change: Callable[[Words], Words]) -> "_Sorted":
-        """Return the same with every array changed."""
-        return _Sorted(
-            [Run(change(run.words)) for run in self.runs],
-            change(self.tombstones),
-            [Run(change(run.words)) for run in self.added],
-            Run(change(self.removed.words)),
-        )
-
-    def commit(self) -> None:
-        """Fold the change into the runs."""
-        added = merge(*(run.words for run in self.added)) if self.added else self.tombstones[:0]
-        revived = is_member(added, self.tombstones)
-        if revived.any():
-            self.tombstones = minus(self.tombstones, added[revived])
-            added = added[~revived]
-        if len(self.removed):
-            self.tombstones = merge(self.tombstones, self.removed.words)
-        if len(added):
-            append(self.runs, added)
-        if 4 * len(self.tombstones) > sum(map(len, self.runs)):
-            self.runs = [Run(minus(run.words, self.tombstones)) for run in self.runs]
-            self.tombstones = self.tombstones[:0]
+BITMAP_WORTH = 128
+"""A bitmap is made when every so many of its bits have been asked for once."""
 
 
 class Table:
-    """The tuples of one relation, coded and packed."""
+    """The tuples of one relation, coded and packed.
 
-    def __init__(self, types: Sequence[Type], dictionary: Dictionary) -> None:
+    Attributes:
+        family: the tables that share its layout; words may be moved among them as they are.
+        primary: the order of the columns as declared; words are in this order where none is named.
+    """
+
+    __slots__ = (
+        "_added",
+        "_bitmap",
+        "_is_growing",
+        "_layout",
+        "_main",
+        "_old",
+        "_others",
+        "_removed",
+        "_searched",
+        "family",
+        "primary",
+        "types",
+    )
+
+    def __init__(self, types: Sequence[Type], family: Family | None = None) -> None:
         self.types = tuple(types)
-        self._dictionary = dictionary
-        self._layout = dictionary.layout(self.types)
+        self.family = Family(len(self.types)) if family is None else family.current
+        assert self.family.layout is not None
+        self._layout = self.family.layout
         self.primary: Order = tuple(range(len(self.types)))
-        self._orders: dict[Order, _Sorted] = {self.primary: self._empty()}
+        self._main = Arrangement(self.primary, self._layout)
+        self._others: dict[Order, Arrangement] = {}
+        self._old = self._added = self._removed = 0
         self._bitmap: Mask | None = None
-
-    def _empty(self) -> _Sorted:
-        none = np.empty(0, self._layout.dtype)
-        return _Sorted([], none, [], Run(none))
+        self._is_growing = False
+        self._searched = 0
 
     @property
     def layout(self) -> Layout:
-        """How its tuples are packed now; the tuples are repacked when a domain has outgrown it."""
-        current = self._dictionary.layout(self.types)
-        if current is not self._layout:
-            self._repack(current)
+        """How its tuples are packed now; they are repacked when the family has outgrown it."""
+        if self.family.layout is not self._layout:
+            self._repack()
         return self._layout
 
-    def _repack(self, new: Layout) -> None:
-        old = self._layout
-        self._layout = new
-        is_marked, self._bitmap = self.is_marked, None
-        for order, kept in self._orders.items():
-            before, after = old.permuted(order), new.permuted(order)
+    def _repack(self) -> None:
+        self.family = self.family.current
+        assert self.family.layout is not None
+        for other in self._others.values():
+            if other.is_late:
+                other.catch_up(self._main)
+            other.repack(self.family.layout.permuted(other.order))
+        self._main.repack(self.family.layout)
+        self._layout = self.family.layout
+        self._bitmap = None
 
-            def again(words: Words, before: Layout = before, after: Layout = after) -> Words:
-                return after.pack(before.columns(words), len(words))
-
-            self._orders[order] = kept.mapped(again)
-        if is_marked:
-            self.mark()
+    def join(self, other: "Table") -> None:
+        """Share one layout with another table from now on."""
+        self.family.join(other.family)
 
     # --- reading -------------------------------------------------------------------------------
 
-    def layers(self, state: State, order: Order) -> list[Layer]:
-        """Return what makes up a state, sorted in an order, which is kept from now on."""
-        assert self.layout is self._layout
-        if order not in self._orders:
-            primary = self._orders[self.primary]
-            self._orders[order] = primary.mapped(lambda words: self._sorted(words, order))
-        return [layer for layer in self._orders[order].layers(state) if len(layer.run)]
-
-    def _sorted(self, words: Words, order: Order) -> Words:
-        """Return tuples packed in the primary order as another order packs and sorts them."""
+    def arrangement(self, order: Order) -> Arrangement:
+        """Return the tuples sorted in an order, which is kept from now on."""
+        if self.family.layout is not self._layout:
+            self._repack()
         if order == self.primary:
-            return words
-        columns = [self._layout.column(words, column) for column in order]
-        return np.sort(self._layout.permuted(order).pack(columns, len(words)))
+            return self._main
+        other = self._others.get(order)
+        if other is None:
+            other = self._others[order] = arranged(self._main, order)
+        elif other.is_late:
+            other.catch_up(self._main)
+        return other
 
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, a kept one if there is any."""
         wanted = set(bound)
-        for order in self._orders:
+        for order in (self.primary, *self._others):
             if set(order[: len(bound)]) == wanted:
                 return order
         return (*bound, *(column for column in self.primary if column not in wanted))
 
     def words(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
-        return words_of(self.layers(state, order or self.primary), self.layout)
+        return self.arrangement(self.primary if order is None else order).words(state)
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
-        primary = self._orders[self.primary]
-        match state:
-            case State.ADDED:
-                return sum(map(len, primary.added))
-            case State.REMOVED:
-                return len(primary.removed)
-            case State.OLD:
-                return sum(map(len, primary.runs)) - len(primary.tombstones)
-            case State.NEW:
-                return self.size(State.OLD) + self.size(State.ADDED) - len(primary.removed)
+        if state is State.ADDED:
+            return self._added
+        if state is State.REMOVED:
+            return self._removed
+        return self._old if state is State.OLD else self._old + self._added - self._removed
+
+    @property
+    def has_change(self) -> bool:
+        """Whether there is an open change."""
+        return self._added > 0 or self._removed > 0
 
     def contains(self, words: Words, state: State) -> Mask:
         """Return for each tuple, packed as the layout is now, whether it is there."""
-        assert self.layout is self._layout
-        if self._bitmap is not None and state is State.NEW:
-            return self._bitmap[words]
-        found = np.zeros(len(words), np.bool_)
-        for layer in self.layers(state, self.primary):
-            here = is_member(words, layer.run.words)
-            keep = layer.keep(words)
-            found |= here if keep is None else here & keep
+        main = self.arrangement(self.primary)
+        if state is State.NEW and self._is_growing:
+            self._searched += len(words)
+            if self._bitmap is None:
+                self._make_bitmap()
+            if self._bitmap is not None:
+                return self._bitmap[words]
+        return main.contains(words, state)
+
+    def look_up(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
+        """Return for each tuple of codes whether it is there; they need not fit the layout."""
+        outside = self.layout.misfits(columns)
+        if outside is None:
+            return self.contains(self._layout.pack(columns, count), state)
+        found = np.zeros(count, np.bool_)
+        inside = (~outside).nonzero()[0]
+        fitting = [column[inside] for column in columns]
+        found[inside] = self.contains(self._layout.pack(fitting, len(inside)), state)
         return found
 
     @property
     def nbytes(self) -> int:
         """The bytes its arrays hold."""
         bitmap = 0 if self._bitmap is None else self._bitmap.nbytes
-        return bitmap + sum(
-            run.nbytes
-            for kept in self._orders.values()
-            for run in (*kept.runs, *kept.added, kept.removed)
-        )
+        return bitmap + self._main.nbytes + sum(each.nbytes for each in self._others.values())
 
-    # --- writing -------------------------------------------------------------------------------
-
-    def pack(self, columns: Sequence[Codes], count: int) -> Words:
-        """Return codes as packed tuples in the primary order, neither sorted nor distinct."""
-        return self.layout.pack(columns, count)
-
-    def change(self, added: Words, removed: Words) -> None:
-        """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
-        self._bitmap = None
-        self._open(added, removed)
-
-    def _open(self, added: Words, removed: Words) -> None:
-        assert self.layout is self._layout
-        for order, kept in self._orders.items():
-            kept.added = [Run(self._sorted(added, order))] if len(added) else []
-            kept.removed = Run(self._sorted(removed, order))
-
-    def remove(self, words: Words) -> None:
-        """Take sorted tuples of OLD out of NEW; those that came back once go again."""
-        assert self.layout is self._layout
-        if not len(words):
-            return
-        self._bitmap = None
-        if self.size(State.ADDED):
-            self._open(minus(self.words(State.ADDED), words), self.words(State.REMOVED))
-            words = minus(words, self.words(State.REMOVED))
-        for order, kept in self._orders.items():
-            kept.removed = Run(merge(kept.removed.words, self._sorted(words, order)))
-
-    def grow(self, words: Words) -> None:
-        """Add sorted tuples that are not in NEW; some may have been removed before."""
-        assert self.layout is self._layout
-        if self._bitmap is not None:
-            self._bitmap[words] = True
-        if len(words):
-            for order, kept in self._orders.items():
-                append(kept.added, self._sorted(words, order))
-
-    def settle(self) -> None:
-        """Strike what was removed and came back from both sides of the change."""
-        added, removed = self.words(State.ADDED), self.words(State.REMOVED)
-        back = is_member(removed, added)
-        if back.any():
-            self.change(minus(added, removed), removed[~back])
-
-    @property
-    def has_change(self) -> bool:
-        """Whether there is an open change."""
-        primary = self._orders[self.primary]
-        return bool(primary.added) or len(primary.removed) > 0
-
-    def commit(self) -> None:
-        """Make NEW the OLD; the change must be settled."""
-        self.extend(np.empty(0, self.layout.dtype))
-
-    def rollback(self) -> None:
-        """Forget the open change."""
-        none = np.empty(0, self.layout.dtype)
-        self.change(none, none)
-
-    def assign(self, words: Words) -> None:
-        """Hold just these sorted tuples, as ADDED."""
-        self._orders = {order: self._empty() for order in self._orders}
-        self.change(words, np.empty(0, self.layout.dtype))
-
-    def clear(self) -> None:
-        """Hold nothing."""
-        primary = self._orders[self.primary]
-        if self.has_change or primary.runs or self._bitmap is not None:
-            self.assign(np.empty(0, self.layout.dtype))
-
-    def extend(self, words: Words) -> None:
-        """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
-        assert self.layout is self._layout
-        if self._bitmap is not None:
-            self._bitmap[words] = True
-        for kept in self._orders.values():
-            kept.commit()
-        self._open(words, np.empty(0, self._layout.dtype))
+    # --- bitmaps -------------------------------------------------------------------------------
 
     @property
     def is_marked(self) -> bool:
@@ -287,12 +152,119 @@ class Table:
         return self._bitmap is not None
 
     def mark(self) -> None:
-        """Keep a bitmap of the tuples from now on, where tuples are narrow enough for one."""
-        layout = self.layout
-        bits = sum(layout.widths)
-        if self._bitmap is None and layout.is_narrow and bits <= BITMAP_BITS:
+        """Keep a bitmap of NEW once enough has been looked up, where tuples are narrow enough."""
+        self._is_growing = True
+
+    def _make_bitmap(self) -> None:
+        bits = self.layout.bits
+        if bits <= BITMAP_BITS and self._searched * BITMAP_WORTH >= 1 << bits:
             self._bitmap = np.zeros(1 << bits, np.bool_)
             self._bitmap[self.words(State.NEW)] = True
+
+    def _forget_bitmap(self) -> None:
+        self._bitmap = None
+        self._searched = 0
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def pack(self, columns: Sequence[Codes], count: int) -> Words:
+        """Return codes as packed tuples in the primary order, neither sorted nor distinct."""
+        return self.fit(columns, (None,) * len(columns)).pack(columns, count)
+
+    def fit(self, columns: Sequence[Codes], bounds: Sequence[int | None]) -> Layout:
+        """Return the layout, wide enough for these columns, whose widths may be known."""
+        self.family = self.family.current
+        self.family.fit(columns, bounds)
+        return self.layout
+
+    def widen(self, widths: Sequence[int]) -> None:
+        """Make the columns at least so wide."""
+        self.family = self.family.current
+        self.family.require(widths)
+
+    def change(self, added: Words, removed: Words) -> None:
+        """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
+        self._forget_bitmap()
+        self._open(added, removed)
+
+    def _open(self, added: Words, removed: Words) -> None:
+        self.arrangement(self.primary).change(added, removed)
+        self._added, self._removed = len(added), len(removed)
+        for other in self._others.values():
+            other.be_late(None, None)
+
+    def remove(self, words: Words) -> None:
+        """Take sorted tuples of OLD out of NEW; those that came back once go again."""
+        main = self.arrangement(self.primary)
+        if not len(words):
+            return
+        self._forget_bitmap()
+        if self._added:
+            self._open(minus(main.words(State.ADDED), words), main.removed)
+            words = minus(words, main.removed)
+        main.remove(words)
+        self._removed += len(words)
+        for other in self._others.values():
+            other.be_late(None, words)
+
+    def grow(self, words: Words) -> None:
+        """Add sorted tuples that are not in NEW; some may have been removed before."""
+        main = self.arrangement(self.primary)
+        if not len(words):
+            return
+        if self._bitmap is not None:
+            self._bitmap[words] = True
+        main.grow(words)
+        self._added += len(words)
+        for other in self._others.values():
+            other.be_late(words, None)
+
+    def settle(self) -> None:
+        """Strike what was removed and came back from both sides of the change."""
+        main = self.arrangement(self.primary)
+        if not self._added or not self._removed:
+            return
+        added, removed = main.words(State.ADDED), main.removed
+        back = is_member(removed, added)
+        if np.count_nonzero(back):
+            self.change(minus(added, removed), removed[~back])
+
+    def commit(self) -> None:
+        """Make NEW the OLD; the change must be settled."""
+        main = self.arrangement(self.primary)
+        if not self.has_change:
+            return
+        for other in self._others.values():
+            if other.is_late:
+                other.catch_up(main)
+            other.commit()
+        main.commit()
+        self._old += self._added - self._removed
+        self._added = self._removed = 0
+
+    def rollback(self) -> None:
+        """Forget the open change."""
+        self.change(self.layout.nothing, self.layout.nothing)
+
+    def assign(self, words: Words) -> None:
+        """Hold just these sorted tuples, as ADDED."""
+        main = self.arrangement(self.primary)
+        main.reset()
+        for other in self._others.values():
+            other.reset()
+        self._old = 0
+        self._forget_bitmap()
+        self._open(words, self._layout.nothing)
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        if self._old or self._added or self._removed:
+            self.assign(self.layout.nothing)
+
+    def extend(self, words: Words) -> None:
+        """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
+        self.commit()
+        self.grow(words)
 
     def replace(self, words: Words) -> None:
         """Make NEW equal to the sorted tuples given, by the change that leads there from OLD."""
@@ -303,25 +275,30 @@ class Table:
         """Add tuples to NEW, those already there excepted."""
         words = distinct(self.pack(columns, count))
         words = words[~self.contains(words, State.NEW)]
-        removed = self.words(State.REMOVED)
-        if len(removed):
+        if self._removed:
+            removed = self._main.removed
             back = is_member(words, removed)
-            if back.any():
-                self.change(self.words(State.ADDED), minus(removed, words))
+            if np.count_nonzero(back):
+                self.change(self._main.words(State.ADDED), minus(removed, words))
                 words = words[~back]
         self.grow(words)
 
     def delete(self, columns: Sequence[Codes], count: int) -> None:
         """Take tuples out of NEW, those not there excepted."""
-        words = distinct(self.pack(columns, count))
+        outside = self.layout.misfits(columns)
+        if outside is not None:
+            inside = (~outside).nonzero()[0]
+            columns, count = [column[inside] for column in columns], len(inside)
+        words = distinct(self._layout.pack(columns, count))
         words = words[self.contains(words, State.NEW)]
-        if len(words) and self.size(State.ADDED):
-            added = self.words(State.ADDED)
-            self.change(minus(added, words), self.words(State.REMOVED))
+        if len(words) and self._added:
+            added = self._main.words(State.ADDED)
+            self.change(minus(added, words), self._main.removed)
             words = minus(words, added)
         self.remove(words)
 
     def copy(self, other: "Table") -> None:
         """Hold what another table of the same types has in NEW, as OLD."""
-        self.assign(other.words(State.NEW))
+        self.widen(other.layout.widths)
+        self.assign(self.layout.convert(other.words(State.NEW), other.layout))
         self.commit()

@@ -1,0 +1,99 @@
+"""Which tuples of a layer match which rows of a frame."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.engines.local.arrangement import Layer
+from corollary.engines.local.layout import Codes, Layout, Mask, Words
+
+BATCH = 1 << 21
+"""A join's output is cut into batches of at most this many rows."""
+
+FEW = 16
+"""So many numbers are added up faster as a list than as an array."""
+
+Rows = npt.NDArray[np.int64]
+Matched = tuple[Rows | None, Words]
+"""For each match the row it belongs to (None: all belong to the only row), and the matches."""
+
+
+class Matches(NamedTuple):
+    """For each row of a frame the slice of a layer's run that matches it."""
+
+    layer: Layer
+    start: Codes
+    sizes: Codes
+    total: int
+
+    def all(self) -> Matched:
+        """Return all matches at once."""
+        if len(self.sizes) == 1:
+            first = self.start.item(0)
+            return self._kept(None, self.layer.run.words[first : first + self.total])
+        if np.count_nonzero(self.sizes) == self.total:  # at most one for each row
+            rows = self.sizes.nonzero()[0]
+            return self._kept(rows, self.layer.run.words[self.start[rows]])
+        rows = np.arange(len(self.sizes)).repeat(self.sizes)
+        shift = self.start - (self.sizes.cumsum() - self.sizes)
+        return self._kept(rows, self.layer.run.words[np.arange(self.total) + shift[rows]])
+
+    def batches(self) -> Iterator[Matched]:
+        """Yield the matches in batches."""
+        if self.total <= BATCH:
+            yield self.all()
+            return
+        ends = self.sizes.cumsum()
+        shift = self.start - (ends - self.sizes)
+        for low in range(0, self.total, BATCH):
+            high = min(low + BATCH, self.total)
+            if len(self.sizes) == 1:
+                first = self.start.item(0)
+                yield self._kept(None, self.layer.run.words[first + low : first + high])
+                continue
+            first = int(np.searchsorted(ends, low, side="right"))
+            last = int(np.searchsorted(ends, high, side="left")) + 1
+            cut = np.minimum(ends[first:last], high)
+            cut = np.diff(np.maximum(np.concatenate([[low], cut]), low))
+            rows = np.repeat(np.arange(first, last), cut)
+            yield self._kept(rows, self.layer.run.words[np.arange(low, high) + shift[rows]])
+
+    def _kept(self, rows: Rows | None, words: Words) -> Matched:
+        keep = self.layer.keep(words) if self.layer.absent else None
+        if keep is None:
+            return rows, words
+        return (None if rows is None else rows[keep]), words[keep]
+
+
+def matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matches:
+    """Return what matches the keys, which are the first columns of the layout."""
+    start, end = layer.run.ranges(layout, keys, count)
+    sizes = end - start
+    total = sum(sizes.tolist()) if count <= FEW else int(sizes.sum())
+    return Matches(layer, start, sizes, total)
+
+
+def together(found: list[Matches]) -> Matched:
+    """Return the matches of several layers as one."""
+    rows, words = [], []
+    for each in found:
+        some_rows, some_words = each.all()
+        rows.append(np.zeros(len(some_words), np.int64) if some_rows is None else some_rows)
+        words.append(some_words)
+    return np.concatenate(rows), np.concatenate(words)
+
+
+def exist(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:
+    """Return which rows match a tuple; keys are whole tuples, or no layer lacks any."""
+    found = np.zeros(count, np.bool_)
+    for layer in layers:
+        start, end = layer.run.ranges(layout, keys, count)
+        here = end > start
+        if layer.absent and np.count_nonzero(here):
+            keep = layer.keep(layout.pack(keys, count))
+            assert keep is not None
+            here &= keep
+        found |= here
+    return found

@@ -1,0 +1,202 @@
+"""The stages of a pipeline, ready to run: what can be known before there are rows is known here.
+
+A stage takes a frame and gives one, or several where a frame would become too large.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from corollary.core.pipeline import Absent, Compute, Filter, Probe
+from corollary.core.terms import Functor, Variable
+from corollary.engines.local import expressions
+from corollary.engines.local.arrangement import Order
+from corollary.engines.local.frames import EMPTY, Frame
+from corollary.engines.local.generate import Numbers
+from corollary.engines.local.layout import Codes, Layout, Mask
+from corollary.engines.local.matches import Matched, exist, matches, together
+from corollary.engines.local.operands import Scope, misfits
+
+SMALL = 1 << 14
+"""Matches of several layers, up to so many, are put together before they go on."""
+
+
+class ProbeStage:
+    """Joins rows with the tuples of a relation whose bound columns match."""
+
+    def __init__(
+        self,
+        stage: Probe,
+        scope: Scope,
+        known: frozenset[str],
+        needed: frozenset[str],
+        is_bag: bool,
+    ) -> None:
+        self._stage = stage
+        self._tables = scope.tables
+        self._relation, self._state = stage.source.relation, stage.source.state
+        self._operands = {column: scope.operand(stage.slots[column]) for column in stage.bound}
+        self._known = known
+        self._needed = needed
+        self._is_bag = is_bag
+        self._order: Order | None = None
+
+    def _arrange(self, order: Order) -> None:
+        """Choose the order to probe in, and with it which position of a match holds what."""
+        self._order = order
+        length = len(self._stage.bound)
+        self._keys = [self._operands[column] for column in order[:length]]
+        self._is_whole = length == len(order)
+        names = [
+            (slot.name, position)
+            for position, column in enumerate(order[length:], length)
+            if isinstance(slot := self._stage.slots[column], Variable)
+        ]
+        listed = [name for name, _ in names]
+        self._reads: list[tuple[str, int]] = []
+        self._equals: list[tuple[str, int]] = []
+        seen = set(self._known)
+        for name, position in names:
+            if name in seen:
+                self._equals.append((name, position))
+            elif name in self._needed or listed.count(name) > 1:
+                self._reads.append((name, position))
+                seen.add(name)
+        compared = {name for name, _ in self._equals}
+        self._carried = [name for name in self._known if name in self._needed | compared]
+        self._is_test = not self._reads and not self._equals
+
+    def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
+        """Return the rows joined with the tuples that match."""
+        table = self._tables[self._relation]
+        if self._order is None:
+            self._arrange(table.order_for(self._stage.bound))
+        assert self._order is not None
+        kept = table.arrangement(self._order)
+        layers = kept.layers(self._state)
+        if not layers:
+            return EMPTY
+        layout = kept.layout
+        keys: list[Codes] = []
+        if self._keys:
+            keys = [operand.column(frame) for operand in self._keys]
+            outside = misfits(self._keys, keys, layout)
+            if outside is not None:
+                frame = frame.select(~outside)
+                if not frame.count:
+                    return EMPTY
+                keys = [operand.column(frame) for operand in self._keys]
+        if self._is_test and (
+            self._is_whole or not (self._is_bag or any(layer.absent for layer in layers))
+        ):
+            columns = {name: frame.columns[name] for name in self._carried}
+            return Frame(columns, frame.count).select(exist(layers, layout, keys, frame.count))
+        found = [matches(layer, layout, keys, frame.count) for layer in layers]
+        found = [each for each in found if each.total]
+        if not found:
+            return EMPTY
+        if len(found) > 1 and sum(each.total for each in found) <= SMALL:
+            return self._joined(frame, together(found), layout)
+        if len(found) > 1 or found[0].total > SMALL:
+            return (
+                self._joined(frame, matched, layout) for each in found for matched in each.batches()
+            )
+        return self._joined(frame, found[0].all(), layout)
+
+    def _joined(self, frame: Frame, matched: Matched, layout: Layout) -> Frame:
+        rows, words = matched
+        count = len(words)
+        columns: dict[str, Codes]
+        if rows is not None:
+            columns = {name: frame.columns[name][rows] for name in self._carried}
+        elif count == 1:
+            columns = {name: frame.columns[name] for name in self._carried}
+        else:
+            columns = {name: frame.columns[name].repeat(count) for name in self._carried}
+        for name, position in self._reads:
+            columns[name] = layout.column(words, position)
+        same: Mask | None = None
+        for name, position in self._equals:
+            equal = columns[name] == layout.column(words, position)
+            same = equal if same is None else same & equal
+        joined = Frame(columns, count)
+        return joined if same is None else joined.select(same)
+
+
+class AbsentStage:
+    """Keeps the rows whose tuple is not there."""
+
+    def __init__(self, stage: Absent, scope: Scope) -> None:
+        self._tables = scope.tables
+        self._relation, self._state = stage.source.relation, stage.source.state
+        self._operands = [scope.operand(slot) for slot in stage.slots]
+
+    def apply(self, frame: Frame) -> Frame:
+        """Return the rows whose tuple is not there."""
+        table = self._tables[self._relation]
+        if not table.size(self._state):
+            return frame
+        columns = [operand.column(frame) for operand in self._operands]
+        layout = table.layout
+        if misfits(self._operands, columns, layout) is None:
+            found = table.contains(layout.pack(columns, frame.count), self._state)
+        else:
+            found = table.look_up(columns, frame.count, self._state)
+        return frame.select(~found)
+
+
+class FilterStage:
+    """Keeps the rows for which a condition is true.
+
+    Attributes:
+        has_fault: whether there were rows for which it had no value.
+    """
+
+    def __init__(self, stage: Filter, scope: Scope) -> None:
+        self._condition = stage.condition
+        self._dictionary = scope.dictionary
+        self.has_fault = False
+
+    def apply(self, frame: Frame) -> Frame:
+        """Return the rows for which the condition is true."""
+        verdict = expressions.holds(self._condition, frame.columns, frame.count, self._dictionary)
+        self.has_fault |= any(np.count_nonzero(mask) for mask, _ in verdict.faults)
+        return frame.select(verdict.true)
+
+
+class ComputeStage:
+    """Binds a variable to the value of an expression.
+
+    Attributes:
+        has_fault: whether there were rows for which it had no value.
+    """
+
+    def __init__(self, stage: Compute, scope: Scope) -> None:
+        self._stage = stage
+        self._dictionary = scope.dictionary
+        self.has_fault = False
+
+    def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
+        """Return the rows with the value; a range gives several rows for each."""
+        expression = self._stage.expression
+        if isinstance(expression, Functor) and expression.name == "range":
+            return self._range(expression, frame)
+        batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
+        codes = expressions.encode(batch, self._dictionary)
+        made = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
+        drop = batch.faulty
+        self.has_fault |= drop is not None and bool(drop.any())
+        if not self._stage.lets_null:
+            drop = expressions.either(drop, batch.nulls)
+        return made if drop is None else made.select(~drop)
+
+    def _range(self, functor: Functor, frame: Frame) -> Iterator[Frame]:
+        numbers = Numbers(functor, frame.columns, frame.count, self._dictionary)
+        self.has_fault |= len(numbers.faulty) > 0
+        for rows, codes in numbers.batches():
+            columns = {name: column[rows] for name, column in frame.columns.items()}
+            columns[self._stage.variable.name] = codes
+            yield Frame(columns, len(codes))
+
+
+ReadyStage = ProbeStage | AbsentStage | FilterStage | ComputeStage
