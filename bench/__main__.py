@@ -9,6 +9,9 @@ from pathlib import Path
 
 from bench import report, startup
 from bench.contenders import DuckdbQuery, LocalEvaluation
+from bench.maintain import report as maintain_report
+from bench.maintain import run
+from bench.maintain.tasks import tasks
 from bench.measure import Measurement, measure
 from bench.report import Result
 from bench.workloads import Workload, workloads

@@ -354,7 +354,7 @@ class Database:
             is_full = choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
             if choice.algorithm in KEEPS_PAYLOAD or is_full:
                 self._payload |= set(choice.relations)
-            else:
+            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which keeps what is valid
                 self._payload -= set(choice.relations)
             if is_full:
                 self._work |= dict.fromkeys(choice.relations, 0)

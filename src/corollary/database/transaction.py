@@ -195,8 +195,11 @@ class Transaction:
         update, maintenance = database.planned(
             before, after, changes, self._algorithm, is_traced=self._is_traced
         )
-        is_empty = not changes and not update.candidates
-        return update, None if is_empty and before.rules == after.rules else maintenance
+        is_empty = not changes and (before.relations, before.rules) == (
+            after.relations,
+            after.rules,
+        )
+        return update, None if is_empty else maintenance
 
     def _run(self, update: Update, maintenance: Maintenance) -> Counters:
         database = self._database

@@ -3,37 +3,40 @@
 Reference: F. W. Tompa, J. A. Blakeley, "Maintaining materialized views without accessing base
 data", Information Systems 13(4), 1988, who call such updates autonomously computable.
 
-Two kinds are recognised, for a stored relation with one rule and no recursion:
+Recognised are removals from a stored relation with one rule and no recursion, where every variable
+of the literal that loses tuples is in the head:
 
-    removals   every variable of the literal that loses tuples is in the head: whatever the view
-               holds with these values was derived from a lost tuple, by this rule, so it goes
-    additions  the literal that gains tuples is the only one of the rule
+    Δ⁻P = P ⋉ Δ⁻L
+
+whatever the view holds with these values was derived from a lost tuple, by this rule, and goes with
+all its derivations. (Additions to the only literal of a rule need no base relation either; the
+counts of `counting` take care of them.)
 
 | symbol | name here |
 |---|---|
-| i-δ, d-δ: the change of the base relation | the lead |
-| the part of the view that goes | `p•gone` |
-| the part that comes | `p•came` |
+| Δ⁻L | the lead |
+| Δ⁻P, with its counts | `p•gone`, `p•counted_out` |
 
-Example: `v(id, x, y) :- r(id, x), s(x, y)`; r(7, a) removed: all tuples v(7, a, _) go,
-and s is not read.
+Example: `v(id, x, y) :- r(id, x), s(x, y)`; r(7, a) removed: all tuples v(7, a, _) go, and s is not
+read.
 """
-
-from collections.abc import Iterator
 
 from corollary.analysis.relevance import flipped
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Grow, Remove, Role, Step
+from corollary.core.plan import Remove, Role, Step
 from corollary.core.rules import Literal, Rule, head_of, names_in
 from corollary.core.states import State
 from corollary.core.terms import Variable, Wildcard
-from corollary.maintain.delta import Changed, changed_literals, in_state, instance, select
+from corollary.core.types import NUMBER
+from corollary.maintain.delta import changed_literals, select
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.dred import told
-from corollary.maintain.payload import is_absent
+from corollary.maintain.payload import count_of, has_counts
 from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
+
+COUNT = Variable("count'", NUMBER)
 
 
 def is_autonomous(stratum: Stratum, update: Update) -> bool:
@@ -60,7 +63,7 @@ def _effects(literal: Literal, update: Update) -> frozenset[State]:
 
 def _is_determined(rule: Rule, place: int, sign: State) -> bool:
     if sign is State.ADDED:
-        return len(rule.literals) == 1
+        return False
     literal = rule.literals[place]
     head = {slot.name for slot in head_of(rule) if isinstance(slot, Variable)}
     has_all = not any(isinstance(slot, Wildcard) for slot in literal.slots)
@@ -71,36 +74,22 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stratum whose updates are autonomously computable."""
     (name,) = stratum.relations
     steps: list[Step] = []
-    gone, came = list[Body](), list[Body]()
-    for changed in _changes(stratum, draft):
+    gone, counted = list[Body](), list[Body]()
+    has_payload = has_counts(stratum) and name in draft.update.payload
+    for changed in changed_literals(draft, stratum.rules, stratum.relations, State.REMOVED):
         selection, chosen = select(draft, changed)
         steps += selection
-        if chosen.sign is State.REMOVED:
-            head = head_of(chosen.rule)
-            view = Goal(Literal(name, head), Reference(name, State.OLD))
-            gone.append(Body(head, (chosen.lead, view), (), chosen.rule.origin, chosen.lead))
-        else:
-            came.append(
-                instance(
-                    chosen.rule,
-                    in_state(State.NEW),
-                    lead=chosen.lead,
-                    place=chosen.place,
-                    goals=[is_absent(chosen.rule)],
-                    is_judged=True,
-                )
-            )
-    if gone:
-        out = draft.make(name, "gone")
-        steps += draft.derive(out, gone, role=Role.ACTUAL, about=name)
-        steps.append(Remove(name, out))
-    if came:
-        new = draft.make(name, "came")
-        steps += draft.derive(new, came, role=Role.ACTUAL, about=name)
-        steps.append(Grow(name, new))
-    return [*steps, *told(stratum, draft, "")]
-
-
-def _changes(stratum: Stratum, draft: Draft) -> Iterator[Changed]:
-    for sign in (State.REMOVED, State.ADDED):
-        yield from changed_literals(draft, stratum.rules, stratum.relations, sign)
+        head = head_of(chosen.rule)
+        lead, origin = chosen.lead, chosen.rule.origin
+        view = Goal(Literal(name, head), Reference(name, State.OLD))
+        gone.append(Body(head, (lead, view), (), origin, lead))
+        if has_payload:
+            full, count = (*head, COUNT), count_of(draft, name)
+            beside = Goal(Literal(count, full), Reference(count, State.OLD))
+            counted.append(Body(full, (lead, beside), (), origin, lead))
+    out = draft.make(name, "gone")
+    steps += draft.derive(out, gone, role=Role.ACTUAL, about=name)
+    if has_payload:
+        rows = draft.make(name, "counted_out", NUMBER)
+        steps += [*draft.derive(rows, counted), Remove(count_of(draft, name), rows)]
+    return [*steps, Remove(name, out), *told(stratum, draft, "")]

@@ -104,10 +104,10 @@ def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) ->
         return Choice(members, Algorithm.EPF, reason)
     if wanted is Algorithm.AUTO:
         return _automatic(stratum, update, sizes)
-    if wanted is Algorithm.COUNTING and not has_counts(stratum):
-        return Choice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
-    if wanted is Algorithm.RANKED and not stratum.is_recursive:
-        return _incremental(stratum, update)
+    if not stratum.is_recursive and wanted in (Algorithm.COUNTING, Algorithm.RANKED):
+        choice = _incremental(stratum, update)
+        is_asked = choice.algorithm is Algorithm.AUTONOMOUS and wanted is Algorithm.COUNTING
+        return Choice(members, wanted, "asked for") if is_asked else choice
     return Choice(members, wanted, "asked for")
 
 
@@ -135,13 +135,16 @@ def _incremental(stratum: Stratum, update: Update) -> Choice:
     if has_ranks(stratum, update.new):
         return Choice(members, Algorithm.RANKED, "stored and recursive")
     if has_counts(stratum):
+        if update.recursive_before & set(members):
+            reason = "no longer recursive: its derivations are counted from now on"
+            return Choice(members, Algorithm.RECOMPUTE, reason)
         return Choice(members, Algorithm.COUNTING, "stored, not recursive")
     return Choice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
 
 
 def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
     choice = _incremental(stratum, update)
-    if choice.algorithm is Algorithm.AUTONOMOUS:
+    if choice.algorithm in (Algorithm.AUTONOMOUS, Algorithm.RECOMPUTE):
         return choice
     members = stratum.relations
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (

@@ -8,7 +8,7 @@ evaluated, since neither is kept; only the difference outlives the stratum.
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Clear, Step
+from corollary.core.plan import Clear, Step, Store
 from corollary.core.states import State
 from corollary.maintain.draft import Draft
 from corollary.maintain.seminaive import fixpoint
@@ -41,6 +41,9 @@ def _compared(stratum: Stratum, draft: Draft) -> list[Step]:
     evaluation, results = fixpoint(stratum, draft, State.NEW)
     steps += evaluation
     for name, result in results.items():
+        if not update.is_virtual(name):
+            steps.append(Store(name, result))
+            continue
         was, now = Reference(draft.make(name, "was")), Reference(result)
         added, removed = draft.make(name, State.ADDED), draft.make(name, State.REMOVED)
         steps.append(draft.copy(added, now, without=(was,)))

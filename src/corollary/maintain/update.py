@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from corollary.analysis.relevance import BOTH, NONE, Signs, candidates, relevant
+from corollary.analysis.strata import strata
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Condition, Literal, Rule
 from corollary.core.states import State
@@ -54,6 +55,12 @@ class Update:
         """The aggregations that only NEW has."""
         known = {each.relation for each in self.old.aggregations}
         return tuple(each for each in self.new.aggregations if each.relation not in known)
+
+    @cached_property
+    def recursive_before(self) -> frozenset[str]:
+        """The relations that depended on themselves in OLD."""
+        found = (each.relations for each in strata(self.old) if each.is_recursive)
+        return frozenset(name for names in found for name in names)
 
     @cached_property
     def candidates(self) -> Mapping[str, frozenset[State]]:

@@ -1,0 +1,10 @@
+"""Maintenance benchmarks: stored views, changed again and again, each change timed.
+
+| file | holds |
+|---|---|
+| `task.py` | what a task is: data, program, rounds of changes, contenders, bars |
+| `contenders.py` | a database with one algorithm, and DuckDB computing anew |
+| `turns.py` | the measuring core: contenders take turns, every answer is compared |
+| `tasks.py` | the tasks: stored closures, growing trees, a join with a sum, auto against the others |
+| `report.py` | the tables and the JSON |
+"""

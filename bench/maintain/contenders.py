@@ -1,0 +1,161 @@
+"""Those who keep an answer up to date: a database with one algorithm, DuckDB computing anew."""
+
+import gc
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+import corollary
+from bench.contenders import THREADS
+from bench.data import Relations
+from bench.maintain.task import DELETE, Step
+from corollary.core.engine import Limits
+from corollary.database.transaction import Transaction
+from corollary.errors import LimitError
+
+ANSWER = "answer"
+FEW = 100
+"""So many rows are handed in as tuples, more of them as an Arrow table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One step of one contender.
+
+    Attributes:
+        seconds: from the beginning of the transaction to the end of its commit.
+        is_cut: whether it was given up then.
+    """
+
+    seconds: float
+    is_cut: bool = False
+
+
+class Contender(Protocol):
+    """One way to keep an answer up to date."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+
+    def take(self, step: Step, limit: float | None) -> Sample:
+        """Go through a step, given up after a number of seconds; the answer is right in any case."""
+
+    def answer(self) -> pa.Table:
+        """Return the answer as it is now."""
+
+    def size(self) -> int:
+        """Return the number of tuples in the answer."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What the transactions of one kind told about the relations they maintained."""
+
+    algorithms: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    switches: int = 0
+
+
+class Maintained:
+    """A database whose views are maintained by one algorithm; loading it is not timed."""
+
+    def __init__(self, algorithm: str, relations: Relations, program: str) -> None:
+        self.name = algorithm
+        self.told: dict[str, Told] = {}
+        self._database = corollary.open(None, engine="local", algorithm=algorithm)
+        self._database.load(text=program)
+        with self._database.transaction(algorithm="recompute") as transaction:
+            for name, table in relations.items():
+                transaction.insert(name, table)
+
+    def take(self, step: Step, limit: float | None) -> Sample:
+        """Commit a transaction; one that takes too long is done again by recomputation, untimed."""
+        rows = rows_of(step)
+        self._database.limits = Limits(seconds=limit)
+        gc.collect()
+        began = time.perf_counter()
+        try:
+            transaction = self.commit(step, rows)
+        except LimitError:
+            self._database.limits = Limits()
+            self.commit(step, rows, "recompute")
+            assert limit is not None
+            return Sample(limit, is_cut=True)
+        seconds = time.perf_counter() - began
+        self._tell(step, transaction)
+        return Sample(seconds)
+
+    def commit(self, step: Step, rows: Any, algorithm: str | None = None) -> Transaction:
+        """Make the change of a step."""
+        with self._database.transaction(algorithm=algorithm) as transaction:
+            if step.kind == DELETE:
+                transaction.delete(step.relation, rows)
+            else:
+                transaction.insert(step.relation, rows)
+        return transaction
+
+    def _tell(self, step: Step, transaction: Transaction) -> None:
+        told = self.told.setdefault(step.kind, Told())
+        stats = transaction.stats.values()
+        told.algorithms.update({each.algorithm for each in stats})
+        told.reasons.update({each.reason for each in stats})
+        told.switches += any("outgrew" in each.reason for each in stats)
+
+    def answer(self) -> pa.Table:
+        """Read the stored answer."""
+        return self._database.relation(ANSWER).arrow()
+
+    def size(self) -> int:
+        """Return the number of tuples in the answer."""
+        return self._database.engine.size(ANSWER)
+
+
+def rows_of(step: Step) -> Any:
+    """Return the rows of a step as a user would hand them in."""
+    if step.rows.num_rows > FEW:
+        return step.rows
+    return [tuple(row.values()) for row in step.rows.to_pylist()]
+
+
+class DuckdbAnew:
+    """DuckDB, its tables in memory: it changes them, which is not timed, and queries anew."""
+
+    name = "duckdb"
+
+    def __init__(self, relations: Relations, sql: str) -> None:
+        self._connection = duckdb.connect(config={"threads": THREADS})
+        for name, table in relations.items():
+            self._connection.register("given", table)
+            self._connection.execute(f"CREATE TABLE {name} AS FROM given")
+            self._connection.unregister("given")
+        self._sql = f"CREATE TABLE {ANSWER} AS {sql}"
+
+    def take(self, step: Step, limit: float | None) -> Sample:  # noqa: ARG002 - it is never cut
+        """Change the table, then time the query."""
+        self._connection.register("given", step.rows)
+        if step.kind == DELETE:
+            same = " AND ".join(f"t.{each} = given.{each}" for each in step.rows.column_names)
+            self._connection.execute(f"DELETE FROM {step.relation} t USING given WHERE {same}")
+        else:
+            self._connection.execute(f"INSERT INTO {step.relation} FROM given")
+        self._connection.unregister("given")
+        self._connection.execute(f"DROP TABLE IF EXISTS {ANSWER}")
+        gc.collect()
+        began = time.perf_counter()
+        self._connection.execute(self._sql)
+        return Sample(time.perf_counter() - began)
+
+    def answer(self) -> pa.Table:
+        """Read the result of the last query."""
+        return self._connection.sql(f"FROM {ANSWER}").to_arrow_table()
+
+    def size(self) -> int:
+        """Return the number of tuples in it."""
+        found = self._connection.sql(f"SELECT count(*) FROM {ANSWER}").fetchone()
+        assert found is not None
+        return int(found[0])

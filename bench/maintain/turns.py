@@ -1,0 +1,188 @@
+"""The measuring core: contenders take turns at every round of changes, and answers are compared."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from bench.maintain.contenders import Contender, Sample, Told
+from bench.maintain.task import Round, Step
+from bench.measure import difference, in_order
+
+ALLOTTED = 10.0
+"""A contender that has used so many seconds rests after the round it is in."""
+
+FEWEST_ROUNDS = 3
+"""Everybody takes part in so many."""
+
+SHORTEST_LIMIT = 1.0
+"""Nothing is given up sooner."""
+
+
+@dataclass(slots=True)
+class Track:
+    """What one contender did: for each round the sample of each kind of step."""
+
+    name: str
+    rounds: list[dict[str, Sample]] = field(default_factory=list)
+    told: dict[str, Told] = field(default_factory=dict)
+
+    def samples(self, kind: str, rounds: int | None = None) -> list[Sample]:
+        """Return the samples of a kind in the first rounds, or in all."""
+        return [each[kind] for each in self.rounds[:rounds]]
+
+    def median(self, kind: str | None = None, rounds: int | None = None) -> float:
+        """Return the median seconds of a kind of step, or of all steps."""
+        found = [
+            sample.seconds
+            for each in self.rounds[:rounds]
+            for name, sample in each.items()
+            if kind in (None, name)
+        ]
+        return statistics.median(found)
+
+    def is_cut(self, kind: str | None = None) -> bool:
+        """Whether a step was given up."""
+        return any(
+            sample.is_cut
+            for each in self.rounds
+            for name, sample in each.items()
+            if kind in (None, name)
+        )
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether it has done enough."""
+        spent = sum(sample.seconds for each in self.rounds for sample in each.values())
+        is_enough = len(self.rounds) >= FEWEST_ROUNDS and spent > ALLOTTED
+        return is_enough or self.is_cut()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a task gave.
+
+    Attributes:
+        tracks: those of the contenders, in their order.
+        tuples: of the answer, before and after every round.
+        differences: where answers differ.
+    """
+
+    tracks: list[Track]
+    tuples: int = 0
+    differences: list[str] = field(default_factory=list)
+
+    def track(self, name: str) -> Track:
+        """Return the track of a contender."""
+        return next(each for each in self.tracks if each.name == name)
+
+    def ratio(self, ours: str, rival: str, kind: str | None = None) -> float:
+        """Return the seconds of one over those of another, in the rounds that both took part in."""
+        one, other = self.track(ours), self.track(rival)
+        common = min(len(one.rounds), len(other.rounds))
+        return one.median(kind, common) / other.median(kind, common)
+
+
+def take_turns(
+    contenders: Sequence[Contender], rounds: Sequence[Round], patience: float | None = None
+) -> Outcome:
+    """Let the contenders go through the rounds; the last one is who the others must agree with.
+
+    The contents of the answers are compared after every step of the first round and when a
+    contender goes to rest, the numbers of tuples after every step.
+    """
+    tracks = [Track(each.name) for each in contenders]
+    outcome = Outcome(tracks)
+    start: Contents | None = None
+    for number, steps in enumerate(rounds, 1):
+        active = [pair for pair in zip(contenders, tracks, strict=True) if not pair[1].has_rest]
+        for _, track in active:
+            track.rounds.append({})
+        for step in steps:
+            go(active, step, patience)
+            where = f"after {step.kind} in round {number}"
+            if number == 1:
+                start = contents_of(contenders[-1])
+                for contender, _ in active[:-1]:
+                    outcome.differences += disagreement(contender, start, where)
+            else:
+                outcome.differences += _miscounts([each for each, _ in active], where)
+        assert start is not None
+        for contender, track in active:
+            if track.has_rest or number == len(rounds):
+                outcome.differences += disagreement(contender, start, f"after round {number}")
+    outcome.tuples = contenders[-1].size()
+    return outcome
+
+
+def go(active: Sequence[tuple[Contender, Track]], step: Step, patience: float | None) -> None:
+    """Let everybody go through one step."""
+    quickest = float("inf")
+    for contender, track in active:
+        limit = None
+        if patience is not None and quickest < float("inf"):
+            limit = max(SHORTEST_LIMIT, patience * quickest)
+        sample = contender.take(step, limit)
+        track.rounds[-1][step.kind] = sample
+        quickest = min(quickest, sample.seconds)
+
+
+def _miscounts(active: Sequence[Contender], where: str) -> list[str]:
+    sizes = {each.name: each.size() for each in active}
+    if len(set(sizes.values())) <= 1:
+        return []
+    listed = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
+    return [f"tuples {where}: {listed}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """An answer, and a number that another answer has only if it has the same tuples."""
+
+    name: str
+    table: pa.Table
+    print: int
+
+
+def contents_of(contender: Contender) -> Contents:
+    """Read an answer and take its print."""
+    table = contender.answer()
+    return Contents(contender.name, table, print_of(table))
+
+
+def disagreement(contender: Contender, expected: Contents, where: str) -> list[str]:
+    """Say how an answer differs from the expected one; nothing if it does not."""
+    table = contender.answer()
+    if table.num_rows == expected.table.num_rows and print_of(table) == expected.print:
+        return []
+    found = difference(expected.name, in_order(expected.table), contender.name, table)
+    return [f"{where}: {each}" for each in found]
+
+
+def print_of(table: pa.Table) -> int:
+    """Return a number for a set of rows of numbers, whatever their order.
+
+    >>> print_of(pa.table({"x": [1, 2], "y": [3, 4]})) == print_of(
+    ...     pa.table({"a": [2, 1], "b": [4, 3]})
+    ... )
+    True
+    >>> print_of(pa.table({"x": [1, 2], "y": [3, 4]})) == print_of(
+    ...     pa.table({"x": [1, 2], "y": [4, 3]})
+    ... )
+    False
+    """
+    mixed = np.zeros(table.num_rows, np.uint64)
+    for column in table.columns:
+        mixed = _mix(mixed + column.to_numpy().astype(np.int64).view(np.uint64))
+    return int(mixed.sum(dtype=np.uint64))
+
+
+def _mix(words: "np.typing.NDArray[np.uint64]") -> "np.typing.NDArray[np.uint64]":
+    """Scramble 64-bit words (splitmix64)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: np.typing.NDArray[np.uint64] = words ^ (words >> np.uint64(31))
+    return mixed
