@@ -4,14 +4,16 @@ import argparse
 import cProfile
 import pstats
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench import report, startup
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.maintain import report as maintain_report
 from bench.maintain import run
+from bench.maintain.task import Task
 from bench.maintain.tasks import tasks
+from bench.maintain.turns import Outcome
 from bench.measure import Measurement, measure
 from bench.report import Result
 from bench.workloads import Workload, workloads
@@ -23,14 +25,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks; return 1 if an answer is wrong, otherwise 0."""
     options = _options(arguments)
     chosen = {each.name: each for each in workloads(options.scale)}
+    maintained = {each.name: each for each in tasks(options.scale)}
+    if options.profile in maintained:
+        run.profile(maintained[options.profile], TOP)
+        return 0
     if options.profile:
         profile(chosen[options.profile])
         return 0
-    names = options.only or [*chosen, startup.HELP]
-    results: list[Result] = []
+    groups = groups_of(maintained.values())
+    asked = options.only or [*chosen, startup.HELP, *maintained]
+    names = list(dict.fromkeys(name for each in asked for name in groups.get(each, (each,))))
     host = report.machine()
     print(f"{host['cores']} cores, load {host['load']:.1f}, {host['versions']}", flush=True)
-    print(report.heading(), flush=True)
+    results = evaluate([name for name in names if name not in maintained], chosen, options)
+    outcomes = maintain([maintained[name] for name in names if name in maintained], options)
+    if options.json:
+        listed = [maintain_report.as_json(task, outcome) for task, outcome in outcomes]
+        report.write(options.json, results, listed, options.repeat, options.scale)
+    is_wrong = any(result.measurement.differences for result in results)
+    return int(is_wrong or any(outcome.differences for _, outcome in outcomes))
+
+
+def evaluate(
+    names: Sequence[str], chosen: Mapping[str, Workload], options: argparse.Namespace
+) -> list[Result]:
+    """Measure evaluations from scratch, and print a line for each."""
+    results: list[Result] = []
+    if names:
+        print(report.heading(), flush=True)
     for name in names:
         if name == startup.HELP:
             result = start()
@@ -40,20 +62,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result = Result(name, chosen[name].about, measurement, bar)
         results.append(result)
         print(report.line(result), flush=True)
-    if options.json:
-        report.write(options.json, results, options.repeat, options.scale)
-    return int(any(result.measurement.differences for result in results))
+    return results
+
+
+def maintain(chosen: Sequence[Task], options: argparse.Namespace) -> list[tuple[Task, Outcome]]:
+    """Measure maintenance, and print a table for each task."""
+    outcomes = []
+    for task in chosen:
+        outcome = run.compare(task)
+        lines = maintain_report.lines(task, outcome, with_bars=options.scale == 1)
+        print("\n".join(["", *lines]), flush=True)
+        outcomes.append((task, outcome))
+    return outcomes
+
+
+def groups_of(maintained: Iterable[Task]) -> dict[str, list[str]]:
+    """Return the names of the tasks in each group."""
+    groups: dict[str, list[str]] = {}
+    for task in maintained:
+        groups.setdefault(task.group, []).append(task.name)
+    return groups
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    names = [each.name for each in workloads()]
+    every = tasks()
+    names = [*(each.name for each in workloads()), *(each.name for each in every)]
+    runnable = [*names, startup.HELP, *groups_of(every)]
     parser = argparse.ArgumentParser("bench", description="Measure Corollary against DuckDB.")
     parser.add_argument(
         "--only",
         action="append",
-        choices=[*names, startup.HELP],
+        choices=runnable,
         metavar="NAME",
-        help=f"run this one only (may be repeated): {', '.join([*names, startup.HELP])}",
+        help=f"run this one or this group only (may be repeated): {', '.join(runnable)}",
     )
     parser.add_argument("--repeat", type=_count, default=5, metavar="N", help="runs (default 5)")
     parser.add_argument("--scale", type=float, default=1.0, help="times the sizes (default 1)")

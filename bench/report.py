@@ -104,10 +104,17 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write(path: Path, results: list[Result], repeat: int, scale: float) -> None:
+def write(
+    path: Path, results: list[Result], maintained: list[dict[str, Any]], repeat: int, scale: float
+) -> None:
     """Write all results as JSON, every run's seconds included."""
-    listed = [_as_json(result) for result in results]
-    content = {"machine": machine(), "repeat": repeat, "scale": scale, "results": listed}
+    content = {
+        "machine": machine(),
+        "repeat": repeat,
+        "scale": scale,
+        "results": [_as_json(result) for result in results],
+        "maintained": maintained,
+    }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

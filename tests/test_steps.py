@@ -260,7 +260,8 @@ def reduced(rows: Rows, reduce: Reduce, types_: tuple[Type, ...], without: Rows 
         for name in ("p", "q")
     )
     step = Derive("w", pipelines, (Reference("known"),), reduce)
-    run(engine, plan(step, Store("result", "w"), types={"w": types_}))
+    names = ("p", "q", "known", "result", "w")
+    run(engine, plan(step, Store("result", "w"), types=dict.fromkeys(names, types_)))
     return rows_of(engine, "result")
 
 
@@ -305,7 +306,7 @@ def test_sum_counts_every_row_and_leaves_out_zero() -> None:
 
 def counted(engine: LocalEngine, *stages: Any, is_bag: bool = True) -> list[tuple[Any, ...]]:
     step = Derive("w", (pipeline("x 1", *stages, is_bag=is_bag),), reduce=Reduce.SUM)
-    run(engine, plan(step, Store("count", "w"), types=types(w=2)))
+    run(engine, plan(step, Store("count", "w"), types=types(p=1, q=3, count=2, w=2)))
     return rows_of(engine, "count")
 
 
@@ -332,7 +333,12 @@ def test_a_lenient_bag_counts_no_row_twice() -> None:
     body = (probed, condition)
     made = Pipeline(body, (Constant(1, NUMBER),), ORIGIN, body, is_lenient=True, is_bag=True)
     engine.declare({"sum": relation("sum", NUMBER)})
-    run(engine, plan(Derive("w", (made,), reduce=Reduce.SUM), Store("sum", "w"), types=types(w=1)))
+    run(
+        engine,
+        plan(
+            Derive("w", (made,), reduce=Reduce.SUM), Store("sum", "w"), types=types(q=2, sum=1, w=1)
+        ),
+    )
     assert rows_of(engine, "sum") == [(4,)]
 
 
@@ -604,10 +610,13 @@ def test_relations_are_copied_renamed_and_dropped() -> None:
     engine.insert("p", [(5, 6)])
     engine.copy("p", "q")
     assert rows_of(engine, "q") == rows_of(engine, "q", OLD) == [(1, 2), (3, 4), (5, 6)]
-    made = plan(copied("w", "p", 2), Store("q", "w"), types=types(w=2))
+    made = plan(copied("w", "p", 2), Store("q", "w"), types=types(p=2, q=2, w=2))
     run(engine, made)
+    engine.declare({"other": relation("other", NUMBER)})
+    assert len(engine._prepared) == 1
     engine.rename("p", "r")
-    engine.drop(["q"])
+    assert not engine._prepared
+    engine.drop(["q", "other"])
     engine.declare({"p": relation("p", NUMBER, NUMBER), "q": relation("q", NUMBER, NUMBER)})
     run(engine, made)
     assert rows_of(engine, "q") == []
@@ -621,14 +630,14 @@ def test_a_plan_runs_again_from_empty_working_relations() -> None:
         Extend("all", "next"),
         copied("w", "all", 1),
         Store("total", "w"),
-        types=types(next=1, all=1, w=1),
+        types=types(p=1, total=1, next=1, all=1, w=1),
     )
     for count in range(3, 6):
         engine.insert("p", [(count,)])
         run(engine, made)
         engine.commit()
         assert rows_of(engine, "total") == list(numbers(count + 1))
-    others = [plan(copied("next", "p", 1), types=types(next=1)) for _ in range(2 * PLANS)]
+    others = [plan(copied("next", "p", 1), types=types(p=1, next=1)) for _ in range(2 * PLANS)]
     for other in others:
         run(engine, other)
     assert len(engine._prepared) == PLANS
@@ -645,7 +654,35 @@ def test_symbols_are_read_where_columns_have_no_name() -> None:
     made = plan(
         step,
         Row("", (Reference("w"),), (), (), ()),
-        types={"w": (FLOAT, SYMBOL.with_null(True))},
+        types={"p": (SYMBOL.with_null(True), FLOAT), "w": (FLOAT, SYMBOL.with_null(True))},
     )
     (found,) = run(engine, made).rows
     assert sorted(to_python(found["updates"][0])) == [(1.0, "a"), (2.0, None)]
+
+
+def test_many_small_transactions_stay_cheap() -> None:
+    """What a transaction costs does not depend on how many there were: few runs, few layers."""
+    engine = engine_of(edge=[(at, at + 1) for at in range(20_000)], out=[(-1, -1)])
+    follow = pipeline("x z", probe("edge", "x y", state=ADDED), probe("edge", "y z", "y"))
+    back = pipeline("x z", probe("edge", "y z", state=ADDED), probe("edge", "x y", "y"))
+    made = plan(
+        Derive("w", (follow, back), (Reference("out"),)),
+        Grow("out", "w"),
+        types=types(edge=2, out=2, w=2),
+        orders={"edge": ((0, 1), (1, 0))},
+    )
+    model = {(at, at + 1) for at in range(20_000)}
+    out = {(-1, -1)}
+    for at in range(2_000):
+        new, gone = (at, 30_000 + at % 50), (at * 3, at * 3 + 1)
+        engine.delete("edge", [gone])
+        engine.insert("edge", [new])
+        run(engine, made)
+        engine.commit()
+        model = (model - {gone}) | {new}
+        out |= {(x, new[1]) for x in range(max(0, at - 1), at) if (x, at) in model}
+    table = engine._tables["edge"]
+    for order in ((0, 1), (1, 0)):
+        assert len(table.arrangement(order).layers(OLD)) <= 4
+    assert set(rows_of(engine, "edge")) == model
+    assert set(rows_of(engine, "out")) == out

@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
 from corollary.engines.local.arrangement import Order
-from corollary.engines.local.codes import INLINE, Dictionary
+from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.domains import INLINE
 from corollary.engines.local.layout import Words
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import BITMAP_BITS, BITMAP_WORTH, Table

@@ -42,6 +42,10 @@ class Contender(Protocol):
     def name(self) -> str:
         """What the report calls it."""
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether its time hardly depends on the change."""
+
     def take(self, step: Step, limit: float | None) -> Sample:
         """Go through a step, given up after a number of seconds; the answer is right in any case."""
 
@@ -66,6 +70,7 @@ class Maintained:
 
     def __init__(self, algorithm: str, relations: Relations, program: str) -> None:
         self.name = algorithm
+        self.is_steady = algorithm == "recompute"
         self.told: dict[str, Told] = {}
         self._database = corollary.open(None, engine="local", algorithm=algorithm)
         self._database.load(text=program)
@@ -126,6 +131,7 @@ class DuckdbAnew:
     """DuckDB, its tables in memory: it changes them, which is not timed, and queries anew."""
 
     name = "duckdb"
+    is_steady = True
 
     def __init__(self, relations: Relations, sql: str) -> None:
         self._connection = duckdb.connect(config={"threads": THREADS})
@@ -156,6 +162,5 @@ class DuckdbAnew:
 
     def size(self) -> int:
         """Return the number of tuples in it."""
-        found = self._connection.sql(f"SELECT count(*) FROM {ANSWER}").fetchone()
-        assert found is not None
-        return int(found[0])
+        ((size,),) = self._connection.execute(f"SELECT count(*) FROM {ANSWER}").fetchall()
+        return int(size)

@@ -34,7 +34,8 @@ def verdicts(task: Task, outcome: Outcome) -> list[Verdict]:
     found = []
     for bar in task.bars:
         times = {
-            kind: 1 / outcome.ratio(bar.ours, bar.rival, kind) for kind in kinds_of(outcome)
+            kind or "all": 1 / outcome.ratio(bar.ours, bar.rival, kind)
+            for kind in (*kinds_of(outcome), None)
         }
         found.append(Verdict(bar, times))
     return found
@@ -94,8 +95,7 @@ def as_json(task: Task, outcome: Outcome) -> dict[str, Any]:
             {
                 "name": track.name,
                 "seconds": [
-                    {kind: sample.seconds for kind, sample in each.items()}
-                    for each in track.rounds
+                    {kind: sample.seconds for kind, sample in each.items()} for each in track.rounds
                 ],
                 "is_cut": track.is_cut(),
                 "told": {

@@ -23,15 +23,16 @@ SHORTEST_LIMIT = 1.0
 
 @dataclass(slots=True)
 class Track:
-    """What one contender did: for each round the sample of each kind of step."""
+    """What one contender did: for each round the sample of each kind of step.
+
+    Attributes:
+        is_steady: whether its time hardly depends on the change, so that a few rounds tell it.
+    """
 
     name: str
+    is_steady: bool = False
     rounds: list[dict[str, Sample]] = field(default_factory=list)
     told: dict[str, Told] = field(default_factory=dict)
-
-    def samples(self, kind: str, rounds: int | None = None) -> list[Sample]:
-        """Return the samples of a kind in the first rounds, or in all."""
-        return [each[kind] for each in self.rounds[:rounds]]
 
     def median(self, kind: str | None = None, rounds: int | None = None) -> float:
         """Return the median seconds of a kind of step, or of all steps."""
@@ -79,9 +80,14 @@ class Outcome:
         return next(each for each in self.tracks if each.name == name)
 
     def ratio(self, ours: str, rival: str, kind: str | None = None) -> float:
-        """Return the seconds of one over those of another, in the rounds that both took part in."""
+        """Return the seconds of one over those of another.
+
+        Changes differ much, so only rounds that both took part in count, unless one is steady.
+        """
         one, other = self.track(ours), self.track(rival)
-        common = min(len(one.rounds), len(other.rounds))
+        common: int | None = min(len(one.rounds), len(other.rounds))
+        if one.is_steady or other.is_steady:
+            common = None
         return one.median(kind, common) / other.median(kind, common)
 
 
@@ -93,7 +99,7 @@ def take_turns(
     The contents of the answers are compared after every step of the first round and when a
     contender goes to rest, the numbers of tuples after every step.
     """
-    tracks = [Track(each.name) for each in contenders]
+    tracks = [Track(each.name, each.is_steady) for each in contenders]
     outcome = Outcome(tracks)
     start: Contents | None = None
     for number, steps in enumerate(rounds, 1):

@@ -23,7 +23,8 @@ from corollary.core.states import State
 from corollary.core.terms import Constant, Variable
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, sip
-from corollary.maintain.solve import Tables, call_of, called, certain, split
+from corollary.maintain.solve import procedures
+from corollary.maintain.tabling import Tables, call_of, called, certain, split
 from corollary.maintain.update import Update
 
 
@@ -207,8 +208,8 @@ class Draft:
 
     def plan(self, main: Sequence[Step]) -> Plan:
         """Return the finished plan."""
-        procedures = {MAIN: tuple(main), **self.procedures, **self.tables.procedures()}
-        made = Plan(procedures, self.types, {}, MAIN, self.locals)
+        every = {MAIN: tuple(main), **self.procedures, **procedures(self.tables)}
+        made = Plan(every, self.types, {}, MAIN, self.locals)
         return replace(made, orders=orders(pipelines_of(made)))
 
 

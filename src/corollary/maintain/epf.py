@@ -68,6 +68,7 @@ from corollary.maintain.delta import (
 )
 from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
+from corollary.maintain.solve import procedures
 
 FORGET = working("", "forget")
 """The procedure that empties all tables of calls and answers."""
@@ -290,5 +291,5 @@ def _number(rule: Rule, draft: Draft) -> int:
 def forget(draft: Draft) -> None:
     """Complete the procedure that empties the tables, once all of them are known."""
     if FORGET in draft.procedures:
-        draft.tables.procedures()
+        procedures(draft.tables)
         draft.procedures[FORGET] = (Clear(draft.tables.memo()),)

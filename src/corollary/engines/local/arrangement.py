@@ -71,14 +71,14 @@ class Arrangement:
         self.layout = layout
         self._late_added: list[Words] | None = []
         self._late_removed: list[Words] = []
-        self.reset()
         self.is_late = False
+        self.reset(layout.nothing)
 
-    def reset(self) -> None:
-        """Hold nothing."""
+    def reset(self, added: Words) -> None:
+        """Hold nothing but these tuples, as ADDED."""
         self.runs: list[Run] = []
         self.tombstones: Words = self.layout.nothing
-        self.added: list[Run] = []
+        self.added: list[Run] = [Run(added)] if len(added) else []
         self.removed: Words = self.layout.nothing
         self._cached: dict[State, list[Layer]] = {}
 

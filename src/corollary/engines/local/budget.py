@@ -1,7 +1,7 @@
 """Limits on a run: rounds, tuples, seconds, memory, and the rows that some steps may handle."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Pipeline
@@ -26,7 +26,9 @@ class Budget:
         ceiling: how many of them are allowed before `Exceeded` is raised.
     """
 
-    def __init__(self, limits: Limits, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+    def __init__(
+        self, limits: Limits, tables: Callable[[], Iterable[Table]], dictionary: Dictionary
+    ) -> None:
         self._limits = limits
         self._tables = tables
         self._dictionary = dictionary
@@ -53,13 +55,15 @@ class Budget:
 
     def tick(self, pipeline: Pipeline, rows: int) -> None:
         """A batch passes a stage: see to the time and to the rows."""
+        self.handled += rows
+        if self.handled > self.ceiling:
+            raise Exceeded
         if self._seconds is not None and time.monotonic() - self._began > self._seconds:
             self._productive = pipeline
             raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
-        self.handle(rows)
 
     def handle(self, rows: int) -> None:
-        """So many rows are being handled."""
+        """A step that has no pipeline handles so many rows."""
         self.handled += rows
         if self.handled > self.ceiling:
             raise Exceeded
@@ -86,10 +90,10 @@ class Budget:
             return
         limits = self._limits
         if limits.tuples is not None:
-            held = sum(table.size(State.NEW) for table in self._tables.values())
+            held = sum(table.size(State.NEW) for table in self._tables())
             self._held_tuples = held + self._aside_tuples
         if limits.memory is not None:
-            held = sum(table.nbytes for table in self._tables.values())
+            held = sum(table.nbytes for table in self._tables())
             self._held_bytes = held + self._aside_bytes + self._dictionary.nbytes
         self._check()
 

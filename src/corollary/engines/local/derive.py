@@ -1,6 +1,6 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -42,7 +42,7 @@ class Derivation:
         step: Derive,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
-        held: frozenset[str],
+        held: Collection[str],
     ) -> None:
         self._step = step
         self._tables = tables
@@ -52,40 +52,42 @@ class Derivation:
         ]
         self._is_set = step.reduce is not Reduce.SUM
 
-    @property
-    def led(self) -> int:
-        """How many tuples there are to lead the pipelines."""
+    def run(self, run: Run) -> tuple[Words, int]:
+        """Return the tuples of the step, packed and sorted for its target, and what led to them."""
+        target = self._tables[self._step.target]
+        pieces: list[tuple[Words, Layout]] = []
         led = 0
         for runner in self._runners:
             if runner.lead is not None:
-                led += self._tables[runner.lead.relation].size(runner.lead.state)
-        return led
-
-    def run(self, run: Run) -> Words:
-        """Return the tuples of the step, packed and sorted for its target."""
-        target = self._tables[self._step.target]
-        pieces: list[tuple[Words, Layout]] = []
-        for runner in self._runners:
-            lead = runner.lead
-            if lead is not None and not self._tables[lead.relation].size(lead.state):
+                size = self._tables[runner.lead.relation].size(runner.lead.state)
+                if not size:
+                    continue
+                led += size
+            if runner.copied is not None and self._is_set:
+                words = self._unknown(runner.copy(run))
+                self._add(words, pieces, runner, target, run)
                 continue
-            for words in self._words(runner, target, run):
-                if len(words):
-                    pieces.append((words, target.layout))
-                    run.budget.spend(runner.pipeline, words)
+            for columns, count in _heads(runner, run):
+                words = target.fit(columns, runner.widths).pack(columns, count)
+                words = self._fresh(words) if self._is_set else words
+                self._add(words, pieces, runner, target, run)
         if not pieces:
-            return target.layout.nothing
+            return target.layout.nothing, led
         run.budget.release()
-        return self._reduced(target, [target.layout.convert(*each) for each in pieces])
+        layout = target.layout
+        return self._reduced(target, [layout.convert(*each) for each in pieces]), led
 
-    def _words(self, runner: PipelineRunner, target: Table, run: Run) -> Iterator[Words]:
-        """Yield the heads of a pipeline, packed: of a set sorted and fresh, of a bag just so."""
-        if runner.copied is not None and self._is_set:
-            yield self._unknown(runner.copy(run))
-            return
-        for columns, count in _batches(runner, run):
-            words = target.fit(columns, runner.widths).pack(columns, count)
-            yield self._fresh(words) if self._is_set else words
+    @staticmethod
+    def _add(
+        words: Words,
+        pieces: list[tuple[Words, Layout]],
+        runner: PipelineRunner,
+        target: Table,
+        run: Run,
+    ) -> None:
+        if len(words):
+            pieces.append((words, target.layout))
+            run.budget.spend(runner.pipeline, words)
 
     def _fresh(self, words: Words) -> Words:
         """Return the tuples sorted, each once, less those that are known."""
@@ -138,20 +140,20 @@ class Derivation:
         return target.pack([*keys, codes], len(firsts))
 
 
-def _batches(runner: PipelineRunner, run: Run) -> Iterator[tuple[list[Codes], int]]:
+def _heads(runner: PipelineRunner, run: Run) -> Iterable[tuple[list[Codes], int]]:
     """Yield the heads of a pipeline; raise if an expression has no value, and that counts."""
     pipeline = runner.pipeline
-    if not pipeline.is_bag:
-        yield from runner.run(run)
-        if pipeline.judge and runner.has_fault:
+    frames = runner.frames(run)
+    if pipeline.is_bag and pipeline.is_lenient and pipeline.judge:
+        # What the judge lets pass includes the rows that no fault befell, which count once.
+        frames = list(frames)
+        if runner.has_fault:
             yield from judge(pipeline, run)
-        return
-    # What a judge lets pass includes the rows that no fault befell; a bag must not have them twice.
-    batches = list(runner.run(run))
+            return
+    for frame in frames:
+        yield runner.head(frame), frame.count
     if pipeline.judge and runner.has_fault:
-        judged = judge(pipeline, run)
-        batches = judged if pipeline.is_lenient else batches
-    yield from batches
+        yield from judge(pipeline, run)
 
 
 def _starts(words: Words, layout: Layout) -> Codes:

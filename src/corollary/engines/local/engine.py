@@ -45,20 +45,21 @@ class LocalEngine:
             if name not in self._relations:
                 self._relations[name] = relation
                 self._tables[name] = Table(relation.types)
-                self._prepared.clear()
+                self._unprepare(name)
 
     def drop(self, relations: Iterable[str]) -> None:
         """Forget relations."""
         for name in relations:
             del self._relations[name], self._tables[name]
-        self._prepared.clear()
+            self._unprepare(name)
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
         assert new not in self._relations, f"`{new}` is taken"
         self._relations[new] = replace(self._relations.pop(old), name=new)
         self._tables[new] = self._tables.pop(old)
-        self._prepared.clear()
+        self._unprepare(old)
+        self._unprepare(new)
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
@@ -155,6 +156,11 @@ class LocalEngine:
                     prepared.tables[step.relation].rollback()
             raise
         prepared.end()
+
+    def _unprepare(self, relation: str) -> None:
+        """Forget the plans that name a relation, which is now another one."""
+        for key in [k for k, each in self._prepared.items() if relation in each.plan.types]:
+            del self._prepared[key]
 
     def _prepare(self, plan: Plan) -> Prepared:
         known = self._prepared.get(id(plan))

@@ -5,8 +5,9 @@ conversion) are marked with the reason, and the caller decides whether they coun
 beats null: `null + 1 / 0` has none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from corollary.core import functors
 from corollary.core.rules import CONSTRAINTS, Condition
-from corollary.core.terms import Constant, Expression, Functor, Variable
+from corollary.core.terms import Constant, Expression, Functor, Value, Variable
 from corollary.core.types import Kind, Type
 from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
@@ -36,10 +37,20 @@ class Batch:
     @property
     def faulty(self) -> Mask | None:
         """Where there is no value."""
-        mask: Mask | None = None
-        for fault, _ in self.faults:
-            mask = fault if mask is None else mask | fault
-        return mask
+        return _anywhere(self.faults)
+
+
+def _anywhere(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
+    mask: Mask | None = None
+    for fault, _ in faults:
+        mask = fault if mask is None else mask | fault
+    return mask
+
+
+@lru_cache(maxsize=1024)
+def _native(value: Value, type_: Type) -> native.Native:
+    """Return a constant as an array of one."""
+    return native.from_python([value], type_)
 
 
 def either(one: Mask | None, other: Mask | None) -> Mask | None:
@@ -67,11 +78,12 @@ def evaluate(expression: Expression, frame: Frame, count: int, codes: Dictionary
         case Variable(name=name):
             column = frame[name]
             nulls = column == 0
-            return Batch(codes.decode(column, type_), type_, nulls if nulls.any() else None)
+            has_null = np.count_nonzero(nulls)
+            return Batch(codes.decode(column, type_), type_, nulls if has_null else None)
         case Constant(value=value):
             if value is None:
                 return Batch(native.blank(count, type_), type_, np.ones(count, np.bool_))
-            return Batch(np.repeat(native.from_python([value], type_), count), type_)
+            return Batch(_native(value, type_).repeat(count), type_)
         case Functor(name=functors.TOTAL, arguments=(Variable() as total,)):
             batch = evaluate(total, frame, count, codes)
             missing = mask_of(batch.nulls, count)
@@ -88,12 +100,12 @@ def _apply(name: str, inputs: list[Batch], type_: Type) -> Batch:
         nulls = either(nulls, each.nulls)
         faults += each.faults
     compute: Callable[..., Any] = texts.FUNCTIONS.get(name) or arithmetic.FUNCTIONS[name]
-    skip = either(nulls, replace(inputs[0], faults=faults).faulty)
+    skip = either(nulls, _anywhere(faults))
     operands = [(each.values, each.type) for each in inputs]
-    if skip is not None and skip.any():
+    if skip is not None:
         operands = [(values[~skip], kind) for values, kind in operands]
     values, fresh = compute(operands, type_)
-    if skip is not None and skip.any():
+    if skip is not None:
         whole = native.blank(len(skip), type_)
         whole[~skip] = values
         values, spread = whole, []
@@ -157,6 +169,6 @@ def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
 def encode(batch: Batch, codes: Dictionary) -> Codes:
     """Return the codes of a batch; rows without a value get any code."""
     faulty = batch.faulty
-    if faulty is None or not faulty.any():
+    if faulty is None or not np.count_nonzero(faulty):
         return codes.encode(batch.values, batch.nulls, batch.type)
     return codes.encode(batch.values, either(batch.nulls, faulty), batch.type)

@@ -165,9 +165,7 @@ class Interpreter:
     def _step(self, step: Step, frame: _Frame) -> None:
         match step:
             case Derive():
-                derivation = self._prepared.derivation(step)
-                led = derivation.led
-                self._assign(step, derivation.run(self._prepared), led)
+                self._assign(step, *self._prepared.derivation(step).run(self._prepared))
             case When(nonempty=nonempty, steps=steps):
                 if self._has_any(nonempty):
                     self._stack.append(_Frame(steps, frame.round))

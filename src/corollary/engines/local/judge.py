@@ -140,16 +140,12 @@ def judge(pipeline: Pipeline, context: Trials) -> list[tuple[list[Codes], int]]:
     places = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
     end = places[-1] + 1 if places else 0
     relational, rest = pipeline.judge[:end], pipeline.judge[end:]
-    names: set[str] = set()
-    for stage in relational:
-        names |= _binds(stage)
-    head = tuple(Variable(name) for name in sorted(names))
+    head = tuple(Variable(name) for name in sorted(set().union(*map(_binds, relational))))
     body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
     tables, dictionary = context.tables, context.dictionary
     runner = PipelineRunner(body, tables, dictionary)
-    for columns, count in runner.run(context):
-        frame = Frame(dict(zip(sorted(names), columns, strict=True)), count)
-        trial = _Trial(frame, dictionary, np.ones(count, np.bool_))
+    for frame in runner.frames(context):
+        trial = _Trial(frame, dictionary, np.ones(frame.count, np.bool_))
         _try(trial, rest, tables, runner)
         if pipeline.is_lenient:
             kept.append(trial.heads(pipeline, runner))

@@ -15,6 +15,8 @@ BATCH = 1 << 21
 FEW = 16
 """So many numbers are added up faster as a list than as an array."""
 
+ZERO, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
+
 Rows = npt.NDArray[np.int64]
 Matched = tuple[Rows | None, Words]
 """For each match the row it belongs to (None: all belong to the only row), and the matches."""
@@ -31,6 +33,8 @@ class Matches(NamedTuple):
     def all(self) -> Matched:
         """Return all matches at once."""
         if len(self.sizes) == 1:
+            if self.total == len(self.layer.run.words):
+                return self._kept(None, self.layer.run.words)
             first = self.start.item(0)
             return self._kept(None, self.layer.run.words[first : first + self.total])
         if np.count_nonzero(self.sizes) == self.total:  # at most one for each row
@@ -75,6 +79,11 @@ def matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matc
     return Matches(layer, start, sizes, total)
 
 
+def scan(layer: Layer) -> Matches:
+    """Return a layer as what matches the only row of a frame."""
+    return Matches(layer, ZERO, ONE, len(layer.run.words))
+
+
 def together(found: list[Matches]) -> Matched:
     """Return the matches of several layers as one."""
     rows, words = [], []
@@ -87,7 +96,7 @@ def together(found: list[Matches]) -> Matched:
 
 def exist(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:
     """Return which rows match a tuple; keys are whole tuples, or no layer lacks any."""
-    found = np.zeros(count, np.bool_)
+    found: Mask | None = None
     for layer in layers:
         start, end = layer.run.ranges(layout, keys, count)
         here = end > start
@@ -95,5 +104,6 @@ def exist(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) ->
             keep = layer.keep(layout.pack(keys, count))
             assert keep is not None
             here &= keep
-        found |= here
+        found = here if found is None else found | here
+    assert found is not None
     return found

@@ -1,6 +1,6 @@
 """Running one pipeline: frames of coded columns flow through the stages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol, assert_never
 
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
@@ -20,6 +20,9 @@ from corollary.engines.local.stages import (
     ReadyStage,
 )
 from corollary.engines.local.table import Table
+
+_Open = tuple[int, Iterator[Frame]]
+"""Frames that are still to come, and the stage that they come to."""
 
 
 class Meter(Protocol):
@@ -54,7 +57,7 @@ class PipelineRunner:
         pipeline: Pipeline,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
-        held: frozenset[str] = frozenset(),
+        held: Collection[str] = (),
     ) -> None:
         self.pipeline = pipeline
         first = pipeline.stages[0] if pipeline.stages else None
@@ -77,39 +80,54 @@ class PipelineRunner:
         """For each column of the head a width that all codes fit, None where none is known."""
         return [operand.width for operand in self._head]
 
-    def run(self, context: Context) -> Iterator[tuple[list[Codes], int]]:
-        """Yield batches of head columns; afterwards `has_fault` tells whether rows were dropped."""
+    def frames(self, context: Context) -> Iterable[Frame]:
+        """Return the frames that pass all stages, made one after the other if there are many.
+
+        Afterwards `has_fault` tells whether rows were dropped.
+        """
         for doubtful in self._doubtful:
             doubtful.has_fault = False
-        pipeline, tick, probe = self.pipeline, context.budget.tick, context.recorder.probe
-        last = len(self._stages)
-        open_frames: list[tuple[int, Iterator[Frame]]] = []
-        frame: Frame | None = UNIT
-        index = 0
-        while True:
-            while frame is not None and index < last:
-                tick(pipeline, frame.count)
-                stage, told = self._stages[index]
-                if told is not None:
-                    probe(told, frame.count)
-                index += 1
-                made = stage.apply(frame)
-                if isinstance(made, Frame):
-                    frame = made if made.count else None
-                else:
-                    open_frames.append((index, made))
-                    frame = None
-            if frame is not None:
-                tick(pipeline, frame.count)
-                yield [operand.column(frame) for operand in self._head], frame.count
-            if not open_frames:
-                return
-            index, frames = open_frames[-1]
+        made = self._pass(0, UNIT, context)
+        if isinstance(made, Frame):
+            return (made,) if made.count else ()
+        return self._spread(made, context)
+
+    def head(self, frame: Frame) -> list[Codes]:
+        """Return the columns of the head."""
+        return [operand.column(frame) for operand in self._head]
+
+    def _pass(self, index: int, frame: Frame, context: Context) -> Frame | _Open:
+        """Take a frame through the stages, up to the first that makes several of it."""
+        pipeline, tick = self.pipeline, context.budget.tick
+        stages = self._stages
+        while index < len(stages):
+            tick(pipeline, frame.count)
+            stage, told = stages[index]
+            if told is not None:
+                context.recorder.probe(told, frame.count)
+            index += 1
+            made = stage.apply(frame)
+            if not isinstance(made, Frame):
+                return index, made
+            if not made.count:
+                return made
+            frame = made
+        tick(pipeline, frame.count)
+        return frame
+
+    def _spread(self, first: _Open, context: Context) -> Iterator[Frame]:
+        work = [first]
+        while work:
+            index, frames = work[-1]
             frame = next(frames, None)
             if frame is None:
-                open_frames.pop()
-            elif not frame.count:
-                frame = None
+                work.pop()
+            elif frame.count:
+                made = self._pass(index, frame, context)
+                if not isinstance(made, Frame):
+                    work.append(made)
+                elif made.count:
+                    yield made
 
     def copy(self, context: Context) -> Words:
         """Return the heads of a pipeline that only copies, as the words of what it copies."""
@@ -126,7 +144,7 @@ class PipelineRunner:
 
 
 def _ready(
-    pipeline: Pipeline, scope: Scope, held: frozenset[str]
+    pipeline: Pipeline, scope: Scope, held: Collection[str]
 ) -> list[tuple[ReadyStage, str | None]]:
     """Return the stages ready to run, each with the relation that the recorder is told of."""
     result: list[tuple[ReadyStage, str | None]] = []
@@ -151,7 +169,7 @@ def _ready(
     return result
 
 
-def _told(stage: Stage, held: frozenset[str]) -> str | None:
+def _told(stage: Stage, held: Collection[str]) -> str | None:
     """Return the relation of the engine that a stage looks up as a whole."""
     if isinstance(stage, Probe | Absent) and stage.source.relation in held:
         return stage.source.relation if stage.source.state in (State.OLD, State.NEW) else None

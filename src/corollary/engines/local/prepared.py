@@ -3,7 +3,7 @@
 Plans that maintain a database run again and again; the same `Plan` object finds everything here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from corollary.core.engine import Limits
@@ -42,8 +42,8 @@ class Prepared:
     """A plan, the tables it runs on, and its steps, ready to run.
 
     Attributes:
-        tables: the relations of the engine and the working relations. A name stands for the table
-            of the innermost invocation; all else reads tables through this mapping.
+        tables: the relations that the plan names, the engine's and the working ones. A name stands
+            for the table of the innermost invocation; all else reads tables through this mapping.
         relations: those of the engine.
         budget, recorder: of the run that is under way.
     """
@@ -57,24 +57,28 @@ class Prepared:
     ) -> None:
         self.plan = plan
         self.dictionary = dictionary
-        self.relations = dict(relations)
+        self.relations = relations
+        self._held = held
         self._working = [name for name in plan.types if name not in held]
-        self.tables: dict[str, Table] = dict(held)
-        for name in self._working:
-            self.tables[name] = Table(plan.types[name])
+        self.tables = {
+            name: held[name] if name in held else Table(types) for name, types in plan.types.items()
+        }
         for step in steps_of(plan):
             for one, other in _exchanges(step, plan):
                 self.tables[one].join(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
         self._derivations: dict[int, Derivation] = {}
-        self._held = frozenset(held)
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
     def begin(self, recorder: Recorder, limits: Limits) -> None:
         """Get ready for a run."""
         self.recorder = recorder
-        self.budget = Budget(limits, self.tables, self.dictionary)
+        self.budget = Budget(limits, self._all_tables, self.dictionary)
+
+    def _all_tables(self) -> Iterator[Table]:
+        yield from self._held.values()
+        yield from (self.tables[name] for name in self._working)
 
     def end(self) -> None:
         """Let go of what a run has made."""
@@ -89,7 +93,7 @@ class Prepared:
         """Return a step, ready to run."""
         known = self._derivations.get(id(step))
         if known is None:
-            known = Derivation(step, self.tables, self.dictionary, self._held)
+            known = Derivation(step, self.tables, self.dictionary, self._held.keys())
             self._derivations[id(step)] = known
         return known
 

@@ -14,7 +14,7 @@ from corollary.engines.local.arrangement import Order
 from corollary.engines.local.frames import EMPTY, Frame
 from corollary.engines.local.generate import Numbers
 from corollary.engines.local.layout import Codes, Layout, Mask
-from corollary.engines.local.matches import Matched, exist, matches, together
+from corollary.engines.local.matches import Matched, exist, matches, scan, together
 from corollary.engines.local.operands import Scope, misfits
 
 SMALL = 1 << 14
@@ -91,7 +91,10 @@ class ProbeStage:
         ):
             columns = {name: frame.columns[name] for name in self._carried}
             return Frame(columns, frame.count).select(exist(layers, layout, keys, frame.count))
-        found = [matches(layer, layout, keys, frame.count) for layer in layers]
+        if not keys and frame.count == 1:
+            found = [scan(layer) for layer in layers]
+        else:
+            found = [matches(layer, layout, keys, frame.count) for layer in layers]
         found = [each for each in found if each.total]
         if not found:
             return EMPTY
@@ -185,7 +188,8 @@ class ComputeStage:
         codes = expressions.encode(batch, self._dictionary)
         made = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
         drop = batch.faulty
-        self.has_fault |= drop is not None and bool(drop.any())
+        if drop is not None and np.count_nonzero(drop):
+            self.has_fault = True
         if not self._stage.lets_null:
             drop = expressions.either(drop, batch.nulls)
         return made if drop is None else made.select(~drop)

@@ -248,13 +248,13 @@ class Table:
 
     def assign(self, words: Words) -> None:
         """Hold just these sorted tuples, as ADDED."""
-        main = self.arrangement(self.primary)
-        main.reset()
+        self.arrangement(self.primary).reset(words)
         for other in self._others.values():
-            other.reset()
-        self._old = 0
+            other.reset(other.layout.nothing)
+            other.be_late(None, None)
+        self._added = len(words)
+        self._old = self._removed = 0
         self._forget_bitmap()
-        self._open(words, self._layout.nothing)
 
     def clear(self) -> None:
         """Hold nothing."""

@@ -1,0 +1,209 @@
+"""Tables of calls and answers: what tabled evaluation (`solve`) asks and what it has found.
+
+One table of calls and one of answers for every relation, adornment and state that a plan asks for.
+A call is complete when the procedure of its stratum has ended; a complete call is never made again,
+and one that a more general complete call subsumes is answered from there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from corollary.analysis.strata import Stratum, strata
+from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.plan import Call, Derive, Step, procedure_of, working
+from corollary.core.program import NormalProgram
+from corollary.core.rules import Condition, Literal, names_in
+from corollary.core.states import State
+from corollary.core.statistics import Statistics
+from corollary.core.terms import Constant, Variable
+from corollary.core.types import Type
+from corollary.maintain.sip import Goal, has_fault
+
+
+@dataclass(frozen=True, slots=True)
+class Adorned:
+    """A derived relation, the columns that a call binds, and the state it asks about."""
+
+    relation: str
+    bound: tuple[int, ...]
+    arity: int
+    state: State = State.NEW
+
+    @property
+    def name(self) -> str:
+        """The name, as in `link^bf`."""
+        pattern = "".join("b" if at in self.bound else "f" for at in range(self.arity))
+        return f"{self.relation}^{pattern}{'@old' if self.state is State.OLD else ''}"
+
+    @property
+    def calls(self) -> str:
+        """The relation of calls."""
+        return working(self.name, "calls")
+
+    @property
+    def asked(self) -> str:
+        """The relation of new calls."""
+        return working(self.name, "asked")
+
+    @property
+    def answers(self) -> str:
+        """The relation of answers."""
+        return working(self.name, "answers")
+
+    @property
+    def known(self) -> str:
+        """The relation of new calls that a more general call has answered."""
+        return working(self.name, "known")
+
+    @property
+    def opened(self) -> str:
+        """The relation of new calls that have to be evaluated."""
+        return working(self.name, "opened")
+
+    @property
+    def found(self) -> str:
+        """The relation of new answers."""
+        return working(self.name, "found")
+
+
+@dataclass(slots=True)
+class Tables:
+    """The tables of calls and answers that a plan needs, and the procedures that fill them.
+
+    Attributes:
+        programs: the rules of each state.
+        types: the columns of all relations; those of the tables are added.
+        looks_up: whether a relation can be read in a state without asking.
+        is_shared: whether a relation is the same in both states.
+    """
+
+    programs: Mapping[State, NormalProgram]
+    statistics: Statistics
+    types: dict[str, tuple[Type, ...]]
+    looks_up: Callable[[Reference], bool]
+    is_shared: Callable[[str], bool] = lambda _: True
+    strata: dict[State, tuple[Stratum, ...]] = field(default_factory=dict)
+    _stratum_of: dict[tuple[State, str], Stratum] = field(default_factory=dict)
+    _nodes: dict[tuple[State, str], list[Adorned]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for state, program in self.programs.items():
+            self.strata[state] = strata(program)
+            for stratum in self.strata[state]:
+                self._stratum_of |= {(state, name): stratum for name in stratum.relations}
+
+    def stratum_of(self, relation: str, state: State) -> Stratum:
+        """Return the stratum that defines a relation in a state."""
+        return self._stratum_of[state, relation]
+
+    def node(self, relation: str, bound: Iterable[int], state: State) -> Adorned:
+        """Return an adorned relation, registered with its stratum and working relations."""
+        state = State.NEW if self.is_shared(relation) else state
+        types = self.programs[state].relations[relation].types
+        columns = self._callable(tuple(sorted(bound)), relation, state)
+        node = Adorned(relation, columns, len(types), state)
+        first = self._stratum_of[state, relation].relations[0]
+        known = self._nodes.setdefault((state, first), [])
+        if node not in known:
+            known.append(node)
+            asked = tuple(types[column] for column in node.bound)
+            self.types |= dict.fromkeys((node.calls, node.asked, node.known, node.opened), asked)
+            self.types |= {node.answers: types, node.found: types}
+        return node
+
+    def _callable(self, bound: tuple[int, ...], relation: str, state: State) -> tuple[int, ...]:
+        """Return the columns a call may bind: of an aggregate only its keys, not the value."""
+        aggregations = self._stratum_of[state, relation].aggregations
+        if any(each.relation == relation for each in aggregations):
+            value = len(self.programs[state].relations[relation].types) - 1
+            return tuple(column for column in bound if column != value)
+        return bound
+
+    def nodes_of(self, stratum: Stratum, state: State) -> list[Adorned]:
+        """Return the adorned relations of a stratum; the list grows while rules call each other."""
+        return self._nodes.setdefault((state, stratum.relations[0]), [])
+
+    def ask(self, asked: Adorned, pipelines: Iterable[Pipeline]) -> list[Step]:
+        """Return the steps that ask an adorned relation and wait for all answers."""
+        return [
+            Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
+            Call(procedure_for(self._stratum_of[asked.state, asked.relation], asked.state)),
+        ]
+
+    def memo(self) -> tuple[str, ...]:
+        """Return the names of all tables that hold calls or answers."""
+        nodes = [node for each in self._nodes.values() for node in each]
+        return tuple(name for node in nodes for name in (node.asked, node.calls, node.answers))
+
+
+def procedure_for(stratum: Stratum, state: State) -> str:
+    """Return the name of the procedure that answers the open calls of a stratum."""
+    return procedure_of(stratum.relations, "solve old" if state is State.OLD else "solve")
+
+
+Ask = Callable[[Probe | Absent, "list[Goal | Condition]"], Reference]
+"""Asks for what a literal needs, given what stands before it; returns where the answers are."""
+
+
+def called(
+    stages: Iterable[Stage], looks_up: Callable[[Reference], bool], ask: Ask
+) -> list[Goal | Condition]:
+    """Return a body in its SIP order, with every literal that cannot be looked up asked for."""
+    items: list[Goal | Condition] = []
+    for stage in stages:
+        match stage:
+            case Filter(condition=condition):
+                items.append(condition)
+            case Compute(variable=variable, expression=expression, lets_null=lets_null):
+                items.append(Condition("is" if lets_null else "=", variable, expression))
+            case Probe(source=source) | Absent(source=source):
+                answers = source if looks_up(source) else ask(stage, items)
+                negated = isinstance(stage, Absent)
+                items.append(Goal(Literal(source.relation, stage.slots, negated), answers))
+            case _:
+                assert_never(stage)
+    return items
+
+
+def call_of(
+    stage: Probe | Absent, tables: Tables
+) -> tuple[Adorned, tuple[Variable | Constant, ...]]:
+    """Return the adorned relation that a literal asks, and the arguments of the call."""
+    bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
+    asked = tables.node(stage.source.relation, bound, stage.source.state)
+    arguments = tuple(
+        slot for at in asked.bound if isinstance(slot := stage.slots[at], Variable | Constant)
+    )
+    return asked, arguments
+
+
+def split(
+    items: Iterable[Goal | Condition],
+) -> tuple[list[Goal], list[Condition]]:
+    """Return the literals and the conditions of a body."""
+    listed = list(items)
+    goals = [item for item in listed if isinstance(item, Goal)]
+    return goals, [item for item in listed if isinstance(item, Condition)]
+
+
+def certain(
+    items: list[Goal | Condition], arguments: tuple[Variable | Constant, ...]
+) -> list[Goal | Condition]:
+    """Return a prefix without the expressions that may have no value, where a call can do so.
+
+    Whether a missing value counts is for the whole rule to say. A call may ask for more than is
+    needed, so what only restricts it is left out; what binds an argument stays, and a row in which
+    it has no value asks for nothing.
+    """
+    kept = list(items)
+    used = {slot.name for slot in arguments if isinstance(slot, Variable)}
+    for item in reversed(items):
+        names = names_in(item.literal if isinstance(item, Goal) else item)
+        if isinstance(item, Condition) and has_fault(item):
+            binds = item.left.name if isinstance(item.left, Variable) else None
+            if item.operator not in ("=", "is") or binds not in used:
+                kept.remove(item)
+                continue
+        used |= names
+    return kept
