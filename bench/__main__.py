@@ -17,6 +17,7 @@ from bench.maintain.turns import Outcome
 from bench.measure import Measurement, measure
 from bench.report import Result
 from bench.workloads import Workload, workloads
+from corollary.maintain.choose import SELECTABLE
 
 TOP = 25
 
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = {each.name: each for each in workloads(options.scale)}
     maintained = {each.name: each for each in tasks(options.scale)}
     if options.profile in maintained:
-        run.profile(maintained[options.profile], TOP)
+        run.profile(maintained[options.profile], options.algorithm, TOP)
         return 0
     if options.profile:
         profile(chosen[options.profile])
@@ -100,6 +101,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="times the sizes (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     parser.add_argument("--profile", choices=names, metavar="NAME", help="profile one workload")
+    parser.add_argument(
+        "--algorithm", choices=SELECTABLE, metavar="NAME", help="the one to profile a task with"
+    )
     return parser.parse_args(arguments)
 
 

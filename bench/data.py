@@ -36,6 +36,27 @@ def random_tree(nodes: int, seed: int = SEED) -> Relations:
     return {"edge": _pairs((random.random(nodes - 1) * child).astype(np.int64), child)}
 
 
+def grown_tree(nodes: int, branches: int, depth: int, below: int, seed: int = SEED) -> Relations:
+    """Return `edge(parent, child)`: a random tree, and equal branches at its root, whatever its size.
+
+    A branch is a path of `depth` edges and, at its end, `below` children. Its nodes have the same
+    numbers in every tree: branch `b` starts at `1 + b * (depth + below)`.
+    """
+    size = depth + below
+    first = 1 + np.arange(branches) * size
+    along = np.arange(depth - 1)
+    path = [(np.zeros(branches), first)]
+    path += [(first + step, first + step + 1) for step in along]
+    path += [(first + depth - 1, first + depth + leaf) for leaf in range(below)]
+    random = np.random.default_rng(seed)
+    count = max(1, nodes - 1 - branches * size)
+    parent = (random.random(count) * (1 + np.arange(count))).astype(np.int64)
+    start = branches * size
+    rest = (np.where(parent == 0, 0, start + parent), start + 1 + np.arange(count))
+    columns = [np.concatenate(side) for side in zip(*path, rest, strict=True)]
+    return {"edge": _pairs(*columns)}
+
+
 def sales(rows: int, products: int, stores: int, seed: int = SEED) -> Relations:
     """Return `sale(id, product, store, amount)`, `product(id, category)`, `store(id, region)`."""
     random = np.random.default_rng(seed)

@@ -1,29 +1,34 @@
-"""Maintained = recomputed: databases under every algorithm, judged by the oracle after each step."""
+"""Maintained = recomputed: databases under every algorithm, judged by the oracle after each step.
+
+`Judged` holds a database and what the oracle says it should hold. Each step is one transaction: the
+changes it reports and the state it leaves are compared with the oracle's, as sorted lists with
+types; what is stored beside the relations (ranks, counts) is checked by brute force.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import corollary
 import oracle
-from corollary.analysis.strata import strata
+import oracle_parser
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.database import Database
-from corollary.database.program import load
 from corollary.database.transaction import Transaction
 from corollary.errors import EvaluationError
-from corollary.frontends.datalog.parse import parse
-from corollary.source import SourceFile
 from judgement import comparable
+from payloads import check_payload
 from programs import Case
 
-State = Mapping[str, Iterable[tuple[Any, ...]]]
-Step = tuple[State, State]
+Row: TypeAlias = tuple[Any, ...]
+State: TypeAlias = Mapping[str, Iterable[Row]]
+Step: TypeAlias = tuple[State, State]
 """What is inserted and what is deleted."""
 
 LIMITS = Limits(rounds=2_000)
@@ -32,45 +37,111 @@ ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
 MIXED = "mixed"
 """Another algorithm in every transaction."""
 
+CLOSURES = {
+    "left-linear": "reach(x, z) :- reach(x, y), edge(y, z).",
+    "right-linear": "reach(x, z) :- edge(x, y), reach(y, z).",
+    "non-linear": "reach(x, z) :- reach(x, y), reach(y, z).",
+}
+
+
+def closure(kind: str = "left-linear", type_: str = "symbol") -> str:
+    """Return the program of a closure."""
+    return f"""
+.decl edge(x: {type_}, y: {type_})
+.decl reach(x: {type_}, y: {type_})
+reach(x, y) :- edge(x, y).
+{CLOSURES[kind]}
+"""
+
+
+def pairs(text: str) -> list[Row]:
+    """Return edges between nodes of one letter: `ab bc` is a→b, b→c."""
+    return [tuple(each) for each in text.split()]
+
+
+# ----------------------------------------------------------------------------------------- programs
+
 
 def with_virtual(text: str, names: Iterable[str]) -> str:
     """Return a program in which some relations are declared virtual."""
     for name in names:
-        text, count = re.subn(rf"(?m)^(\.decl {re.escape(name)}\([^)]*(?:\([^)]*\)[^)]*)*\))", r"\1 virtual", text)
+        declaration = rf"(?m)^(\.decl {re.escape(name)}\([^)]*(?:\([^)]*\)[^)]*)*\))"
+        text, count = re.subn(declaration, r"\1 virtual", text)
         assert count == 1, name
     return text
 
 
-def derived_relations(text: str) -> list[str]:
-    """Return the declared relations that rules define."""
-    normal = load(parse(SourceFile("program.dl", text))).normal
-    return [n for n, each in normal.relations.items() if each.is_derived and each.is_declared]
+@lru_cache(maxsize=64)
+def derived_relations(text: str) -> tuple[str, ...]:
+    """Return the relations that rules or facts define in the text, in the order of their heads."""
+    rules = oracle_parser.parse(text).rules
+    return tuple(dict.fromkeys(head.relation for rule in rules for head in rule.heads))
+
+
+@lru_cache(maxsize=64)
+def recursive_relations(text: str) -> tuple[str, ...]:
+    """Return the relations that depend on themselves."""
+    program = oracle_parser.parse(text)
+    reads: dict[str, set[str]] = {
+        name: {name} if each.is_eqrel else set() for name, each in program.decls.items()
+    }
+    for rule in program.rules:
+        for head in rule.heads:
+            reads[head.relation] |= oracle.relations_in(rule.body)
+    return tuple(name for name in reads if name in _reached(name, reads))
+
+
+def _reached(start: str, reads: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    work = list(reads[start])
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += reads[name]
+    return found
 
 
 def algorithm_for(text: str, algorithm: str) -> str | dict[str, str]:
     """Return what to ask for: counting leaves recursive relations to another algorithm."""
+    if algorithm == MIXED:
+        return "auto"
     if algorithm != "counting":
         return algorithm
-    normal = load(parse(SourceFile("program.dl", text))).normal
-    recursive = [n for each in strata(normal) if each.is_recursive for n in each.relations]
-    return {"": "counting", **dict.fromkeys(recursive, "ranked")}
+    return {"": "counting", **dict.fromkeys(recursive_relations(text), "ranked")}
 
 
-def opened(text: str, algorithm: str = "auto", virtual: Iterable[str] = ()) -> Database:
+# ---------------------------------------------------------------------------------------- databases
+
+
+def opened(
+    text: str, algorithm: str = "auto", virtual: Iterable[str] = (), **options: Any
+) -> Database:
     """Return a database in memory with a program in force, virtual relations watched."""
-    source = with_virtual(text, virtual)
-    start = "auto" if algorithm == MIXED else algorithm_for(source, algorithm)
-    db = corollary.open(None, algorithm=start, limits=LIMITS)
-    db.load(text=source)
+    options = {"limits": LIMITS, **options}
+    db = corollary.open(None, engine="local", algorithm=algorithm_for(text, algorithm), **options)
+    db.load(text=with_virtual(text, virtual))
     for name in virtual:
         db.watch(name)
     return db
 
 
-def apply(db: Database, step: Step, algorithm: str | None = None, **options: Any) -> Transaction:
-    """Commit one transaction."""
+def apply(
+    db: Database,
+    step: Step,
+    algorithm: str | None = None,
+    *,
+    add: Iterable[str] = (),
+    remove: Iterable[str] = (),
+    **options: Any,
+) -> Transaction:
+    """Commit one transaction: deletes before inserts, rules removed before rules added."""
     inserts, deletes = step
     with db.transaction(algorithm=algorithm, **options) as tx:
+        for rule in remove:
+            tx.remove_rule(rule)
+        for rule in add:
+            tx.add_rule(rule)
         for name, rows in deletes.items():
             tx.delete(name, list(rows))
         for name, rows in inserts.items():
@@ -78,7 +149,36 @@ def apply(db: Database, step: Step, algorithm: str | None = None, **options: Any
     return tx
 
 
-def after(state: State, step: Step) -> dict[str, set[tuple[Any, ...]]]:
+def insert(db: Database, relation: str, rows: Iterable[Row], **options: Any) -> Transaction:
+    """Commit one transaction that inserts."""
+    return apply(db, ({relation: rows}, {}), **options)
+
+
+def delete(db: Database, relation: str, rows: Iterable[Row], **options: Any) -> Transaction:
+    """Commit one transaction that deletes."""
+    return apply(db, ({}, {relation: rows}), **options)
+
+
+def changes_of(tx: Transaction, relation: str) -> tuple[list[Row], list[Row]]:
+    """Return what came to a relation and what went, sorted."""
+    change = tx.changes[relation]
+    return sorted(to_python(change.added)), sorted(to_python(change.removed))
+
+
+def held(db: Database) -> dict[str, Any]:
+    """Return everything that a database holds: relations, payload, marks, program, commits."""
+    relations = db.engine.statistics().rows
+    return {
+        "relations": {name: comparable(to_python(db.engine.read(name))) for name in relations},
+        "sizes": dict(relations),
+        "program": db.program,
+        "normal": db.loaded.normal,
+        "payload": db._payload,
+        "commits": db.commits,
+    }
+
+
+def after(state: State, step: Step) -> dict[str, set[Row]]:
     """Return the base relations after a step."""
     inserts, deletes = step
     return {
@@ -87,57 +187,116 @@ def after(state: State, step: Step) -> dict[str, set[tuple[Any, ...]]]:
     }
 
 
-class Judged:
-    """A database and the state that the oracle says it is in."""
+# ------------------------------------------------------------------------------------------- judging
 
-    def __init__(self, text: str, algorithm: str, virtual: Sequence[str] = (), seed: int = 0) -> None:
+
+class SkipError(Exception):
+    """The rest of a sequence means nothing."""
+
+
+@lru_cache(maxsize=256)
+def _truth(text: str, facts: tuple[tuple[str, frozenset[Row]], ...]) -> dict[str, set[Row]] | None:
+    try:
+        return oracle.evaluate(text, dict(facts))
+    except oracle.OracleError:
+        return None
+
+
+def truth(text: str, base: State) -> dict[str, set[Row]] | None:
+    """Return every relation as the oracle says, None if it says that there is an error."""
+    return _truth(text, tuple((name, frozenset(rows)) for name, rows in sorted(base.items())))
+
+
+class Judged:
+    """A database and the state that the oracle says it is in.
+
+    Attributes:
+        text: the program in force, one rule per line where rules come and go.
+        base: what was inserted and not deleted.
+        expected: every relation as the oracle says.
+        counts: `steps` judged, those that `changed` a view, those `refused` by both sides.
+    """
+
+    def __init__(
+        self, text: str, algorithm: str, virtual: Sequence[str] = (), seed: int = 0
+    ) -> None:
         self.text = text
         self.algorithm = algorithm
         self.virtual = tuple(virtual)
         self.db = opened(text, algorithm, virtual)
-        self.base: dict[str, set[tuple[Any, ...]]] = {
-            name: set()
-            for name, each in self.db.loaded.normal.relations.items()
-            if each.is_declared and not each.is_derived
-        }
-        self.expected = {name: set(rows) for name, rows in oracle.evaluate(text, {}).items()}
+        expected = truth(text, {})
+        if expected is None:
+            raise SkipError
+        self.expected = expected
+        self.base: dict[str, set[Row]] = {name: set() for name in expected}
         self.counts: Counter[str] = Counter()
         self._random = random.Random(seed)
 
-    def step(self, step: Step) -> Transaction | None:
-        """Apply a step and judge the changes and the state; None if both sides refuse it."""
+    def step(
+        self, step: Step = ({}, {}), *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> Transaction | None:
+        """Apply a step and judge its changes and the state; None if both sides refuse it.
+
+        Args:
+            step: inserts and deletes.
+            add: lines of the program that come.
+            remove: lines of the program that go.
+        """
+        text = self._edited(add, remove) if add or remove else self.text
         base = after(self.base, step)
-        algorithm = None
-        if self.algorithm == MIXED:
-            options = [each for each in ALGORITHMS if each != "counting"]
-            algorithm = self._random.choice(options)
-        try:
-            expected = {n: set(rows) for n, rows in oracle.evaluate(self.text, base).items()}
-        except oracle.OracleError:
-            try:
-                apply(self.db, step, algorithm)
-            except EvaluationError:
-                self.counts["refused"] += 1
-                self.judge_state()
-                return None
-            if self.virtual:
-                raise SkipError from None  # nobody may have asked for what fails
-            raise AssertionError(f"the oracle refuses what the database takes\n{self}") from None
-        tx = apply(self.db, step, algorithm)
-        before, self.expected, self.base = self.expected, expected, base
+        expected = truth(text, base)
+        algorithm = self._algorithm(text)
+        if expected is None:
+            self._judge_refusal(step, algorithm, add, remove)
+            return None
+        tx = apply(self.db, step, algorithm, add=add, remove=remove)
+        before, self.expected, self.base, self.text = self.expected, expected, base, text
         self.counts["steps"] += 1
-        has_changed = False
-        for name in derived_relations(self.text):
-            added = comparable(expected[name] - before[name])
-            removed = comparable(before[name] - expected[name])
-            change = tx.changes[name]
-            found = comparable(to_python(change.added)), comparable(to_python(change.removed))
-            if not _has_nan(expected[name] | before[name]):
-                assert found == (added, removed), f"{name} changes by {found}, not by {(added, removed)}\n{self}\n{step}"
-            has_changed |= bool(added or removed)
-        self.counts["changed"] += has_changed
+        self.counts["changed"] += self._judge_changes(tx, before, step)
         self.judge_state()
         return tx
+
+    def _edited(self, add: Iterable[str], remove: Iterable[str]) -> str:
+        lines = self.text.splitlines()
+        for rule in remove:
+            lines.remove(rule)
+        return "\n".join([*lines, *add]) + "\n"
+
+    def _algorithm(self, text: str) -> str | None:
+        if self.algorithm == MIXED:
+            options = [
+                each for each in ALGORITHMS if each != "counting" or not recursive_relations(text)
+            ]
+            return self._random.choice(options)
+        if self.algorithm == "counting" and text != self.text:  # what is recursive may change
+            return "counting" if not recursive_relations(text) else "ranked"
+        return None
+
+    def _judge_refusal(
+        self, step: Step, algorithm: str | None, add: Iterable[str], remove: Iterable[str]
+    ) -> None:
+        try:
+            apply(self.db, step, algorithm, add=add, remove=remove)
+        except EvaluationError:
+            self.counts["refused"] += 1
+            self.judge_state()
+            return
+        if self.virtual:
+            raise SkipError  # nobody may have asked for what fails
+        raise AssertionError(f"the oracle refuses what the database takes\n{self}\n{step}")
+
+    def _judge_changes(self, tx: Transaction, before: State, step: Step) -> bool:
+        has_changed = False
+        derived = derived_relations(self.text)
+        for name, rows in self.expected.items():
+            was = set(before.get(name, ()))
+            wanted = comparable(rows - was), comparable(was - rows)
+            change = tx.changes[name]
+            found = comparable(to_python(change.added)), comparable(to_python(change.removed))
+            assert found == wanted, f"{name} changes by {found}, not by {wanted}\n{self}\n{step}"
+            assert tx.changes[name].counts == (len(wanted[0]), len(wanted[1]))
+            has_changed |= name in derived and any(wanted)
+        return has_changed
 
     def judge_state(self) -> None:
         """Assert that everything stored is what the oracle says, and nothing else is stored."""
@@ -146,18 +305,12 @@ class Judged:
                 assert self.db.engine.size(name) == 0
             else:
                 found = comparable(to_python(self.db.engine.read(name)))
-                assert found == comparable(rows), f"{name} is {found}, not {comparable(rows)}\n{self}"
+                wanted = comparable(rows)
+                assert found == wanted, f"{name} is {found}, not {wanted}\n{self}"
+        self.counts["payload"] += check_payload(self.db)
 
     def __str__(self) -> str:
         return f"{self.algorithm}, virtual {self.virtual}\n{self.text}\n{self.base}"
-
-
-class SkipError(Exception):
-    """The rest of a sequence means nothing."""
-
-
-def _has_nan(rows: Iterable[tuple[Any, ...]]) -> bool:
-    return any(isinstance(each, float) and each != each for row in rows for each in row)
 
 
 def judge_case(
@@ -166,11 +319,25 @@ def judge_case(
     """Judge a sequence of updates under several algorithms; return what was covered."""
     counts: Counter[str] = Counter()
     for algorithm in algorithms:
-        judged = Judged(case.text, algorithm, virtual)
         try:
-            for step in ((case.facts, {}), *steps):
-                judged.step(step)
+            judged = Judged(case.text, algorithm, virtual)
+            counts.update(_judge_steps(judged, ((case.facts, {}), *steps)))
         except SkipError:
-            pass
-        counts.update(judged.counts)
+            counts["skipped"] += 1
     return counts
+
+
+def _judge_steps(judged: Judged, steps: Iterable[Step]) -> Counter[str]:
+    try:
+        for step in steps:
+            judged.step(step)
+    except SkipError:
+        judged.counts["skipped"] += 1
+    return judged.counts
+
+
+def rules_of(text: str) -> Iterator[str]:
+    """Yield the lines of a program that are rules or facts."""
+    for line in text.splitlines():
+        if line and not line.startswith((".", "//")):
+            yield line

@@ -3,6 +3,7 @@
 import gc
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import corollary
 from bench.contenders import THREADS
 from bench.data import Relations
-from bench.maintain.task import DELETE, Step
+from bench.maintain.task import DELETE, Step, named
 from corollary.core.engine import Limits
 from corollary.database.transaction import Transaction
 from corollary.errors import LimitError
@@ -46,8 +47,12 @@ class Contender(Protocol):
     def is_steady(self) -> bool:
         """Whether its time hardly depends on the change."""
 
+    @property
+    def told(self) -> Mapping[str, "Told"]:
+        """What its transactions told, by kind of step."""
+
     def take(self, step: Step, limit: float | None) -> Sample:
-        """Go through a step, given up after a number of seconds; the answer is right in any case."""
+        """Go through a step; whether or not it is given up at the limit, the answer is right."""
 
     def answer(self) -> pa.Table:
         """Return the answer as it is now."""
@@ -68,8 +73,8 @@ class Told:
 class Maintained:
     """A database whose views are maintained by one algorithm; loading it is not timed."""
 
-    def __init__(self, algorithm: str, relations: Relations, program: str) -> None:
-        self.name = algorithm
+    def __init__(self, algorithm: str, relations: Relations, program: str, size: str = "") -> None:
+        self.name = named(algorithm, size)
         self.is_steady = algorithm == "recompute"
         self.told: dict[str, Told] = {}
         self._database = corollary.open(None, engine="local", algorithm=algorithm)
@@ -130,10 +135,11 @@ def rows_of(step: Step) -> Any:
 class DuckdbAnew:
     """DuckDB, its tables in memory: it changes them, which is not timed, and queries anew."""
 
-    name = "duckdb"
     is_steady = True
 
-    def __init__(self, relations: Relations, sql: str) -> None:
+    def __init__(self, relations: Relations, sql: str, size: str = "") -> None:
+        self.name = named("duckdb", size)
+        self.told: dict[str, Told] = {}
         self._connection = duckdb.connect(config={"threads": THREADS})
         for name, table in relations.items():
             self._connection.register("given", table)

@@ -1,58 +1,28 @@
 """The outcome of a maintenance task: a table for the terminal, and JSON."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
-from bench.maintain.task import Bar, Task
+from bench.maintain.task import Task
 from bench.maintain.turns import Outcome, Track
+from bench.maintain.verdicts import Judged, Verdict, verdicts
 
-WIDTHS = (12, 12, 12, 12, 7)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a bar is met: for each kind of step how much quicker, and by how much it should."""
-
-    bar: Bar
-    times: dict[str, float]
-
-    @property
-    def word(self) -> str:
-        """`ok`, or `missed` and where."""
-        missed = [kind for kind, times in self.times.items() if times < self.bar.times]
-        return f"missed ({', '.join(missed)})" if missed else "ok"
-
-
-def kinds_of(outcome: Outcome) -> list[str]:
-    """Return the kinds of steps that were taken."""
-    return list(outcome.tracks[0].rounds[0])
-
-
-def verdicts(task: Task, outcome: Outcome) -> list[Verdict]:
-    """Return how the bars of a task were met."""
-    found = []
-    for bar in task.bars:
-        times = {
-            kind or "all": 1 / outcome.ratio(bar.ours, bar.rival, kind)
-            for kind in (*kinds_of(outcome), None)
-        }
-        found.append(Verdict(bar, times))
-    return found
+WIDTHS = (18, 12, 12, 12, 12, 7)
 
 
 def lines(task: Task, outcome: Outcome, *, with_bars: bool = True) -> list[str]:
     """Return a task's outcome as lines: a title, a line for each contender, one for each bar."""
-    kinds = kinds_of(outcome)
+    headings = [f"{kind} ms" for kind in outcome.kinds]
     found = [
-        f"{task.name}: {task.about}; {outcome.tuples:,} tuples",
-        _line(("", *(f"{kind} ms" for kind in kinds), "all ms", "rounds"), "by"),
+        f"{task.name}: {task.about}",
+        _line(("", "tuples", *headings, "all ms", "rounds"), "by"),
     ]
     for track in outcome.tracks:
-        cells = [_milliseconds(track, kind) for kind in (*kinds, None)]
-        found.append(_line((track.name, *cells, str(len(track.rounds))), _told(track)))
-    for verdict in verdicts(task, outcome):
-        found.append("    " + _sentence(verdict, with_bars=with_bars))
+        cells = [_milliseconds(track, kind) for kind in (*outcome.kinds, None)]
+        cells = [f"{track.tuples:,}", *cells, str(len(track.rounds))]
+        found.append(_line((track.name, *cells), _told(track)))
+    found += [f"    {sentence(each, with_bars=with_bars)}" for each in verdicts(task, outcome)]
     found += [f"    WRONG {each}" for each in outcome.differences]
     return found
 
@@ -71,11 +41,23 @@ def _told(track: Track) -> str:
     return "; ".join(parts)
 
 
-def _sentence(verdict: Verdict, *, with_bars: bool) -> str:
+def sentence(verdict: Verdict, *, with_bars: bool) -> str:
+    """Return how a bar was met: how much quicker or, where that is allowed, how much slower."""
     bar = verdict.bar
-    times = ", ".join(f"{kind} {times:.3g} x" for kind, times in verdict.times.items())
-    judged = f"; bar {bar.times:.3g} x: {verdict.word}" if with_bars else ""
-    return f"{bar.ours} quicker than {bar.rival}: {times}{judged}"
+    is_slower = bar.times < 1
+    listed = ", ".join(_figure(each, verdict, with_bars=with_bars) for each in verdict.judged)
+    text = f"{bar.ours} {'takes' if is_slower else 'is quicker'}: {listed}"
+    return f"{text}: {verdict.word}" if with_bars else text
+
+
+def _figure(judged: Judged, verdict: Verdict, *, with_bars: bool) -> str:
+    is_slower = verdict.bar.times < 1
+    times, needed = judged.times, judged.needed
+    if is_slower:
+        times, needed = 1 / times, 1 / needed
+    limit = f" (at {'most' if is_slower else 'least'} {needed:.3g})" if with_bars else ""
+    than = "" if is_slower else "than "
+    return f"{judged.kind} {times:.3g} x {than}{judged.rival}{limit}"
 
 
 def _line(cells: Iterable[str], last: str) -> str:
@@ -89,11 +71,11 @@ def as_json(task: Task, outcome: Outcome) -> dict[str, Any]:
     return {
         "workload": task.name,
         "about": task.about,
-        "tuples": outcome.tuples,
         "differences": outcome.differences,
         "contenders": [
             {
                 "name": track.name,
+                "tuples": track.tuples,
                 "seconds": [
                     {kind: sample.seconds for kind, sample in each.items()} for each in track.rounds
                 ],
@@ -112,9 +94,7 @@ def as_json(task: Task, outcome: Outcome) -> dict[str, Any]:
         "bars": [
             {
                 "ours": verdict.bar.ours,
-                "rival": verdict.bar.rival,
-                "bar": verdict.bar.times,
-                "times": verdict.times,
+                "judged": [asdict(each) for each in verdict.judged],
                 "verdict": verdict.word,
             }
             for verdict in verdicts(task, outcome)

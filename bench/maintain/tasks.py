@@ -1,4 +1,4 @@
-"""The maintenance tasks."""
+"""The maintenance tasks: which views, which changes, who takes part, what is expected."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,30 +7,24 @@ import pyarrow as pa
 
 from bench import data
 from bench.data import SEED, Relations
-from bench.maintain.task import DELETE, INSERT, Bar, Round, Step, Task
-from bench.workloads import LEFT, LEFT_CTE
+from bench.maintain.task import BEST, DELETE, INSERT, Bar, Round, Step, Task, named
+from bench.workloads import GENERATION, GENERATION_SQL, LEFT, LEFT_CTE, REVENUE, REVENUE_SQL
 
 ROUNDS = 20
 """A median over so many changes."""
 
 CLOSURE_SQL = f"{LEFT_CTE} FROM tc"
 
+BRANCHES, DEPTH, BELOW = ROUNDS, 5, 50
+"""The equal parts of growing trees: one for each round."""
 
-def there_and_back(relation: str, rows: pa.Table) -> Round:
-    """Return the round that deletes rows and inserts them again."""
-    return (Step(DELETE, relation, rows), Step(INSERT, relation, rows))
+RECURSIVE = ("ranked", "dred", "epf", "pf", "recompute")
+NOT_RECURSIVE = ("counting", "dred", "epf", "pf", "recompute")
 
+Size = Callable[[int], int]
+"""Gives for a size at full scale the one wanted."""
 
-def some_rows(relation: str, count: int = 1) -> Callable[[Relations], Sequence[Round]]:
-    """Return rounds that each delete some random rows of a relation and insert them again."""
-
-    def rounds(relations: Relations) -> Sequence[Round]:
-        table = relations[relation]
-        random = np.random.default_rng(SEED)
-        chosen = (random.choice(table.num_rows, count, replace=False) for _ in range(ROUNDS))
-        return [there_and_back(relation, table.take(pa.array(rows))) for rows in chosen]
-
-    return rounds
+Rounds = Callable[[Relations], Sequence[Round]]
 
 
 def tasks(scale: float = 1.0) -> tuple[Task, ...]:
@@ -39,10 +33,10 @@ def tasks(scale: float = 1.0) -> tuple[Task, ...]:
     def size(full: int) -> int:
         return max(10, round(full * scale))
 
-    return closures(size)
+    return (*closures(size), *growing(size), join(size), *choosing(size))
 
 
-def closures(size: Callable[[int], int]) -> tuple[Task, ...]:
+def closures(size: Size) -> tuple[Task, ...]:
     """Return stored closures that one random edge at a time is deleted from and inserted again."""
 
     def closure(
@@ -51,8 +45,8 @@ def closures(size: Callable[[int], int]) -> tuple[Task, ...]:
         return Task(
             name,
             "maintain-closures",
-            f"stored closure of {about}, one edge",
-            relations,
+            f"stored closure of {about}; one edge",
+            {"": relations},
             LEFT,
             CLOSURE_SQL,
             some_rows("edge"),
@@ -60,7 +54,8 @@ def closures(size: Callable[[int], int]) -> tuple[Task, ...]:
             bars,
         )
 
-    among_us = (Bar("ranked", "dred", 10), Bar("dred", "recompute", 1 / 3))
+    # Insertions are the same for all but the one that starts over.
+    among_us = (Bar("ranked", "dred", 10, DELETE), Bar("dred", "recompute", 1 / 3, DELETE))
     return (
         closure(
             "maintain-random-3000",
@@ -91,3 +86,131 @@ def closures(size: Callable[[int], int]) -> tuple[Task, ...]:
             Bar("ranked", "duckdb", 8),
         ),
     )
+
+
+def growing(size: Size) -> tuple[Task, ...]:
+    """Return a fixed change to trees that grow around it: the time should not."""
+
+    def tree(nodes: int) -> Callable[[], Relations]:
+        return lambda: data.grown_tree(size(nodes), BRANCHES, DEPTH, BELOW)
+
+    def grown(small: int) -> Task:
+        names = [f"{nodes:,}" for nodes in (small, 10 * small)]
+        return Task(
+            f"maintain-growth-{10 * small}",
+            "maintain-growth",
+            f"one branch of a tree; {names[0]} nodes against {names[1]}",
+            dict(zip(names, (tree(small), tree(10 * small)), strict=True)),
+            LEFT,
+            CLOSURE_SQL,
+            branches,
+            ("ranked",),
+            (Bar(named("ranked", names[1]), named("ranked", names[0]), 1 / 1.5),),
+        )
+
+    return grown(10_000), grown(100_000)
+
+
+def branches(relations: Relations) -> Sequence[Round]:
+    """Return rounds that cut off the tuft at the end of a branch, each round of another one."""
+    table = relations["edge"]
+    first = 1 + np.arange(BRANCHES) * (DEPTH + BELOW)
+    child = table["y"].to_numpy()
+    rows = [np.flatnonzero(child == each + DEPTH - 1) for each in first]
+    return [there_and_back("edge", table.take(pa.array(each))) for each in rows]
+
+
+def join(size: Size) -> Task:
+    """Return a sum over a join of three relations that one row at a time changes."""
+    return Task(
+        "maintain-join",
+        "maintain-join",
+        "sum by category and region over a join of three relations, 5,000,000 rows; one row",
+        {"": lambda: data.sales(size(5_000_000), size(10_000), size(500))},
+        REVENUE,
+        REVENUE_SQL,
+        some_rows("sale"),
+        ("auto", "recompute"),
+        (Bar("auto", "recompute", 100),),
+    )
+
+
+def choosing(size: Size) -> tuple[Task, ...]:
+    """Return changes from one row to half of a relation, for auto and each single algorithm."""
+    views: tuple[tuple[str, str, Callable[[], Relations], str, str], ...] = (
+        (
+            "random",
+            "closure of a random graph, 500 nodes, 1,000 edges",
+            lambda: data.random_graph(size(500), size(1000)),
+            LEFT,
+            CLOSURE_SQL,
+        ),
+        (
+            "tree",
+            "closure of a tree, 20,000 nodes",
+            lambda: data.random_tree(size(20_000)),
+            LEFT,
+            CLOSURE_SQL,
+        ),
+        (
+            "dag",
+            "closure of a DAG, 800 nodes, 2,400 edges",
+            lambda: data.local_dag(size(800), size(2400), reach=60),
+            LEFT,
+            CLOSURE_SQL,
+        ),
+        (
+            "generation",
+            "same generation on a tree, 1,500 nodes",
+            lambda: data.random_tree(size(1500)),
+            GENERATION,
+            GENERATION_SQL,
+        ),
+        (
+            "join",
+            "sum over a join of three relations, 200,000 rows",
+            lambda: data.sales(size(200_000), size(2000), size(100)),
+            REVENUE,
+            REVENUE_SQL,
+        ),
+    )
+    return tuple(
+        Task(
+            f"maintain-auto-{view}-{label}",
+            "maintain-auto",
+            f"{about}; {wording}",
+            {"": relations},
+            program,
+            sql,
+            some_rows("sale" if view == "join" else "edge", share),
+            ("auto", *(NOT_RECURSIVE if view == "join" else RECURSIVE)),
+            (Bar("auto", BEST, 1 / 1.2, switched=1 / 2.2),),
+            allotted=4.0,
+            patience=5.0,
+        )
+        for view, about, relations, program, sql in views
+        for label, wording, share in (
+            ("row", "one row", 0.0),
+            ("1", "1 % of the rows", 0.01),
+            ("10", "10 % of the rows", 0.1),
+            ("50", "half of the rows", 0.5),
+        )
+    )
+
+
+def some_rows(relation: str, share: float = 0.0) -> Rounds:
+    """Return rounds that each delete random rows, one or a share, and insert them again."""
+
+    def rounds(relations: Relations) -> Sequence[Round]:
+        table = relations[relation]
+        random = np.random.default_rng(SEED)
+        count = max(1, round(share * table.num_rows))
+        chosen = (random.choice(table.num_rows, count, replace=False) for _ in range(ROUNDS))
+        return [there_and_back(relation, table.take(pa.array(rows))) for rows in chosen]
+
+    return rounds
+
+
+def there_and_back(relation: str, rows: pa.Table) -> Round:
+    """Return the round that deletes rows and inserts them again."""
+    return (Step(DELETE, relation, rows), Step(INSERT, relation, rows))

@@ -11,11 +11,8 @@ from bench.maintain.contenders import Contender, Sample, Told
 from bench.maintain.task import Round, Step
 from bench.measure import difference, in_order
 
-ALLOTTED = 10.0
-"""A contender that has used so many seconds rests after the round it is in."""
-
 FEWEST_ROUNDS = 3
-"""Everybody takes part in so many."""
+"""Everybody takes part in so many, a steady contender in one."""
 
 SHORTEST_LIMIT = 1.0
 """Nothing is given up sooner."""
@@ -27,12 +24,15 @@ class Track:
 
     Attributes:
         is_steady: whether its time hardly depends on the change, so that a few rounds tell it.
+        told: what the transactions of each kind told.
+        tuples: of the answer, before and after every round.
     """
 
     name: str
     is_steady: bool = False
     rounds: list[dict[str, Sample]] = field(default_factory=list)
     told: dict[str, Told] = field(default_factory=dict)
+    tuples: int = 0
 
     def median(self, kind: str | None = None, rounds: int | None = None) -> float:
         """Return the median seconds of a kind of step, or of all steps."""
@@ -53,12 +53,19 @@ class Track:
             if kind in (None, name)
         )
 
-    @property
-    def has_rest(self) -> bool:
-        """Whether it has done enough."""
+    def has_switched(self, kind: str | None = None) -> bool:
+        """Whether it gave up and recomputed in half of the steps of a kind or more."""
+        told = [each for name, each in self.told.items() if kind in (None, name)]
+        taken = sum(
+            name in each for each in self.rounds for name in self.told if kind in (None, name)
+        )
+        return 0 < taken <= 2 * sum(each.switches for each in told)
+
+    def has_done_enough(self, allotted: float) -> bool:
+        """Whether it may rest: its seconds are used up, or it gave up a step."""
         spent = sum(sample.seconds for each in self.rounds for sample in each.values())
-        is_enough = len(self.rounds) >= FEWEST_ROUNDS and spent > ALLOTTED
-        return is_enough or self.is_cut()
+        fewest = 1 if self.is_steady else FEWEST_ROUNDS
+        return self.is_cut() or (len(self.rounds) >= fewest and spent > allotted)
 
 
 @dataclass(slots=True)
@@ -67,13 +74,16 @@ class Outcome:
 
     Attributes:
         tracks: those of the contenders, in their order.
-        tuples: of the answer, before and after every round.
         differences: where answers differ.
     """
 
     tracks: list[Track]
-    tuples: int = 0
     differences: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of steps that were taken."""
+        return list(self.tracks[0].rounds[0])
 
     def track(self, name: str) -> Track:
         """Return the track of a contender."""
@@ -91,36 +101,65 @@ class Outcome:
         return one.median(kind, common) / other.median(kind, common)
 
 
+@dataclass(slots=True)
+class Team:
+    """Contenders on the same data, with their tracks; the last one is right.
+
+    Attributes:
+        start: the answer before and after every round.
+    """
+
+    members: list[tuple[Contender, Track]]
+    start: "Contents | None" = None
+
+    def active(self, allotted: float) -> list[tuple[Contender, Track]]:
+        """Return those who do not rest."""
+        return [pair for pair in self.members if not pair[1].has_done_enough(allotted)]
+
+
 def take_turns(
-    contenders: Sequence[Contender], rounds: Sequence[Round], patience: float | None = None
+    contenders: Sequence[Sequence[Contender]],
+    rounds: Sequence[Round],
+    allotted: float,
+    patience: float | None = None,
 ) -> Outcome:
-    """Let the contenders go through the rounds; the last one is who the others must agree with.
+    """Let all contenders go through the rounds, until each has used the seconds allotted to it.
 
     The contents of the answers are compared after every step of the first round and when a
     contender goes to rest, the numbers of tuples after every step.
     """
-    tracks = [Track(each.name, each.is_steady) for each in contenders]
-    outcome = Outcome(tracks)
-    start: Contents | None = None
+    teams = [
+        Team([(each, Track(each.name, each.is_steady)) for each in team]) for team in contenders
+    ]
+    differences: list[str] = []
     for number, steps in enumerate(rounds, 1):
-        active = [pair for pair in zip(contenders, tracks, strict=True) if not pair[1].has_rest]
-        for _, track in active:
-            track.rounds.append({})
-        for step in steps:
-            go(active, step, patience)
-            where = f"after {step.kind} in round {number}"
-            if number == 1:
-                start = contents_of(contenders[-1])
-                for contender, _ in active[:-1]:
-                    outcome.differences += disagreement(contender, start, where)
-            else:
-                outcome.differences += _miscounts([each for each, _ in active], where)
-        assert start is not None
-        for contender, track in active:
-            if track.has_rest or number == len(rounds):
-                outcome.differences += disagreement(contender, start, f"after round {number}")
-    outcome.tuples = contenders[-1].size()
-    return outcome
+        for team in teams:
+            active = team.active(allotted)
+            for _, track in active:
+                track.rounds.append({})
+            for step in steps:
+                go(active, step, patience)
+                differences += check(team, active, step, number)
+            assert team.start is not None
+            for contender, track in active:
+                if number > 1 and (track.has_done_enough(allotted) or number == len(rounds)):
+                    differences += disagreement(contender, team.start, f"after round {number}")
+    tracks = [track for team in teams for _, track in team.members]
+    for contender, track in (pair for team in teams for pair in team.members):
+        track.tuples, track.told = contender.size(), dict(contender.told)
+    return Outcome(tracks, differences)
+
+
+def check(
+    team: Team, active: Sequence[tuple[Contender, Track]], step: Step, number: int
+) -> list[str]:
+    """Compare the answers after a step."""
+    where = f"after {step.kind} in round {number}"
+    if number > 1:
+        return _miscounts([each for each, _ in active], where)
+    *others, (referee, _) = team.members
+    team.start = contents_of(referee)
+    return [text for each, _ in others for text in disagreement(each, team.start, where)]
 
 
 def go(active: Sequence[tuple[Contender, Track]], step: Step, patience: float | None) -> None:

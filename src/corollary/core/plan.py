@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.rules import Aggregation
+from corollary.core.states import State
 from corollary.core.types import Type
 
 WORKING = "•"
@@ -186,6 +187,8 @@ class Row:
     disqualified: tuple[Reference, ...]
     actual: tuple[Reference, ...]
     about: str = ""
+    sign: State | None = None
+    """Whether the relation `about` gains or loses tuples."""
     source: str = ""
     """The relation that the updates belong to, where a working relation holds them."""
 

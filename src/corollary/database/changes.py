@@ -80,7 +80,9 @@ class Changes(Mapping[str, Change]):
     def __getitem__(self, relation: str) -> Change:
         found = self._changes.get(relation) or self._known.get(relation)
         if found is None:
-            raise KeyError(f"`{relation}` is neither stored nor watched")
+            raise KeyError(
+                f"`{relation}` is neither stored nor watched: watch it before the change"
+            )
         return found
 
     def size(self, relation: str, otherwise: int) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from corollary.console import Console
 from corollary.core.plan import WORKING, Aggregate, Derive, Role, Row, Within
 from corollary.core.program import NormalProgram
+from corollary.core.states import State
 from corollary.database.changes import json_rows
 from corollary.database.progress import Progress
 from corollary.maintain.choose import Choice
@@ -35,7 +36,13 @@ COUNTED = (
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One row of the papers' tables; tuples as (relation, row in JSON)."""
+    """One row of the papers' tables, its tuples as in JSON.
+
+    Attributes:
+        relation: the head's relation, which the last three lists belong to.
+        updates: each with its relation.
+        sign: whether the head gains or loses tuples.
+    """
 
     rule: str
     relation: str
@@ -43,6 +50,12 @@ class TraceRow:
     approximation: tuple[list[Any], ...]
     disqualified: tuple[list[Any], ...]
     actual: tuple[list[Any], ...]
+    sign: State | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the invocation came to nothing, so that the papers' tables leave it out."""
+        return not self.approximation
 
 
 @dataclass(slots=True)
@@ -131,11 +144,21 @@ class Counters(Progress):
             name = row.source or reference.relation.partition(WORKING)[0]
             updates += [(name, each) for each in json_rows(table, self._program.relations[name])]
         head = self._program.relations[row.about]
-        parts = [
+        approximation, disqualified, actual = (
             tuple(each for table in relations[part] for each in json_rows(table, head))
             for part in ("approximation", "disqualified", "actual")
-        ]
-        self.rows.append(TraceRow(row.rule, row.about, tuple(updates), *parts))
+        )
+        self.rows.append(
+            TraceRow(
+                row.rule,
+                row.about,
+                tuple(updates),
+                approximation,
+                disqualified,
+                actual,
+                row.sign,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.database.counters import Counters
+from corollary.database.names import readable, writable
 from corollary.database.once import Places, answer_relation, inputs
 from corollary.database.program import Loaded, load, read_goal, read_programs
 from corollary.database.rules import moved, with_base_parts
@@ -105,7 +106,7 @@ class Database:
         self._work: dict[str, int] = {}
         self._statistics = Statistics()
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
-        _algorithms(algorithm)
+        algorithms_by_relation(algorithm)
 
     @property
     def program(self) -> Program:
@@ -119,6 +120,7 @@ class Database:
         *paths: str | Path,
         text: str | None = None,
         facts: str | Path | None = None,
+        root: str | Path | None = None,
     ) -> Transaction:
         """Put a program into force and derive everything it defines.
 
@@ -128,6 +130,7 @@ class Database:
             paths: files that make the program.
             text: the program itself, instead of files.
             facts: a directory; if given, the `.input` files in it are read too.
+            root: the directory that these files may not leave; that of `facts` if not given.
 
         Raises:
             InputError: the program or a facts file is not acceptable.
@@ -140,7 +143,8 @@ class Database:
         transaction.set_program(program)
         with transaction:
             if facts is not None:
-                for relation, table in inputs(load(program), Places(Path(facts)), self.console):
+                places = Places(Path(facts), root=None if root is None else Path(root))
+                for relation, table in inputs(load(program), places, self.console):
                     transaction.insert_input(relation, table)
         return transaction
 
@@ -152,24 +156,25 @@ class Database:
             is_traced: whether to keep the rows of the papers' tables in `trace`.
         """
         if algorithm is not None:
-            _algorithms(algorithm)
+            algorithms_by_relation(algorithm)
         return Transaction(self, algorithm, is_traced)
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
-        self._demand(relation)
+        readable(self.loaded.normal, relation)
         wanted = {State.ADDED} if added else set()
         self.watched[relation] = frozenset(wanted | ({State.REMOVED} if removed else set()))
+        self._plans.clear()
         self._declare_deltas(self.loaded.normal)
 
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
-        self._demand(name)
+        readable(self.loaded.normal, name)
         return RelationView(self, name)
 
     def read(self, name: str) -> "pa.Table":
         """Return the tuples of a relation; a virtual one is computed."""
-        relation = self._demand(name)
+        relation = readable(self.loaded.normal, name)
         if relation.is_derived and relation.is_virtual:
             columns = ", ".join(f"v{at}" for at in range(relation.arity))
             answers = self.query(f"{name}({columns})")
@@ -200,26 +205,7 @@ class Database:
         Raises:
             InputError: there is none of that name, or it has rules and no base part.
         """
-        relation = self._demand(name)
-        if relation.is_derived and name not in self.loaded.normal.bases:
-            raise InputError.of(
-                "C0915",
-                f"`{name}` is derived by rules, so tuples cannot be written to it.",
-                None,
-                f"write to the relations it is derived from, or declare `.input {name}` to give "
-                "it tuples of its own",
-            )
-        return relation
-
-    def _demand(self, name: str) -> Relation:
-        relation = self.loaded.normal.relations.get(name)
-        if relation is None or not relation.is_declared:
-            known = [each for each, it in self.loaded.normal.relations.items() if it.is_declared]
-            listed = ", ".join(f"`{each}`" for each in known) or "none"
-            raise InputError.of(
-                "C0916", f"There is no relation `{name}`.", None, f"the relations are {listed}"
-            )
-        return relation
+        return writable(self.loaded.normal, name)
 
     # --- what transactions need ----------------------------------------------------------------
 
@@ -306,7 +292,7 @@ class Database:
             dict(self.watched),
             self._payload if before is after else self._valid(before, after),
         )
-        wanted = _algorithms(self._algorithm if algorithm is None else algorithm)
+        wanted = algorithms_by_relation(self._algorithm if algorithm is None else algorithm)
         chosen = choices(update, wanted, Sizes(changes, self._work))
         made = maintain(update, chosen, is_traced=is_traced, is_strict=self._is_strict)
         if key is not None:
@@ -365,6 +351,12 @@ class Database:
         if after.normal is not self.loaded.normal:
             self._replace(after)
 
+    def adopt(self, after: Loaded) -> None:
+        """Put a program into force that says the same as the one before."""
+        if after is not self.loaded:
+            self.loaded = after
+            self._plans.clear()
+
     def _replace(self, after: Loaded) -> None:
         """Put a program into force: forget relations it has no more, and payload of other kind."""
         old, new = self.loaded.normal, after.normal
@@ -391,7 +383,7 @@ class Database:
         return self._payload & found
 
 
-def _algorithms(algorithm: str | Mapping[str, str]) -> Any:
+def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:
     """Return which algorithm is wanted for a relation.
 
     Raises:
@@ -417,6 +409,7 @@ def open_database(
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
     limits: Limits | None = None,
+    console: Console | None = None,
 ) -> Database:
     """Open a database in memory; nothing of it is durable.
 
@@ -427,6 +420,7 @@ def open_database(
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
         limits: bounds on every transaction.
+        console: where progress is shown; nowhere if it is not given.
 
     Raises:
         InputError: something is asked for that there is not.
@@ -434,8 +428,8 @@ def open_database(
     if path is not None or engine != "local":
         raise InputError.of(
             "C0918",
-            "Only databases in memory, on the local engine, can be opened.",
+            "So far a database lives in memory, on the local engine.",
             None,
-            'use `corollary.open(None, engine="local")`',
+            'open it with `corollary.open(None, engine="local")`',
         )
-    return Database(LocalEngine(), algorithm, is_strict=strict, limits=limits)
+    return Database(LocalEngine(), algorithm, is_strict=strict, limits=limits, console=console)

@@ -1,6 +1,6 @@
 """Rows that users hand in: checked against the columns of a relation before anything changes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,11 @@ def checked_rows(rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.T
         return _checked_table(table, relation)
     found = []
     for number, row in enumerate(rows, 1):
+        if isinstance(row, Mapping):
+            raise _error(
+                f"Row {number} for `{relation.name}` is a mapping, not a tuple.",
+                f"give the values in the order of the columns: {', '.join(relation.columns)}",
+            )
         values = tuple(row) if isinstance(row, Sequence) and not isinstance(row, str) else (row,)
         _check_row(values, number, relation)
         found.append(values)
@@ -74,38 +79,52 @@ def _checked_table(table: "pa.Table", relation: Relation) -> "pa.Table":
     if table.num_columns != relation.arity:
         columns = ", ".join(relation.columns)
         raise _error(
-            f"The table has {table.num_columns} columns, `{relation.name}` has {relation.arity}.",
-            f"give the columns {columns}",
+            f"The table has {_counted(table.num_columns, 'column')}, "
+            f"`{relation.name}` has {relation.arity}.",
+            f"give one column for each of {columns}",
         )
-    schema = schema_of(relation)
+    for at, (column, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
+        if not type_.nullable and table.column(at).null_count:
+            raise _error(
+                f"The table has null in the column `{column}` of `{relation.name}`.",
+                f"leave these rows out, or declare the column as `{type_}?`",
+            )
     try:
-        cast = table.rename_columns(list(relation.columns)).cast(schema)
+        return table.rename_columns(list(relation.columns)).cast(schema_of(relation))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise _error(
-            f"The table does not fit `{relation.name}`: {error}", "cast the columns first"
+            f"The table does not fit `{relation.name}`: {error}.",
+            f"cast its columns to the types of `{relation.name}` first",
         ) from error
-    for column, type_ in zip(relation.columns, relation.types, strict=True):
-        if not type_.nullable and cast.column(column).null_count:
-            raise _error(
-                f"The column `{column}` of `{relation.name}` holds null.",
-                f"declare it `{type_}?`, or leave these rows out",
-            )
-    return cast
 
 
 def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
     if len(row) != relation.arity:
         raise _error(
-            f"Row {number} has {len(row)} values, `{relation.name}` has {relation.arity} columns.",
-            f"give a value for each of {', '.join(relation.columns) or 'no columns'}",
+            f"Row {number} has {_counted(len(row), 'value')}, `{relation.name}` has "
+            f"{_counted(relation.arity, 'column')}.",
+            f"give one value for each of {', '.join(relation.columns)}"
+            if relation.arity
+            else "write the empty tuple, ()",
         )
     for value, column, type_ in zip(row, relation.columns, relation.types, strict=True):
         if not _fits(value, type_):
             raise _error(
-                f"Row {number} has {value!r} for the column `{column}` of `{relation.name}`, "
-                f"which holds `{type_}`.",
-                "convert the value first",
+                f"Row {number} has {value!r} in the column `{column}` of `{relation.name}`, "
+                f"which is a `{type_}`.",
+                _cure(value, type_),
             )
+
+
+def _cure(value: Any, type_: Type) -> str:
+    if value is None:
+        return f"leave the row out, or declare the column as `{type_}?`"
+    if type_.kind is Kind.TIMESTAMP and isinstance(value, datetime):
+        return "give it a time zone, such as `datetime.UTC`"
+    if isinstance(value, PYTHON[type_.kind]) and not isinstance(value, bool):
+        return f"give a value in the range of `{type_}`"
+    names = " or ".join(f"`{each.__name__}`" for each in PYTHON[type_.kind])
+    return f"convert it to {names} first"
 
 
 def _fits(value: Any, type_: Type) -> bool:
@@ -134,6 +153,10 @@ def _is_decimal(value: Decimal, type_: Type) -> bool:
         return False
     scaled = value.scaleb(type_.scale)
     return scaled == scaled.to_integral_value() and abs(scaled) < 10**type_.precision
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _error(message: str, cure: str) -> InputError:

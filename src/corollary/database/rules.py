@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass, replace
 
 from corollary.analysis.check import check
 from corollary.core.printer import print_clause
-from corollary.core.program import NormalProgram, Program
+from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.rules import Rule
 from corollary.core.terms import Variable
 from corollary.database.program import Loaded
@@ -25,19 +25,23 @@ def without_rule(program: Program, text: str) -> Program:
     Raises:
         InputError: there is no such rule.
     """
-    wanted = _canonical(parse_clause(text))
+    gone = parse_clause(text)
+    wanted = _canonical(gone)
     for at, clause in enumerate(program.clauses):
         if _canonical(clause) == wanted:
             clauses = (*program.clauses[:at], *program.clauses[at + 1 :])
             return replace(program, clauses=clauses)
-    heads = {head.relation for head in parse_clause(text).heads}
+    heads = {head.relation for head in gone.heads}
     near = [
         print_clause(clause)
         for clause in program.clauses
         if heads & {head.relation for head in clause.heads}
     ]
     listed = "; ".join(f"`{each}`" for each in near[:5])
-    cure = f"the rules of this relation are {listed}" if near else "see `corollary show`"
+    names = ", ".join(f"`{name}`" for name in sorted(heads))
+    cure = f"its rules are {listed}" if near else f"the program has no rule for {names} at all"
+    if not gone.body:
+        cure = "delete tuples that are not in the program's text with `delete`"
     raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", None, cure)
 
 
@@ -73,19 +77,26 @@ def load_after(program: Program, before: NormalProgram) -> Loaded:
         ):
             raise InputError.of(
                 "C0912",
-                f"`{name}` is declared differently than before.",
+                f"`{name}` was {_described(was)}, and is declared as {_described(relation)} now.",
                 None,
-                "give the new relation a new name; columns of a live relation cannot change yet",
+                "keep the declaration as it was, or declare a relation with a new name",
             )
     for name, was in before.relations.items():
         if was.is_declared and name not in normal.relations:
             raise InputError.of(
                 "C0913",
-                f"The declaration of `{name}` is gone, but the database still holds it.",
+                f"The new program does not declare `{name}`, which the database holds.",
                 None,
-                "keep its `.decl`; remove its rules if nothing should be derived any more",
+                "keep its `.decl`; delete its tuples and remove its rules if it is not needed",
             )
     return Loaded(program, checked, normal)
+
+
+def _described(relation: Relation) -> str:
+    columns = ", ".join(
+        f"{name}: {type_}" for name, type_ in zip(relation.columns, relation.types, strict=True)
+    )
+    return f"`({columns}){' virtual' if relation.is_virtual else ''}`"
 
 
 def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgram:

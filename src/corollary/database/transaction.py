@@ -129,7 +129,10 @@ class Transaction:
     def _demand_open(self) -> None:
         if not self._is_open:
             raise InputError.of(
-                "C0914", "The transaction has ended.", None, "begin another with `transaction()`"
+                "C0914",
+                "The transaction has ended: it was committed or rolled back.",
+                None,
+                "begin another one with `db.transaction()`",
             )
 
     # --- what happens --------------------------------------------------------------------------
@@ -157,6 +160,7 @@ class Transaction:
             update, maintenance = self._plan(before, after.normal)
             if maintenance is None:
                 self._collect(update)
+                database.adopt(after)
                 return
             recorder = self._run(update, maintenance)
             self._collect(update)
@@ -240,9 +244,10 @@ class Transaction:
                 counts = dict(recorder.counts.get(name, {}))
                 counts["actual"] = self.changes.size(name, counts.get("actual", 0))
                 self.stats[name] = Stats(algorithm, reason, record.seconds, counts)
-        for name in update.changed:
-            if name not in update.relevant:
-                irrelevant = sum(self._database.engine.size(name, sign) for sign in SIGNS)
+        for name, signs in update.changed.items():
+            unasked = signs - update.relevant.get(name, frozenset())
+            if unasked:
+                irrelevant = sum(self._database.engine.size(name, sign) for sign in unasked)
                 counts = {"irrelevant_updates": irrelevant}
                 self.stats[name] = Stats("none", "nobody asks for it", 0.0, counts)
 

@@ -22,8 +22,8 @@ from corollary.core.plan import Grow, Remove, Role, Step, When, working
 from corollary.core.rules import Literal
 from corollary.core.states import State
 from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.dred import told
 from corollary.maintain.sip import Goal
+from corollary.maintain.trace import told
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:

@@ -31,9 +31,9 @@ from corollary.core.terms import Variable, Wildcard
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import changed_literals, select
 from corollary.maintain.draft import Body, Draft
-from corollary.maintain.dred import told
 from corollary.maintain.payload import count_of, has_counts
 from corollary.maintain.sip import Goal
+from corollary.maintain.trace import told
 from corollary.maintain.update import Update
 
 COUNT = Variable("count'", NUMBER)

@@ -46,6 +46,9 @@ SELECTABLE = tuple(Algorithm)[:7]
 SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
 """How much more of a stratum a change visits than its share of the relations below."""
 
+ADDING = 2
+"""A run that only adds visits few tuples in vain, so it may go on for longer."""
+
 SMALLEST = 20_000
 """An evaluation of fewer rows is not worth a watch."""
 
@@ -151,35 +154,42 @@ def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
         update.payload >= set(members)
     ):
         return Choice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
+    share = _share(stratum, update, sizes)
     work = work_of(stratum, update, sizes)
-    cost = int(work * min(1e6, _share(stratum, update, sizes)))
+    cost = int(work * min(1e6, sum(SPREAD[sign] * part for sign, part in share.items())))
     if cost >= work > SMALLEST:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
         return Choice(members, Algorithm.RECOMPUTE, reason, work)
+    if work <= SMALLEST:
+        return Choice(members, choice.algorithm, choice.reason, cost, SMALLEST)
     reason = f"{choice.reason}; about {cost:,} rows against {work:,} for a fresh evaluation"
-    return Choice(members, choice.algorithm, reason, cost, max(work, SMALLEST))
+    patience = ADDING if not share.get(State.REMOVED) else 1
+    return Choice(members, choice.algorithm, reason, cost, patience * work)
 
 
 def work_of(stratum: Stratum, update: Update, sizes: Sizes) -> int:
-    """Return how many rows a fresh evaluation of a stratum is expected to handle."""
+    """Return how many rows a fresh evaluation of a stratum is expected to handle.
+
+    What the last one handled is scaled with the relations below; it reads those at least.
+    """
+    rows = update.statistics.rows
+    below = _base_below(stratum, update)
+    before = sum(rows.get(name, 0) for name in below)
+    added = sum(sizes.changes.get(name, {}).get(State.ADDED, 0) for name in below)
     known = sum(sizes.work.get(name, 0) for name in stratum.relations)
-    if known:
-        return known
-    statistics = update.statistics
-    below = {literal.relation for rule in stratum.rules for literal in rule.literals}
-    read = sum(statistics.rows.get(name, 0) for name in below)
-    return read + 3 * sum(statistics.rows.get(name, 0) for name in stratum.relations)
+    if not known:
+        known = before + 3 * sum(rows.get(name, 0) for name in stratum.relations)
+    return int(max(known * (1 + added / max(1, before)), before + added))
 
 
-def _share(stratum: Stratum, update: Update, sizes: Sizes) -> float:
-    """Return how much of a fresh evaluation a change is expected to touch."""
-    statistics = update.statistics
-    share = 0.0
-    reached = _base_below(stratum, update)
-    for name in reached:
-        rows = max(1, statistics.rows.get(name, 1))
+def _share(stratum: Stratum, update: Update, sizes: Sizes) -> dict[State, float]:
+    """Return which share of a relation below comes and goes, at most."""
+    rows = update.statistics.rows
+    share: dict[State, float] = {}
+    for name in _base_below(stratum, update):
         for sign, count in sizes.changes.get(name, {}).items():
-            share = max(share, SPREAD[sign] * count / rows)
+            part = count / max(1, rows.get(name, 1))
+            share[sign] = max(share.get(sign, 0.0), part)
     return share
 
 

@@ -30,11 +30,11 @@ from corollary.core.rules import Condition, Literal, Rule, head_of
 from corollary.core.states import State
 from corollary.core.terms import Constant, Functor, Variable
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import Changed, in_state, instance, select
+from corollary.maintain.delta import Changed, in_state, instance, kept_rules, select
 from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.dred import stratum_rules, told
 from corollary.maintain.payload import count_of
 from corollary.maintain.sip import Goal, has_fault
+from corollary.maintain.trace import told
 
 DIFFERENCE = Variable("difference'", NUMBER)
 BEFORE = Variable("before'", NUMBER)
@@ -46,7 +46,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     (name,) = stratum.relations
     steps: list[Step] = []
     bodies: list[Body] = []
-    for rule in stratum_rules(draft, stratum):
+    for rule in kept_rules(draft, stratum.relations):
         for changed in _changed(rule, draft):
             selection, chosen = select(draft, changed)
             steps += selection
@@ -104,7 +104,7 @@ def _judged(stratum: Stratum, draft: Draft) -> list[Step]:
     (name,) = stratum.relations
     bodies = [
         instance(rule, in_state(State.NEW), lead=changed.lead, place=changed.place, is_judged=True)
-        for rule in stratum_rules(draft, stratum)
+        for rule in kept_rules(draft, stratum.relations)
         if any(has_fault(condition) for condition in rule.conditions)
         for changed in _changed(rule, draft)
         if changed.sign is State.ADDED

@@ -26,7 +26,7 @@ from corollary.core.rules import Condition, Literal, Rule, head_of, names_in
 from corollary.core.states import State
 from corollary.core.terms import Constant, Variable
 from corollary.maintain.draft import Body, Draft
-from corollary.maintain.sip import Goal
+from corollary.maintain.sip import Goal, has_fault
 from corollary.maintain.update import key_of
 
 Read = Callable[[int, Literal], Goal]
@@ -96,7 +96,9 @@ def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
     rule, literal = changed.rule, changed.literal
     names = names_in(literal)
     conditions = tuple(
-        each for each in rule.conditions if names_in(each) and names_in(each) <= names
+        each
+        for each in rule.conditions
+        if names_in(each) and names_in(each) <= names and not has_fault(each)
     )
     variables = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
     has_constant = any(isinstance(slot, Constant) for slot in literal.slots)

@@ -29,7 +29,7 @@ Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Extend, Loop, Remove, Role, Row, Settle, Step, When
+from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step
 from corollary.core.rules import Rule, head_of
 from corollary.core.states import State
 from corollary.maintain.delta import (
@@ -40,16 +40,16 @@ from corollary.maintain.delta import (
     seeds,
 )
 from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.payload import is_absent
 from corollary.maintain.seminaive import insert
 from corollary.maintain.sip import Goal
+from corollary.maintain.trace import told
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stored stratum."""
     overestimate = _overdelete(stratum, draft)
     additions, first = seeds(
-        draft, stratum_rules(draft, stratum), stratum.relations, State.ADDED, _add
+        draft, kept_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add
     )
     if overestimate:
         for name in stratum.relations:
@@ -59,14 +59,9 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     return [*steps, *told(stratum, draft, "over" if overestimate else "")]
 
 
-def stratum_rules(draft: Draft, stratum: Stratum) -> tuple[Rule, ...]:
-    """Return the rules of a stratum that both states have."""
-    return kept_rules(draft, stratum.relations)
-
-
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that take out everything whose derivations may have gone."""
-    members, kept = stratum.relations, stratum_rules(draft, stratum)
+    members, kept = stratum.relations, kept_rules(draft, stratum.relations)
     steps, bodies = seeds(draft, kept, members, State.REMOVED, _remove)
     if not any(bodies.values()):
         return []
@@ -106,7 +101,6 @@ def _add(rule: Rule, place: int | None, lead: Goal | None) -> Body:
         in_state(State.NEW),
         lead=lead,
         place=place,
-        goals=[is_absent(rule)],
         is_judged=True,
     )
 
@@ -126,40 +120,3 @@ def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
         for rule in stratum.rules
         if rule.head.relation == name
     ]
-
-
-def told(stratum: Stratum, draft: Draft, taken: str) -> list[Step]:
-    """Return the rows of a trace: what was taken out, what came back, what changed."""
-    rows: list[Step] = []
-    if not draft.is_traced:
-        return rows
-    update = draft.update
-    below = dict.fromkeys(
-        literal.relation
-        for rule in stratum.rules
-        for literal in rule.literals
-        if literal.relation not in stratum.relations
-    )
-    updates = tuple(
-        draft.changes(name, sign) for name in below for sign in sorted(update.signs(name))
-    )
-    for name in stratum.relations:
-        removed = Reference(name, State.REMOVED)
-        if taken:
-            out = draft.make(name, taken)
-            back = draft.make(name, "back")
-            rows.append(draft.copy(back, Reference(out), without=(removed,)))
-            rows.append(
-                Row(
-                    f"{name}: removals",
-                    updates,
-                    (Reference(out),),
-                    (Reference(back),),
-                    (removed,),
-                    name,
-                )
-            )
-        added = Reference(name, State.ADDED)
-        told_added = Row(f"{name}: additions", updates, (added,), (), (added,), name)
-        rows.append(When((added,), (told_added,)))
-    return rows

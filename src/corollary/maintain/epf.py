@@ -200,6 +200,7 @@ class _Propagation:
                     (Reference(local["disqualified"]),),
                     (Reference(local["actual"]),),
                     name,
+                    sign,
                     "" if place is None else rule.literals[place].relation,
                 )
             )

@@ -7,6 +7,7 @@ from typing import assert_never
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.plan import Call, Plan, Step, Store, When, Within, procedure_of
 from corollary.core.states import State
+from corollary.errors import InputError
 from corollary.maintain import (
     aggregates,
     autonomous,
@@ -47,14 +48,27 @@ def choices(
     """
     found = {}
     for stratum in strata(update.new):
-        asked = [wanted(name) for name in stratum.relations]
-        chosen = next((each for each in asked if each is not Algorithm.AUTO), Algorithm.AUTO)
+        chosen = _agreed({name: wanted(name) for name in stratum.relations})
         if all(_is_unseen(name, update) for name in stratum.relations):
             continue
         if any(update.signs(name) for name in stratum.relations):
             choice = choose(stratum, update, chosen, sizes)
             found[procedure_of(stratum.relations)] = stratum, choice
     return found
+
+
+def _agreed(wanted: Mapping[str, Algorithm]) -> Algorithm:
+    """Return the one algorithm that is wanted for the relations of a stratum."""
+    asked = {name: each for name, each in wanted.items() if each is not Algorithm.AUTO}
+    if len(set(asked.values())) > 1:
+        listed = ", ".join(f"{each} for `{name}`" for name, each in asked.items())
+        raise InputError.of(
+            "C0821",
+            f"These relations depend on each other and are maintained together: {listed}.",
+            None,
+            "ask for the same algorithm for all of them",
+        )
+    return next(iter(asked.values()), Algorithm.AUTO)
 
 
 def _is_unseen(name: str, update: Update) -> bool:

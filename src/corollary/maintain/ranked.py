@@ -44,9 +44,8 @@ from corollary.core.rules import Condition, Literal, Rule, head_of
 from corollary.core.states import State
 from corollary.core.terms import Variable, Wildcard
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import in_state, instance, recursive_places, seeds
+from corollary.maintain.delta import in_state, instance, kept_rules, recursive_places, seeds
 from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.dred import stratum_rules, told
 from corollary.maintain.payload import (
     RANK,
     is_absent,
@@ -56,6 +55,7 @@ from corollary.maintain.payload import (
 )
 from corollary.maintain.seminaive import insert
 from corollary.maintain.sip import Goal
+from corollary.maintain.trace import told
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -66,7 +66,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     def add(rule: Rule, place: int | None, lead: Goal | None) -> Body:
         return _derivation(rule, stratum, draft, lead, place=place, goals=[is_absent(rule)])
 
-    additions, first = seeds(draft, stratum_rules(draft, stratum), members, State.ADDED, add)
+    additions, first = seeds(draft, kept_rules(draft, stratum.relations), members, State.ADDED, add)
     if suspension:
         for rule in stratum.rules:
             out = literal_of(
@@ -115,7 +115,9 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
             rule, in_state(State.OLD), lead=lead, place=place, goals=[stored], head=head
         )
 
-    steps, bodies = seeds(draft, stratum_rules(draft, stratum), members, State.REMOVED, remove)
+    steps, bodies = seeds(
+        draft, kept_rules(draft, stratum.relations), members, State.REMOVED, remove
+    )
     if not any(bodies.values()):
         return []
     check: list[Step] = []

@@ -202,8 +202,8 @@ def insert(
     Args:
         stratum: the relations to add to; what was taken out of them before may come back.
         draft: the plan under construction.
-        first: for each relation the bodies that begin, whose heads are not in NEW. With ranks,
-            their last column is the rank.
+        first: for each relation the bodies that begin. With ranks, their last column is the rank,
+            and their heads are not in NEW.
         with_ranks: whether the tuples that come get ranks.
     """
     members = stratum.relations
@@ -214,14 +214,15 @@ def insert(
     grow: list[Step] = []
     for name in members:
         found, new = draft.make(name, "found", *rank), draft.make(name, "new", *rank)
-        begin += draft.derive(found, first.get(name, ()), reduce=reduce)
+        known = () if with_ranks else (Reference(name),)
+        begin += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
         bodies = [
             _following(rule, stratum, draft, place, with_ranks)
             for rule in stratum.rules
             if rule.head.relation == name
             for place in recursive_places(rule, members)
         ]
-        again += draft.derive(found, bodies, reduce=reduce)
+        again += draft.derive(found, bodies, reduce=reduce, without=known)
         grow.append(Extend(new, found))
         if with_ranks:
             came = draft.make(name, "came")
@@ -244,7 +245,6 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, place: int, with_rank
             in_state(State.NEW),
             lead=Goal(literal, source),
             place=place,
-            goals=[is_absent(rule)],
             is_judged=True,
         )
     ranked = ranked_literals(rule, stratum.relations, draft, State.NEW)

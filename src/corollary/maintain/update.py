@@ -7,19 +7,18 @@ from functools import cached_property
 from corollary.analysis.relevance import BOTH, NONE, Signs, candidates, relevant
 from corollary.analysis.strata import strata
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Condition, Literal, Rule
+from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.rewrite.align import canonical
 
 EMPTY = NormalProgram({}, (), (), {})
 """The program before the first one."""
 
-RuleKey = tuple[Literal, tuple[Literal, ...], tuple[Condition, ...], bool]
 
-
-def key_of(rule: Rule) -> RuleKey:
-    """Return what makes two rules the same: all but where they come from."""
-    return rule.head, rule.literals, rule.conditions, rule.is_lenient
+def key_of(rule: Rule) -> tuple[object, ...]:
+    """Return what makes two rules the same: all but names of variables and where they come from."""
+    return rule.head.relation, *canonical(rule, {})
 
 
 @dataclass(frozen=True)

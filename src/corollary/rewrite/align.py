@@ -8,6 +8,7 @@ Base parts, seeds of equivalences and relations on a cycle have names of their o
 shift; their rules are compared like those of declared relations.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.core.graph import components
@@ -58,7 +59,7 @@ def _made(program: NormalProgram) -> list[str]:
 def _definition(name: str, program: NormalProgram, renamed: dict[str, str]) -> Definition:
     """Return what a relation is: its types, its rules without the names of variables."""
     rules = sorted(
-        repr(_canonical(rule, renamed)) for rule in program.rules if rule.head.relation == name
+        repr(canonical(rule, renamed)) for rule in program.rules if rule.head.relation == name
     )
     aggregations = [
         (each.operator, renamed.get(each.body, each.body), each.groups, each.value)
@@ -69,8 +70,8 @@ def _definition(name: str, program: NormalProgram, renamed: dict[str, str]) -> D
     return (relation.types, relation.is_virtual, tuple(rules), tuple(aggregations))
 
 
-def _canonical(rule: Rule, renamed: dict[str, str]) -> tuple[object, ...]:
-    """Return a rule with its variables numbered as they occur and its relations renamed."""
+def canonical(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:
+    """Return what a rule says: its variables numbered as they occur, its relations renamed."""
     names = [name for literal in (rule.head, *rule.literals) for name in _names(literal)]
     names += [name for condition in rule.conditions for name in sorted(names_in(condition))]
     numbers = {name: f"v{at}" for at, name in enumerate(dict.fromkeys(names))}

@@ -1,0 +1,107 @@
+"""How a change would be met: choices, delta pipelines and plan, made and not run."""
+
+from collections.abc import Iterator, Mapping
+
+from corollary.analysis.relevance import flipped
+from corollary.analysis.strata import strata
+from corollary.core.pipeline import Pipeline, Reference
+from corollary.core.printer import print_rule
+from corollary.core.program import NormalProgram
+from corollary.core.rules import Rule
+from corollary.core.states import State
+from corollary.core.statistics import GUESS, Statistics
+from corollary.database.database import Database, algorithms_by_relation
+from corollary.explain.forecast import Decision, Delta, Forecast
+from corollary.maintain.autonomous import is_autonomous
+from corollary.maintain.choose import Sizes
+from corollary.maintain.delta import Changed, in_state, instance
+from corollary.maintain.maintenance import Maintenance, choices, maintain
+from corollary.maintain.sip import sip
+from corollary.maintain.update import Update
+
+Changes = Mapping[str, Mapping[State, int]]
+"""How many tuples base relations gain and lose."""
+
+
+def forecast_measured(database: Database, changes: Changes) -> Forecast:
+    """Return how a database would meet a change, by what it knows of its relations."""
+    normal = database.loaded.normal
+    update, maintenance = database.planned(
+        normal, normal, _of_bases(normal, changes), None, is_traced=False
+    )
+    return _forecast(changes, update, maintenance, is_guessed=False)
+
+
+def forecast_guessed(
+    program: NormalProgram,
+    changes: Changes,
+    algorithm: str | Mapping[str, str] = "auto",
+    watched: Mapping[str, frozenset[State]] | None = None,
+) -> Forecast:
+    """Return how a change would be met if every relation had some size, and all were up to date."""
+    found = _of_bases(program, changes)
+    update = Update(
+        program,
+        program,
+        {name: frozenset(each) for name, each in found.items()},
+        Statistics(dict.fromkeys(program.relations, GUESS)),
+        watched or {},
+        frozenset(program.relations),
+    )
+    chosen = choices(update, algorithms_by_relation(algorithm), Sizes(found, {}))
+    return _forecast(changes, update, maintain(update, chosen), is_guessed=True)
+
+
+def _of_bases(program: NormalProgram, changes: Changes) -> Changes:
+    return {program.bases.get(name, name): each for name, each in changes.items()}
+
+
+def _forecast(
+    changes: Changes, update: Update, maintenance: Maintenance, *, is_guessed: bool
+) -> Forecast:
+    by_relations = {stratum.relations: stratum for stratum in strata(update.new)}
+    decisions = tuple(
+        Decision(
+            choice.relations,
+            str(choice.algorithm),
+            choice.reason,
+            choice.cost,
+            choice.budget,
+            is_autonomous(by_relations[choice.relations], update),
+        )
+        for choice in maintenance.choices.values()
+    )
+    return Forecast(
+        changes,
+        update.candidates,
+        update.relevant,
+        decisions,
+        tuple(_deltas(update)),
+        maintenance.plan,
+        is_guessed,
+    )
+
+
+def _deltas(update: Update) -> Iterator[Delta]:
+    """Yield the delta pipelines of every rule that the change reaches and somebody asks for."""
+    for stratum in strata(update.new):
+        for rule in stratum.rules:
+            wanted = update.signs(rule.head.relation)
+            for place, literal in enumerate(rule.literals):
+                below = update.signs(literal.relation)
+                effects = flipped(below) if literal.negated else below
+                for sign in sorted(effects & wanted):
+                    pipeline = _pipeline(rule, place, sign, update)
+                    yield Delta(print_rule(rule), rule.head.relation, sign, place, pipeline)
+
+
+def _pipeline(rule: Rule, place: int, sign: State, update: Update) -> Pipeline:
+    """Return add_i or rem_i."""
+    literal = rule.literals[place]
+    (change,) = flipped({sign}) if literal.negated else {sign}
+    changed = Changed(rule, place, sign, Reference(literal.relation, change))
+    state = State.NEW if sign is State.ADDED else State.OLD
+    body = instance(rule, in_state(state), lead=changed.lead, place=place)
+    return sip(
+        body.head, body.goals, body.conditions, body.origin, update.statistics, lead=body.lead
+    )

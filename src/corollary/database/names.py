@@ -1,0 +1,44 @@
+"""The relations that users name: to read, to watch, to write to."""
+
+from corollary.analysis.wording import suggestion
+from corollary.core.program import NormalProgram, Relation
+from corollary.errors import InputError
+from corollary.source import Span
+
+LISTED = 12
+"""So many names a message lists."""
+
+
+def readable(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
+    """Return a declared relation.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    relation = program.relations.get(name)
+    if relation is None or not relation.is_declared:
+        known = [each for each, it in program.relations.items() if it.is_declared]
+        listed = ", ".join(f"`{each}`" for each in known[:LISTED])
+        more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+        every = f"the relations are {listed}{more}" if known else "load a program that declares it"
+        near = suggestion(name, known)
+        raise InputError.of("C0916", f"There is no relation `{name}`.", span, near or every)
+    return relation
+
+
+def writable(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
+    """Return a relation that tuples can be written to.
+
+    Raises:
+        InputError: there is none of that name, or it has rules and no base part.
+    """
+    relation = readable(program, name, span)
+    if relation.is_derived and name not in program.bases:
+        raise InputError.of(
+            "C0915",
+            f"`{name}` is derived by rules, so tuples cannot be added to it or removed from it.",
+            span,
+            f"change the relations it is derived from, or declare `.input {name}` to give it "
+            "tuples of its own",
+        )
+    return relation

@@ -1,0 +1,168 @@
+"""A forecast, printed: how a change would be met, before there is one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corollary.analysis.relevance import BOTH, NONE, Signs
+from corollary.analysis.strata import Stratum, strata
+from corollary.core.pipeline import Pipeline
+from corollary.core.plan import Plan
+from corollary.core.program import NormalProgram
+from corollary.core.states import State
+from corollary.explain.plan import (
+    INDENT,
+    plan_as_json,
+    print_pipeline,
+    print_procedures,
+    print_strata,
+)
+
+PREFIXES = {State.ADDED: "+", State.REMOVED: "−"}
+NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What will maintain a stratum.
+
+    Attributes:
+        reason: why it was chosen.
+        cost: the rows it is estimated to handle; None if nothing is estimated.
+        budget: the rows after which it is given up for a recomputation; None for never.
+        is_autonomous: whether the change and the stored view alone determine the view's change.
+    """
+
+    relations: tuple[str, ...]
+    algorithm: str
+    reason: str
+    cost: int | None
+    budget: int | None
+    is_autonomous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A delta pipeline: what a change at one literal of a rule may do to its head."""
+
+    rule: str
+    relation: str
+    sign: State
+    place: int
+    pipeline: Pipeline
+
+    @property
+    def name(self) -> str:
+        """The name, as in `rem_2`."""
+        return f"{NAMES[self.sign]}_{self.place + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How a change of base relations will be met.
+
+    Attributes:
+        changes: the tuples that base relations gain and lose.
+        candidates: every relation that may change, with the signs.
+        relevant: every relation whose changes are asked for, with the signs.
+        is_guessed: whether nothing was measured, so that sizes are guesses.
+    """
+
+    changes: Mapping[str, Mapping[State, int]]
+    candidates: Signs
+    relevant: Signs
+    decisions: tuple[Decision, ...]
+    deltas: tuple[Delta, ...]
+    plan: Plan
+    is_guessed: bool
+
+
+def print_forecast(forecast: Forecast, program: NormalProgram) -> str:
+    """Return a forecast as text: what may change, what is chosen, the pipelines, the plan."""
+    changes = ", ".join(
+        f"{PREFIXES[sign]}{name} ({count:,} {'tuple' if count == 1 else 'tuples'})"
+        for name, each in forecast.changes.items()
+        for sign, count in each.items()
+    )
+    sizes = "guessed, without facts" if forecast.is_guessed else "measured"
+    lines = [
+        *print_strata(program),
+        "",
+        f"changes: {changes}; sizes are {sizes}",
+        f"candidates: {_signed(forecast.candidates, program)}",
+        f"relevant: {_signed(forecast.relevant, program)}",
+        "",
+    ]
+    for stratum in strata(program):
+        lines += _decision_lines(stratum, forecast)
+    if forecast.deltas:
+        lines += ["", "delta pipelines"]
+    rule = None
+    for delta in forecast.deltas:
+        if delta.rule != rule:
+            lines.append(f"{INDENT}{delta.rule}")
+            rule = delta.rule
+        lines.append(f"{2 * INDENT}{delta.name}: {print_pipeline(delta.pipeline)}")
+    return "\n".join([*lines, *print_procedures(forecast.plan)])
+
+
+def _signed(signs: Signs, program: NormalProgram) -> str:
+    """Return relations with their signs, in the order of the program."""
+    listed = (
+        f"{'±' if signs[name] == BOTH else PREFIXES[next(iter(signs[name]))]}{name}"
+        for name in program.relations
+        if signs.get(name)
+    )
+    return ", ".join(listed) or "none"
+
+
+def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
+    names = ", ".join(stratum.relations)
+    found = [each for each in forecast.decisions if each.relations == stratum.relations]
+    if not found:
+        is_reached = any(forecast.candidates.get(name, NONE) for name in stratum.relations)
+        why = "nobody asks for its changes" if is_reached else "the change does not reach it"
+        return [f"stratum {names}: none, {why}"]
+    (decision,) = found
+    lines = [f"stratum {names}: {decision.algorithm}, {decision.reason}"]
+    if decision.cost is not None:
+        lines.append(f"{INDENT}estimated cost: {decision.cost:,} rows")
+    if decision.budget is not None:
+        lines.append(f"{INDENT}given up for recompute beyond {decision.budget:,} rows")
+    if decision.is_autonomous:
+        lines.append(f"{INDENT}self-maintainable: no base relation is needed")
+    return lines
+
+
+def forecast_as_json(forecast: Forecast, program: NormalProgram) -> dict[str, Any]:
+    """Return a forecast as a JSON document; the plan as `plan_as_json` has it."""
+    return {
+        "changes": {name: _counts(each) for name, each in forecast.changes.items()},
+        "guessed": forecast.is_guessed,
+        "candidates": _lists(forecast.candidates),
+        "relevant": _lists(forecast.relevant),
+        "choices": [
+            {
+                "relations": list(each.relations),
+                "algorithm": each.algorithm,
+                "reason": each.reason,
+                "cost": each.cost,
+                "budget": each.budget,
+                "self_maintainable": each.is_autonomous,
+            }
+            for each in forecast.decisions
+        ],
+        "deltas": [
+            {"rule": each.rule, "name": each.name, "pipeline": print_pipeline(each.pipeline)}
+            for each in forecast.deltas
+        ],
+        **plan_as_json(forecast.plan, program),
+    }
+
+
+def _counts(change: Mapping[State, int]) -> dict[str, int]:
+    return {str(sign): count for sign, count in change.items()}
+
+
+def _lists(signs: Signs) -> dict[str, list[str]]:
+    return {name: sorted(map(str, each)) for name, each in sorted(signs.items()) if each}
