@@ -1,7 +1,8 @@
 """Benchmarks: workloads measured against other engines in one run, answers compared.
 
 `python -m bench` runs all of them; `--only`, `--repeat`, `--scale`, `--json` and `--profile` are
-explained by `--help`. A missed bar is reported; only a wrong answer fails the run.
+explained by `--help`. A missed bar is reported; only a wrong answer fails the run. Here stand the
+evaluations from scratch, in `maintain` those that change data and time each transaction.
 
 | file | holds |
 |---|---|
@@ -11,6 +12,7 @@ explained by `--help`. A missed bar is reported; only a wrong answer fails the r
 | `workloads.py` | the workloads, as data |
 | `startup.py` | how quickly the command answers, and what `import corollary` loads |
 | `report.py` | the table and the JSON |
+| `maintain/` | stored views under changes: tasks, contenders, turns, verdicts |
 
-A new kind of contender (maintenance, Spark) is one class with the four members of `Contender`.
+A new kind of contender (Spark) is one class with the members of `Contender`.
 """

@@ -11,9 +11,10 @@ from bench import report, startup
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.maintain import report as maintain_report
 from bench.maintain import run
+from bench.maintain.contenders import CLOCKS
 from bench.maintain.task import Task
 from bench.maintain.tasks import tasks
-from bench.maintain.turns import Outcome
+from bench.maintain.tracks import Outcome
 from bench.measure import Measurement, measure
 from bench.report import Result
 from bench.workloads import Workload, workloads
@@ -70,7 +71,7 @@ def maintain(chosen: Sequence[Task], options: argparse.Namespace) -> list[tuple[
     """Measure maintenance, and print a table for each task."""
     outcomes = []
     for task in chosen:
-        outcome = run.compare(task)
+        outcome = run.compare(task, CLOCKS[options.clock])
         lines = maintain_report.lines(task, outcome, with_bars=options.scale == 1)
         print("\n".join(["", *lines]), flush=True)
         outcomes.append((task, outcome))
@@ -101,6 +102,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0, help="times the sizes (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     parser.add_argument("--profile", choices=names, metavar="NAME", help="profile one workload")
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="what times maintenance (default wall)"
+    )
     parser.add_argument(
         "--algorithm", choices=SELECTABLE, metavar="NAME", help="the one to profile a task with"
     )

@@ -37,24 +37,21 @@ def random_tree(nodes: int, seed: int = SEED) -> Relations:
 
 
 def grown_tree(nodes: int, branches: int, depth: int, below: int, seed: int = SEED) -> Relations:
-    """Return `edge(parent, child)`: a random tree, and equal branches at its root, whatever its size.
+    """Return `edge(parent, child)`: a random tree, and at its root branches of one form.
 
-    A branch is a path of `depth` edges and, at its end, `below` children. Its nodes have the same
-    numbers in every tree: branch `b` starts at `1 + b * (depth + below)`.
+    A branch is a path of `depth` edges and, at its end, `below` leaves. Its nodes have the same
+    numbers whatever the size of the tree: branch `b` starts at `1 + b * (depth + below)`.
     """
-    size = depth + below
-    first = 1 + np.arange(branches) * size
-    along = np.arange(depth - 1)
-    path = [(np.zeros(branches), first)]
-    path += [(first + step, first + step + 1) for step in along]
-    path += [(first + depth - 1, first + depth + leaf) for leaf in range(below)]
+    width = depth + below
+    within = np.concatenate((np.arange(depth) - 1, np.full(below, depth - 1)))
+    first = 1 + width * np.arange(branches).repeat(width)
+    branch = np.where(np.tile(within, branches) < 0, 0, first + np.tile(within, branches))
+    start = branches * width
+    count = max(1, nodes - 1 - start)
     random = np.random.default_rng(seed)
-    count = max(1, nodes - 1 - branches * size)
-    parent = (random.random(count) * (1 + np.arange(count))).astype(np.int64)
-    start = branches * size
-    rest = (np.where(parent == 0, 0, start + parent), start + 1 + np.arange(count))
-    columns = [np.concatenate(side) for side in zip(*path, rest, strict=True)]
-    return {"edge": _pairs(*columns)}
+    rest = (random.random(count) * (1 + np.arange(count))).astype(np.int64)
+    parent = np.concatenate((branch, np.where(rest == 0, 0, start + rest)))
+    return {"edge": _pairs(parent, np.arange(1, 1 + len(parent)))}
 
 
 def sales(rows: int, products: int, stores: int, seed: int = SEED) -> Relations:

@@ -230,6 +230,7 @@ class Judged:
         self.expected = expected
         self.base: dict[str, set[Row]] = {name: set() for name in expected}
         self.counts: Counter[str] = Counter()
+        self._recursive = set(recursive_relations(text))
         self._random = random.Random(seed)
 
     def step(
@@ -268,8 +269,8 @@ class Judged:
                 each for each in ALGORITHMS if each != "counting" or not recursive_relations(text)
             ]
             return self._random.choice(options)
-        if self.algorithm == "counting" and text != self.text:  # what is recursive may change
-            return "counting" if not recursive_relations(text) else "ranked"
+        if self.algorithm == "counting" and not self._recursive >= set(recursive_relations(text)):
+            return "ranked"  # recursion that came with a rule
         return None
 
     def _judge_refusal(

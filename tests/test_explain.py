@@ -1,20 +1,50 @@
 """`explain` and `graph`, on small programs: golden texts, and pictures that are well formed."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from corollary.cli.main import group
-from corollary.core.plan import Derive, steps_of
+from corollary.core.origin import Origin
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plan import (
+    Call,
+    Clear,
+    Derive,
+    Extend,
+    Grow,
+    Loop,
+    Number,
+    Plan,
+    Reduce,
+    Remove,
+    Role,
+    Row,
+    Settle,
+    Step,
+    Store,
+    When,
+    Within,
+    steps_of,
+    working,
+)
 from corollary.core.program import NormalProgram
+from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.core.terms import Variable
+from corollary.core.types import NUMBER
+from corollary.database.forecast import forecast_guessed
 from corollary.database.program import load
+from corollary.explain.forecast import forecast_as_json, print_forecast
 from corollary.explain.graph import to_dot, to_svg
-from corollary.explain.plan import plan_as_json, print_plan
+from corollary.explain.plan import plan_as_json, print_plan, print_procedures
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.seminaive import evaluate
 from corollary.source import SourceFile
@@ -139,14 +169,14 @@ base relations: edge
 stratum tc (stored): recursive, pivot tc.x, 2 rules
 
 procedure main
-    derive tc^bf•asked
+    derive tc^bf•asked, less tc^bf•calls
         once ⇒ (1)
-    extend tc^bf•calls by tc^bf•asked
     call solve tc
     derive •goal
         tc^bf•answers^bf(1, y) ⇒ (y)
 
 procedure solve tc
+    extend tc^bf•calls by tc^bf•asked
     repeat until empty: tc^bf•calls@added, tc^bf•answers@added
         derive tc^bf•asked, less tc^bf•calls
             tc^bf•calls@added^f(x) ⇒ (x)
@@ -162,6 +192,49 @@ orders (columns as they are sorted)
     tc^bf•answers: (0 1)
     tc^bf•calls: (0)
 """
+
+CHANGED = """\
+base relations: edge
+stratum tc (stored): recursive, pivot tc.x, 2 rules
+
+changes: −edge (1 tuple); sizes are guessed, without facts
+candidates: −edge, −tc
+relevant: ±edge, ±tc
+
+stratum tc: dred, asked for
+
+delta pipelines
+    tc(x, y) :- edge(x, y).
+        rem_1: edge@removed^ff(x, y) ⇒ (x, y)
+    tc(x, z) :- tc(x, y), edge(y, z).
+        rem_1: tc@removed^ff(x, y) → edge@old^bf(y, z) ⇒ (x, z)
+        rem_2: edge@removed^ff(y, z) → tc@old^fb(x, y) ⇒ (x, z)
+
+procedure main
+    unless empty: edge@removed
+        call tc
+
+procedure tc
+    derive tc•next_over (approximated)
+        edge@removed^ff(x, y) ⇒ (x, y)
+        edge@removed^ff(y, z) → tc@old^fb(x, y) ⇒ (x, z)
+    extend tc•over by tc•next_over
+    repeat until empty: tc•over@added
+        derive tc•next_over (approximated), less tc•over
+            tc•over@added^ff(x, y) → edge@old^bf(y, z) ⇒ (x, z)
+        extend tc•over by tc•next_over
+    remove from tc: tc•over
+"""
+"""The start of what is said about a removal under DRed."""
+
+PROPAGATED = """\
+procedure tc rule 2.1 removed (updates)
+    locals approximation, filtered, refiltered, disqualified, actual
+    derive approximation (approximated)
+        updates^ff(x, y) → edge@old^bf(y, z) ⇒ (x, z)
+    unless empty: approximation
+"""
+"""The start of a procedure of EPF: its locals stand without the procedure's name."""
 
 CLOSURE_DOT = """\
 digraph corollary {
@@ -211,9 +284,13 @@ def normal(text: str) -> NormalProgram:
     return load(parse(SourceFile("explain.dl", text))).normal
 
 
-def invoke(tmp_path: Path, text: str, command: str, *options: str) -> str:
-    path = tmp_path / "program.dl"
+def put(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
+    return path
+
+
+def invoke(tmp_path: Path, text: str, command: str, *options: str) -> str:
+    path = put(tmp_path / "program.dl", text)
     result = CliRunner().invoke(group, [command, str(path), *options])
     assert result.exit_code == 0, result.output
     return result.output
@@ -256,6 +333,219 @@ def test_a_plan_as_json(tmp_path: Path) -> None:
     assert json.loads(invoke(tmp_path, CLOSURE, "explain", "--format", "json")) == json.loads(
         json.dumps(document)
     )
+
+
+# ----------------------------------------------------------------------------------------- changes
+
+
+def changed(tmp_path: Path, text: str, *options: str) -> str:
+    return invoke(tmp_path, text, "explain", *options)
+
+
+def document(tmp_path: Path, text: str, *options: str) -> Any:
+    return json.loads(changed(tmp_path, text, *options, "--format", "json"))
+
+
+def test_a_change_is_explained_from_the_strata_to_the_procedures(tmp_path: Path) -> None:
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--algorithm", "dred")
+    assert said.startswith(CHANGED)
+    assert said.endswith(
+        "orders (columns as they are sorted)\n    edge: (0 1)\n    tc: (0 1), (1 0)\n"
+    )
+
+
+def test_procedures_have_a_parameter_and_locals(tmp_path: Path) -> None:
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--algorithm", "epf")
+    assert PROPAGATED in said
+    assert "call tc rule 2.1 removed (actual)" in said
+
+
+def test_a_choice_is_explained_with_its_cost(tmp_path: Path) -> None:
+    said = changed(tmp_path, CLOSURE, "--added", "edge")
+    assert "stratum tc: ranked, stored and recursive" in said
+    assert re.search(
+        r"\n    estimated cost: \d+ rows\n    given up for recompute beyond [\d,]+ rows\n", said
+    )
+    assert re.search(r"\n    within [\d,]+ rows\n", said)
+    assert "rank' := rank0' + 1" in said
+    assert "each with the number of the round" in said
+    (choice,) = document(tmp_path, CLOSURE, "--added", "edge")["choices"]
+    assert choice["relations"] == ["tc"]
+    assert choice["algorithm"] == "ranked"
+    assert choice["cost"] < choice["budget"]
+    assert choice["self_maintainable"] is False
+
+
+def test_sizes_are_measured_where_there_are_facts(tmp_path: Path) -> None:
+    put(tmp_path / "edge.facts", "".join(f"{at}\t{at + 1}\n" for at in range(400)))
+    text = CLOSURE + ".input edge\n"
+    few = changed(tmp_path, text, "--removed", "edge", "-F", str(tmp_path))
+    assert "changes: −edge (1 tuple); sizes are measured" in few
+    assert "stratum tc: ranked" in few
+    many = document(tmp_path, text, "--removed", "edge=300", "-F", str(tmp_path))
+    assert many["guessed"] is False
+    assert many["changes"] == {"edge": {"removed": 300}}
+    (choice,) = many["choices"]
+    assert choice["algorithm"] == "recompute"
+    assert "rows" in choice["reason"]
+
+
+def test_signs_flip_at_negations_and_stop_where_nobody_asks(tmp_path: Path) -> None:
+    said = changed(tmp_path, LEAF, "--added", "edge", "--watch", "leaf")
+    assert "candidates: +edge, +node, ±leaf, +edge.some1\n" in said
+    assert "relevant: ±edge, ±node, ±leaf, ±edge.some1\n" in said
+    assert "stratum leaf: epf, virtual" in said
+    assert "rem_2: edge.some1@added^f(x) → x / 2 > 1 → node@old^b(x) ⇒ (x)" in said
+    virtual = CLOSURE.replace(
+        ".decl tc(x: number, y: number)", ".decl tc(x: number, y: number) virtual"
+    )
+    two = virtual + ".decl far(x: number, y: number) virtual\nfar(x, y) :- tc(x, y), !edge(x, y).\n"
+    one = document(tmp_path, two, "--removed", "edge", "--watch", "tc")
+    assert one["candidates"]["far"] == ["added", "removed"]
+    assert "far" not in one["relevant"]
+    assert [each["relations"] for each in one["choices"]] == [["tc"]]
+    said = changed(tmp_path, two, "--removed", "edge", "--watch", "tc")
+    assert "stratum far: none, nobody asks for its changes" in said
+
+
+def test_strata_that_a_change_does_not_reach_are_named(tmp_path: Path) -> None:
+    text = CLOSURE + ".decl other(x: number)\n.decl copy(x: number)\ncopy(x) :- other(x).\n"
+    assert "stratum tc: none, the change does not reach it" in changed(
+        tmp_path, text, "--added", "other"
+    )
+
+
+def test_self_maintainable_updates_are_marked(tmp_path: Path) -> None:
+    text = """\
+.decl r(id: number, x: number)
+.decl s(x: number, y: number)
+.decl v(id: number, x: number, y: number)
+v(i, x, y) :- r(i, x), s(x, y).
+"""
+    removed = changed(tmp_path, text, "--removed", "r")
+    assert "stratum v: autonomous, " in removed
+    assert "    self-maintainable: no base relation is needed" in removed
+    (choice,) = document(tmp_path, text, "--added", "r")["choices"]
+    assert (choice["algorithm"], choice["self_maintainable"]) == ("counting", False)
+    assert "each with the sum of the last column" in changed(tmp_path, text, "--added", "r")
+
+
+def test_a_relation_with_rules_and_facts_may_change_too(tmp_path: Path) -> None:
+    said = changed(tmp_path, CLOSURE + "tc(7, 8).\n", "--removed", "tc", "--algorithm", "epf")
+    assert "changes: −tc (1 tuple)" in said
+    assert "candidates: −tc, −tc.base" in said
+
+
+def test_a_change_in_json_has_the_plan_too(tmp_path: Path) -> None:
+    said = document(
+        tmp_path, CLOSURE, "--added", "edge=3", "--removed", "edge", "--relation", "tc=pf"
+    )
+    assert said["changes"] == {"edge": {"added": 3, "removed": 1}}
+    assert said["guessed"] is True
+    assert said["candidates"] == said["relevant"]
+    assert said["relevant"] == {"edge": ["added", "removed"], "tc": ["added", "removed"]}
+    assert {each["name"] for each in said["deltas"]} == {"add_1", "add_2", "rem_1", "rem_2"}
+    assert said["choices"][0]["algorithm"] == "pf"
+    assert {"base", "strata", "procedures", "orders"} <= set(said)
+    assert "tc rule 2.1 removed" in said["procedures"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "fragment"),
+    [
+        (["--added", "egde"], 1, "did you mean `edge`"),
+        (["--added", "tc"], 1, "C0915"),
+        (["--added", "edge", "--algorithm", "counting"], 1, "C0820"),
+        (["--added", "edge", "--relation", "edge=epf"], 1, "C0917"),
+        (["--added", "edge", "--watch", "nothing"], 1, "C0916"),
+        (["--added", "edge=none"], 2, "--added"),
+        (["--added", "edge=0"], 2, "edge=100"),
+        (["--added", "edge", "--goal", "tc(1, y)"], 2, "--goal"),
+        (["--added", "edge", "--relation", "tc"], 2, "--relation"),
+        (["--added", "edge", "--algorithm", "magic"], 2, "--algorithm"),
+        (["--added", "edge", "-F", "nowhere"], 1, "nowhere/edge.facts"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else None,
+)
+def test_changes_that_cannot_be_explained(
+    tmp_path: Path, options: list[str], code: int, fragment: str
+) -> None:
+    path = put(tmp_path / "program.dl", CLOSURE + ".input edge\n")
+    result = CliRunner().invoke(group, ["explain", str(path), *options])
+    assert result.exit_code == code, result.output
+    assert fragment in result.output
+
+
+def test_every_step_is_printed() -> None:
+    kept = Reference("p", State.OLD)
+    local = Reference(working("f", "actual"))
+    probe = Probe(local, (Variable("x", NUMBER),), ())
+    head = (Variable("x", NUMBER),)
+    derive = Derive(
+        local.relation, (Pipeline((probe,), head, Origin("")),), (kept,), Reduce.MIN, Role.MEMO_HITS
+    )
+    steps: tuple[Step, ...] = (
+        derive,
+        Extend("p•all", "p•new"),
+        Number("p•ranked", "p•new"),
+        Clear(("p•new", "p•all")),
+        Clear(()),
+        Store("p", "p•new"),
+        Remove("p", local.relation),
+        Grow("p", "p•new"),
+        Settle("p"),
+        When((local, kept), (Loop((Call("f", local.relation),), (local,)),)),
+        Within(1000, (Call("g"),), None),
+        Within(1000, (Call("g"),), (Clear(("p•new",)),)),
+        Row("r", (), (local,), (), (Reference("p", State.REMOVED),)),
+    )
+    plan = Plan({"f": steps}, {}, locals={"f": (working("f", "updates"), local.relation)})
+    assert print_procedures(plan) == [
+        "",
+        "procedure f (updates)",
+        "    locals actual",
+        "    derive actual (memo hits), each with the least last column, less p@old",
+        "        actual^f(x) ⇒ (x)",
+        "    extend p•all by p•new",
+        "    extend p•ranked by p•new, each with the number of the round",
+        "    clear p•new, p•all",
+        "    clear nothing",
+        "    store p = p•new",
+        "    remove from p: actual",
+        "    add to p: p•new",
+        "    settle p: what went and came back is no change",
+        "    unless empty: actual, p@old",
+        "        repeat until empty: actual",
+        "            call f (actual)",
+        "    within 1,000 rows",
+        "        call g",
+        "    otherwise fail",
+        "    within 1,000 rows",
+        "        call g",
+        "    otherwise",
+        "        clear p•new",
+        "    tell updates none | approximation actual | disqualified none | actual p@removed",
+    ]
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(programs(), st.sampled_from(["auto", "recompute", "dred", "pf", "epf", "ranked"]))
+def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) -> None:
+    program = normal(case.text)
+    changes = {
+        name: {State.ADDED: 1, State.REMOVED: 2}
+        for name, each in program.relations.items()
+        if not each.is_derived and each.is_declared
+    }
+    forecast = forecast_guessed(program, changes, algorithm)
+    text = print_forecast(forecast, program)
+    json.dumps(forecast_as_json(forecast, program))
+    for decision in forecast.decisions:
+        assert f"stratum {', '.join(decision.relations)}: {decision.algorithm}, " in text
+    for delta in forecast.deltas:
+        lead = delta.pipeline.stages[0]
+        assert isinstance(lead, Probe)
+        assert lead.source.state in (State.ADDED, State.REMOVED)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from bench.maintain.task import Task
-from bench.maintain.turns import Outcome, Track
+from bench.maintain.task import BEST, Bar, Task
+from bench.maintain.tracks import Outcome, Track
 from bench.maintain.verdicts import Judged, Verdict, verdicts
 
 WIDTHS = (18, 12, 12, 12, 12, 7)
@@ -22,9 +22,23 @@ def lines(task: Task, outcome: Outcome, *, with_bars: bool = True) -> list[str]:
         cells = [_milliseconds(track, kind) for kind in (*outcome.kinds, None)]
         cells = [f"{track.tuples:,}", *cells, str(len(track.rounds))]
         found.append(_line((track.name, *cells), _told(track)))
-    found += [f"    {sentence(each, with_bars=with_bars)}" for each in verdicts(task, outcome)]
+    for verdict in verdicts(task, outcome):
+        found.append(f"    {sentence(verdict, with_bars=with_bars)}")
+        if with_bars and verdict.bar.rival == BEST:
+            found += [f"      {each}" for each in reasons(verdict, outcome)]
     found += [f"    WRONG {each}" for each in outcome.differences]
     return found
+
+
+def reasons(verdict: Verdict, outcome: Outcome) -> list[str]:
+    """Say why a choice was made that turned out bad."""
+    told = outcome.track(verdict.bar.ours).told
+    return [
+        f"{each.kind}: {reason}"
+        for each in verdict.judged
+        if not each.is_met
+        for reason, _ in told[each.kind].reasons.most_common(2)
+    ]
 
 
 def _milliseconds(track: Track, kind: str | None) -> str:
@@ -44,20 +58,18 @@ def _told(track: Track) -> str:
 def sentence(verdict: Verdict, *, with_bars: bool) -> str:
     """Return how a bar was met: how much quicker or, where that is allowed, how much slower."""
     bar = verdict.bar
-    is_slower = bar.times < 1
-    listed = ", ".join(_figure(each, verdict, with_bars=with_bars) for each in verdict.judged)
-    text = f"{bar.ours} {'takes' if is_slower else 'is quicker'}: {listed}"
+    listed = ", ".join(_figure(each, bar, with_bars=with_bars) for each in verdict.judged)
+    text = f"{bar.ours} against {bar.rival}: {listed}"
     return f"{text}: {verdict.word}" if with_bars else text
 
 
-def _figure(judged: Judged, verdict: Verdict, *, with_bars: bool) -> str:
-    is_slower = verdict.bar.times < 1
-    times, needed = judged.times, judged.needed
-    if is_slower:
-        times, needed = 1 / times, 1 / needed
-    limit = f" (at {'most' if is_slower else 'least'} {needed:.3g})" if with_bars else ""
-    than = "" if is_slower else "than "
-    return f"{judged.kind} {times:.3g} x {than}{judged.rival}{limit}"
+def _figure(judged: Judged, bar: Bar, *, with_bars: bool) -> str:
+    if bar.times >= 1:
+        limit = f" (at least {judged.needed:.3g})" if with_bars else ""
+        return f"{judged.kind} {judged.times:.3g} x quicker{limit}"
+    limit = f" (at most {1 / judged.needed:.3g})" if with_bars else ""
+    whose = f" of {judged.rival}" if bar.rival == BEST else ""
+    return f"{judged.kind} {1 / judged.times:.3g} x the time{whose}{limit}"
 
 
 def _line(cells: Iterable[str], last: str) -> str:

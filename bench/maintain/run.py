@@ -1,25 +1,29 @@
 """Running a maintenance task, for its outcome or for its profile."""
 
 import cProfile
+import gc
 import pstats
 
-from bench.maintain.contenders import DuckdbAnew, Maintained, rows_of
+from bench.maintain.contenders import CLOCKS, Clock, Contender, DuckdbAnew, Maintained, rows_of
 from bench.maintain.task import Task
-from bench.maintain.turns import Outcome, take_turns
+from bench.maintain.tracks import Outcome
+from bench.maintain.turns import take_turns
 
 
-def compare(task: Task) -> Outcome:
+def compare(task: Task, clock: Clock = CLOCKS["wall"]) -> Outcome:
     """Measure one task: our algorithms, and DuckDB as rival and referee."""
     given = {size: make() for size, make in task.relations.items()}
-    teams = [
-        [
-            *(Maintained(each, relations, task.program, size) for each in task.algorithms),
-            DuckdbAnew(relations, task.sql, size),
-        ]
-        for size, relations in given.items()
-    ]
+    teams: list[list[Contender]] = []
+    for size, relations in given.items():
+        ours = [Maintained(each, relations, task.program, size, clock) for each in task.algorithms]
+        teams.append([*ours, DuckdbAnew(relations, task.sql, size, clock)])
     rounds = task.rounds(next(iter(given.values())))
-    return take_turns(teams, rounds, task.allotted, task.patience)
+    gc.collect()
+    gc.freeze()  # what is loaded stays, so that collecting garbage before a step is quick
+    try:
+        return take_turns(teams, rounds, task)
+    finally:
+        gc.unfreeze()
 
 
 def profile(task: Task, algorithm: str | None, top: int) -> None:

@@ -185,7 +185,7 @@ def choosing(size: Size) -> tuple[Task, ...]:
             some_rows("sale" if view == "join" else "edge", share),
             ("auto", *(NOT_RECURSIVE if view == "join" else RECURSIVE)),
             (Bar("auto", BEST, 1 / 1.2, switched=1 / 2.2),),
-            allotted=4.0,
+            allotted=2.5,
             patience=5.0,
         )
         for view, about, relations, program, sql in views

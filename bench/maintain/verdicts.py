@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bench.maintain.task import BEST, Bar, Task
-from bench.maintain.turns import Outcome
+from bench.maintain.tracks import Outcome
 
 ALL = "all"
 
@@ -61,11 +61,8 @@ def _judge(bar: Bar, outcome: Outcome) -> list[Judged]:
 def _judge_kind(bar: Bar, kind: str | None, outcome: Outcome) -> Judged:
     rivals = [bar.rival]
     if bar.rival == BEST:
-        rivals = [
-            each.name
-            for each in outcome.tracks
-            if each.name != bar.ours and each.told and not each.is_cut(kind)
-        ]
+        others = [each for each in outcome.tracks if each.name != bar.ours and each.told]
+        rivals = [each.name for each in others if not each.is_cut(kind)]
     ratios = {each: 1 / outcome.ratio(bar.ours, each, kind) for each in rivals}
     rival = min(ratios, key=ratios.__getitem__)
     needed = bar.times

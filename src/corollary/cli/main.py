@@ -13,7 +13,8 @@ COMMANDS = {
     "check": "Say everything that is wrong or doubtful about a program.",
     "show": "Print a program in its normal form.",
     "graph": "Draw which relation is computed from which.",
-    "explain": "Show how a program will be evaluated.",
+    "explain": "Show how a program will be evaluated, or maintained.",
+    "trace": "Show one propagation step by step, as the tables of the papers do.",
     "demo": "Run the bundled example from end to end.",
 }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.core.engine import Limits
-    from corollary.core.program import Relation
+    from corollary.core.program import Program, Relation
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -58,6 +58,44 @@ engine = click.option(
     help="What evaluates the program.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
+verbose = click.option("-v", "--verbose", is_flag=True, help="Leave nothing out.")
+
+ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
+algorithm = click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    default="auto",
+    show_default=True,
+    help="What maintains the derived relations.",
+)
+by_relation = click.option(
+    "--relation",
+    "relations",
+    metavar="NAME=ALGORITHM",
+    multiple=True,
+    help="What maintains one of them, instead. May be repeated.",
+)
+watch = click.option(
+    "--watch",
+    metavar="RELATION",
+    multiple=True,
+    help="Ask for the changes of this virtual relation only. Default: of all that are declared.",
+)
+
+
+def algorithms_of(algorithm: str, relations: tuple[str, ...]) -> dict[str, str]:
+    """Return the algorithms that are asked for by relation; the one for all others under ''."""
+    found = {"": algorithm}
+    for each in relations:
+        name, _, chosen = each.rpartition("=")
+        if not name or chosen not in ALGORITHMS:
+            raise click.BadParameter(
+                f"'{each}' is not a relation and an algorithm; write link=epf, with one of "
+                f"{', '.join(ALGORITHMS)}",
+                param_hint="'--relation'",
+            )
+        found[name] = chosen
+    return found
 
 
 def limits(command: Command) -> Command:
@@ -157,6 +195,12 @@ def rows_as_json(table: "pa.Table", relation: "Relation") -> list[list[Any]]:
 def print_json(value: Any) -> None:
     """Print a JSON document on one line."""
     click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def note_reactions(program: "Program", console: TerminalConsole) -> None:
+    """Say that a program has active rules, which do not run so far."""
+    if program.reactions or any(head.sign for each in program.clauses for head in each.heads):
+        console.note("alerts, constraints and triggers are checked, but do not run here yet")
 
 
 def print_warnings(warnings: tuple[Diagnostic, ...], console: TerminalConsole) -> None:

@@ -54,8 +54,7 @@ def command(
             options.print_json(_as_json(outcome))
             return
         options.print_warnings(outcome.warnings, console)
-        if program.reactions or any(head.sign for each in program.clauses for head in each.heads):
-            console.note("alerts, constraints and triggers are checked, but do not run here yet")
+        options.note_reactions(program, console)
         for directive, relation, table in outcome.printed:
             print_rows(table, sys.stdout.buffer, relation, directive)
         sys.stdout.flush()

@@ -1,8 +1,8 @@
 """How a change would be met: choices, delta pipelines and plan, made and not run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from corollary.analysis.relevance import flipped
+from corollary.analysis.relevance import BOTH, flipped
 from corollary.analysis.strata import strata
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
@@ -36,7 +36,7 @@ def forecast_guessed(
     program: NormalProgram,
     changes: Changes,
     algorithm: str | Mapping[str, str] = "auto",
-    watched: Mapping[str, frozenset[State]] | None = None,
+    watched: Iterable[str] = (),
 ) -> Forecast:
     """Return how a change would be met if every relation had some size, and all were up to date."""
     found = _of_bases(program, changes)
@@ -45,7 +45,7 @@ def forecast_guessed(
         program,
         {name: frozenset(each) for name, each in found.items()},
         Statistics(dict.fromkeys(program.relations, GUESS)),
-        watched or {},
+        dict.fromkeys(watched, BOTH),
         frozenset(program.relations),
     )
     chosen = choices(update, algorithms_by_relation(algorithm), Sizes(found, {}))
@@ -92,7 +92,7 @@ def _deltas(update: Update) -> Iterator[Delta]:
                 effects = flipped(below) if literal.negated else below
                 for sign in sorted(effects & wanted):
                     pipeline = _pipeline(rule, place, sign, update)
-                    yield Delta(print_rule(rule), rule.head.relation, sign, place, pipeline)
+                    yield Delta(print_rule(rule), sign, place, pipeline)
 
 
 def _pipeline(rule: Rule, place: int, sign: State, update: Update) -> Pipeline:

@@ -70,11 +70,7 @@ def load_after(program: Program, before: NormalProgram) -> Loaded:
     normal = replace(normal, relations=limits)
     for name, relation in normal.relations.items():
         was = before.relations.get(name)
-        if was is not None and (was.types, was.columns, was.is_virtual) != (
-            relation.types,
-            relation.columns,
-            relation.is_virtual,
-        ):
+        if was is not None and relation.is_declared and _shape(was) != _shape(relation):
             raise InputError.of(
                 "C0912",
                 f"`{name}` was {_described(was)}, and is declared as {_described(relation)} now.",
@@ -97,6 +93,11 @@ def _described(relation: Relation) -> str:
         f"{name}: {type_}" for name, type_ in zip(relation.columns, relation.types, strict=True)
     )
     return f"`({columns}){' virtual' if relation.is_virtual else ''}`"
+
+
+def _shape(relation: Relation) -> tuple[object, ...]:
+    """Return what of a declaration cannot change while there is data."""
+    return relation.columns, relation.types, relation.is_virtual
 
 
 def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgram:

@@ -46,7 +46,6 @@ class Delta:
     """A delta pipeline: what a change at one literal of a rule may do to its head."""
 
     rule: str
-    relation: str
     sign: State
     place: int
     pipeline: Pipeline

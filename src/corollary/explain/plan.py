@@ -62,7 +62,7 @@ def print_procedures(plan: Plan) -> list[str]:
             continue
         printer = _Printer(plan, name)
         lines += ["", f"procedure {printer.heading}"]
-        lines += [INDENT + line for line in printer.steps(steps)]
+        lines += [INDENT + line for line in (*printer.locals, *printer.steps(steps))]
     if plan.orders:
         lines += ["", "orders (columns as they are sorted)"]
         for relation, orders in sorted(plan.orders.items()):
@@ -102,12 +102,16 @@ class _Printer:
 
     @property
     def heading(self) -> str:
-        """The name of the procedure, with its parameter and the other locals."""
-        local = [self._name(each) for each in self.plan.locals.get(self.procedure, ())]
-        if not local:
-            return _spoken(self.procedure)
-        own = f", locals {', '.join(local[1:])}" if local[1:] else ""
-        return f"{_spoken(self.procedure)} ({local[0]}){own}"
+        """The name of the procedure, with its parameter."""
+        local = self.plan.locals.get(self.procedure, ())
+        return _spoken(self.procedure) + (f" ({self._name(local[0])})" if local else "")
+
+    @property
+    def locals(self) -> Iterator[str]:
+        """The line that names the other locals, if there are any."""
+        local = self.plan.locals.get(self.procedure, ())
+        if local[1:]:
+            yield f"locals {', '.join(map(self._name, local[1:]))}"
 
     def steps(self, steps: Sequence[Step]) -> Iterator[str]:
         """Yield the lines of steps, one after another."""

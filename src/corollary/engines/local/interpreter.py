@@ -235,6 +235,8 @@ class Interpreter:
         for step in loop.steps:
             if isinstance(step, Extend):
                 self._tables[step.target].mark()
+            elif isinstance(step, Grow):
+                self._tables[step.relation].mark()
         rounds = _Rounds(loop.steps, loop=loop)
         self._stack.append(rounds)
         self._begin_round(rounds, loop)

@@ -155,6 +155,11 @@ class Table:
         """Keep a bitmap of NEW once enough has been looked up, where tuples are narrow enough."""
         self._is_growing = True
 
+    def unmark(self) -> None:
+        """Keep no bitmap any more."""
+        self._is_growing = False
+        self._forget_bitmap()
+
     def _make_bitmap(self) -> None:
         bits = self.layout.bits
         if bits <= BITMAP_BITS and self._searched * BITMAP_WORTH >= 1 << bits:

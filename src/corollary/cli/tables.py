@@ -1,0 +1,88 @@
+"""Tables and lists for the terminal: columns that fit its width, lists wrapped and cut."""
+
+import shutil
+from collections.abc import Sequence
+from itertools import zip_longest
+
+GAP = 2
+NARROWEST = 12
+"""A column that does not fit is not made narrower than this."""
+
+Cell = Sequence[str]
+"""Pieces that stand in one cell; lines break between them."""
+
+
+def width() -> int:
+    """Return the width of the terminal; 100 where there is none."""
+    return max(40, shutil.get_terminal_size((100, 24)).columns)
+
+
+def cut(pieces: Sequence[str], most: int) -> list[str]:
+    """Return at most so many pieces, and how many more there are.
+
+    >>> cut(["a", "b", "c"], 2)
+    ['a', 'b', '… 1 more']
+    """
+    left = len(pieces) - most
+    return [*pieces[:most], f"… {left:,} more"] if left > 0 else list(pieces)
+
+
+def wrap(pieces: Cell, columns: int) -> list[str]:
+    """Return lines of at most so many characters; a longer piece is broken.
+
+    >>> wrap(["(a, b)", "(a, c)", "(a, d)"], 14)
+    ['(a, b) (a, c)', '(a, d)']
+    """
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and len(lines[-1]) + 1 + len(piece) > columns:
+            lines.append("")
+        rest = f"{lines[-1]} {piece}" if lines[-1] else piece
+        while len(rest) > columns:
+            lines[-1:] = [rest[:columns], ""]
+            rest = rest[columns:]
+        lines[-1] = rest
+    return lines
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -> list[str]:
+    """Return the lines of a table that fits into so many columns, if that can be.
+
+    >>> table(["rule", "updates"], [[["1"], ["edge(a, b)", "edge(a, c)"]]], 18)
+    ['rule  updates', '1     edge(a, b)', '      edge(a, c)']
+    """
+    natural = [
+        max(len(title), *(len(" ".join(row[at])) for row in rows))
+        for at, title in enumerate(header)
+    ]
+    widths = _fitted(natural, columns - GAP * (len(header) - 1))
+    wrapped = [[wrap(cell, each) for cell, each in zip(row, widths, strict=True)] for row in rows]
+    used = [
+        max(len(title), *(len(line) for row in wrapped for line in row[at]))
+        for at, title in enumerate(header)
+    ]
+    lines = [_line(header, used)]
+    for row in wrapped:
+        lines += [_line(texts, used) for texts in zip_longest(*row, fillvalue="")]
+    return lines
+
+
+def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
+    gap = " " * GAP
+    return gap.join(text.ljust(each) for text, each in zip(texts, widths, strict=True)).rstrip()
+
+
+def _fitted(natural: Sequence[int], space: int) -> list[int]:
+    """Return widths within a space: narrow columns as they are, the others share the rest."""
+    widths = list(natural)
+    while sum(widths) > space:
+        widest = max(widths)
+        second = max((each for each in widths if each < widest), default=0)
+        wide = [at for at, each in enumerate(widths) if each == widest]
+        share = (space - sum(each for each in widths if each < widest)) // len(wide)
+        least = max(NARROWEST, second, share)
+        if least >= widest:
+            break
+        for at in wide:
+            widths[at] = least
+    return widths
