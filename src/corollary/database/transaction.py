@@ -5,6 +5,7 @@ relation, stratum by stratum → commit, all or nothing
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -51,7 +52,7 @@ class Transaction:
         self._algorithm = algorithm
         self._is_traced = is_traced
         self._operations: list[_Operation] = []
-        self._program: Program | None = None
+        self._edits: list[Callable[[Program], Program]] = []
         self._is_open = True
         self.changes = Changes({}, {})
         self.stats: dict[str, Stats] = {}
@@ -106,7 +107,7 @@ class Transaction:
             InputError: the text is no rule. Whether it fits the program is judged at the commit.
         """
         self._demand_open()
-        self._program = with_rule(self._next_program, text)
+        self._edit(lambda program: with_rule(program, text))
 
     def remove_rule(self, text: str) -> None:
         """Remove a rule or fact of the program; the names of its variables do not matter.
@@ -115,16 +116,24 @@ class Transaction:
             InputError: the program has no such rule.
         """
         self._demand_open()
-        self._program = without_rule(self._next_program, text)
+        self._edit(lambda program: without_rule(program, text))
 
     def set_program(self, program: Program) -> None:
         """Replace the whole program, as if its text had been edited."""
         self._demand_open()
-        self._program = program
+        self._edit(lambda _: program)
 
-    @property
-    def _next_program(self) -> Program:
-        return self._program or self._database.program
+    def _edit(self, edit: Callable[[Program], Program]) -> None:
+        """Keep an edit for the commit; what is wrong with it by itself is said now."""
+        edit(self._edited())
+        self._edits.append(edit)
+
+    def _edited(self) -> Program:
+        """Return the program in force with all edits so far."""
+        program = self._database.program
+        for edit in self._edits:
+            program = edit(program)
+        return program
 
     def _demand_open(self) -> None:
         if not self._is_open:
@@ -153,8 +162,8 @@ class Transaction:
         self._is_open = False
         database = self._database
         after = database.loaded
-        if self._program is not None:
-            after = load_after(self._program, database.loaded.normal)
+        if self._edits:
+            after = load_after(self._edited(), database.loaded.normal)
         with database.attempt(after) as before:
             self._apply(before, after.normal)
             update, maintenance = self._plan(before, after.normal)
@@ -243,6 +252,8 @@ class Transaction:
             for name in choice.relations:
                 counts = dict(recorder.counts.get(name, {}))
                 counts["actual"] = self.changes.size(name, counts.get("actual", 0))
+                if choice.algorithm in (Algorithm.RANKED, Algorithm.DRED):
+                    counts |= _filtered(counts, self._database.engine.size(name, State.REMOVED))
                 self.stats[name] = Stats(algorithm, reason, record.seconds, counts)
         for name, signs in update.changed.items():
             unasked = signs - update.relevant.get(name, frozenset())
@@ -259,6 +270,12 @@ class Transaction:
             "alerts": [],
             "stats": {name: each.as_json() for name, each in self.stats.items()},
         }
+
+
+def _filtered(counts: dict[str, int], removed: int) -> dict[str, int]:
+    """Return the papers' counters for algorithms that check tuples before they remove any."""
+    seen = counts.get("checked", 0) or counts.get("approximated", 0)
+    return {"approximated": seen, "filtered": seen, "disqualified": max(0, seen - removed)}
 
 
 def _kept(engine: Any, update: Update, name: str, sign: State) -> Kept:

@@ -18,22 +18,25 @@ def told(stratum: Stratum, draft: Draft, taken: str) -> list[Step]:
         return rows
     update = draft.update
     below = dict.fromkeys(
-        literal.relation
-        for rule in stratum.rules
-        for literal in rule.literals
-        if literal.relation not in stratum.relations
+        [literal.relation for rule in stratum.rules for literal in rule.literals]
+        + [each.body for each in stratum.aggregations]
     )
     updates = tuple(
-        draft.changes(name, sign) for name in below for sign in sorted(update.signs(name))
+        draft.changes(name, sign)
+        for name in below
+        if name not in stratum.relations
+        for sign in sorted(update.signs(name))
     )
     for name in stratum.relations:
         removed = Reference(name, State.REMOVED)
+        out, back = removed, list[Reference]()
         if taken:
-            out = draft.make(name, taken)
-            back = draft.make(name, "back")
-            rows.append(draft.copy(back, Reference(out), without=(removed,)))
-            parts = ((Reference(out),), (Reference(back),), (removed,))
-            rows.append(Row(f"{name}: removals", updates, *parts, name, State.REMOVED))
+            out = Reference(draft.make(name, taken))
+            back = [Reference(draft.make(name, "back"))]
+            rows.append(draft.copy(back[0].relation, out, without=(removed,)))
+        parts = ((out,), tuple(back), (removed,))
+        gone = Row(f"{name}: removals", updates, *parts, name, State.REMOVED)
+        rows.append(When((out,), (gone,)))
         added = Reference(name, State.ADDED)
         row = Row(f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED)
         rows.append(When((added,), (row,)))
