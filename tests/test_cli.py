@@ -704,6 +704,9 @@ def test_a_misspelt_command_gets_a_hint() -> None:
         ["run", "network.dl", "-F", "network.dl"],
         ["run", "network.dl", "-D", "network.dl"],
         ["check"],
+        ["trace", "network.dl"],
+        ["trace", "network.dl", "--add", 'edge("a", "c")', "--max-rows", "-1"],
+        ["explain", "network.dl", "--goal", "link(x, y)", "--added", "edge"],
         ["graph", "network.dl", "-o", "facts"],
     ],
     ids=" ".join,
@@ -714,9 +717,13 @@ def test_wrong_usage_has_its_own_exit_code(arguments: list[str]) -> None:
     assert "Usage:" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "check", "show", "graph", "explain"])
+@pytest.mark.parametrize(
+    "command",
+    ["run", "check", "show", "graph", "explain", "explain --added=edge", "trace --add=edge(1)"],
+)
 def test_a_program_that_is_not_there(command: str) -> None:
-    result = cli(command, "nowhere.dl")
+    name, *options = command.split()
+    result = cli(name, "nowhere.dl", *options)
     assert result.exit_code == INPUT
     assert "`nowhere.dl` cannot be read" in result.stderr
 
@@ -754,6 +761,21 @@ def test_a_real_process_reads_pipes_and_ends_with_the_exit_code() -> None:
     assert real("rum").returncode == USAGE
 
 
+def test_a_real_process_traces() -> None:
+    said = real("trace", "network.dl", "-F", "facts", "--remove", 'edge("b", "c")')
+    assert (said.returncode, said.stderr) == (OK, "")
+    assert "    link  −(a, c) −(b, c)\n" in said.stdout
+
+
+def test_updates_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COROLLARY_TRACE_ADD", 'edge("a","c")')
+    assert cli("trace", "network.dl", "-F", "facts").exit_code == USAGE
+    monkeypatch.setenv("COROLLARY_TRACE_FACTS", "facts")
+    monkeypatch.setenv("COROLLARY_TRACE_ALGORITHM", "dred")
+    result = cli("trace", "network.dl", "--add", 'edge("c", "d")')
+    assert "    link: dred, asked for\n" in result.stdout
+
+
 def test_a_closed_pipe_ends_without_a_traceback() -> None:
     put("big.dl", ".decl n(x: number)\nn(x) :- x = range(0, 200000).\n.output n(IO=stdout)\n")
     command = f"{sys.executable} -m corollary run big.dl | head -n 4"
@@ -785,6 +807,8 @@ def test_the_demo_runs_from_end_to_end() -> None:
     assert result.exit_code == OK, result.output
     assert "corollary run network.dl" in result.stdout
     assert 'link("' in result.stdout
+    assert "link −899  reach +31 −31  terminus +1  in " in result.stdout
+    assert "link +899  reach +31 −31  terminus −1  in " in result.stdout
     kept = {path.name for path in Path("example").iterdir()}
     assert {"network.dl", "direct_link.facts"} <= kept
     assert cli("check", "example/network.dl", "--strict").exit_code == OK

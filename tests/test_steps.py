@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -37,6 +38,7 @@ from corollary.core.states import State
 from corollary.core.terms import Constant, Functor, Slot, Variable, Wildcard
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Type
 from corollary.engines.local.engine import PLANS, LocalEngine
+from corollary.engines.local.stages import MANY
 from corollary.errors import EvaluationError, LimitError
 
 OLD, NEW, ADDED, REMOVED = State.OLD, State.NEW, State.ADDED, State.REMOVED
@@ -323,6 +325,21 @@ def test_a_bag_counts_every_way_to_match() -> None:
     engine.insert("q", [(1, 6, 6), (1, 6, 7)])
     assert counted(engine, probe("p", "x"), probe("q", "x _ _", "x")) == [(0, 2), (1, 3)]
     assert counted(engine, probe("p", "x"), probe("q", "x y y", "x")) == [(0, 1), (1, 2)]
+
+
+def test_many_rows_become_few_where_most_are_equal_but_not_in_a_bag() -> None:
+    count = 3 * MANY
+    engine = engine_of(p=numbers(3), count=[(9, 9)])
+    engine.declare({"q": relation("q", NUMBER, NUMBER, NUMBER)})
+    at = np.arange(count)
+    engine.insert("q", pa.table({"x": at % 5, "y": at // 7, "z": at % 3}))
+    engine.commit()
+    ways = [(x, 1, len(at[at % 5 == x])) for x in range(5)]
+    assert counted(engine, probe("q", "x _ _")) == [(x, many) for x, _, many in ways]
+    assert counted(engine, probe("q", "x _ _"), is_bag=False) == [(x, one) for x, one, _ in ways]
+    joined = (probe("q", "x _ z"), probe("p", "z", "z"), probe("p", "x", "x"))
+    assert counted(engine, *joined) == [(x, many) for x, _, many in ways[:3]]
+    assert counted(engine, *joined, is_bag=False) == [(x, 3) for x in range(3)]
 
 
 def test_a_lenient_bag_counts_no_row_twice() -> None:

@@ -1,12 +1,13 @@
 """A table equals Python sets, whatever is done to it while its domains grow."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
@@ -15,7 +16,7 @@ from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.domains import INLINE
 from corollary.engines.local.layout import Words
 from corollary.engines.local.runs import distinct
-from corollary.engines.local.table import BITMAP_BITS, BITMAP_WORTH, Table
+from corollary.engines.local.table import BITMAP_BITS, BITMAP_SPARSE, BITMAP_WORTH, Table
 
 Row = tuple[Any, ...]
 
@@ -98,7 +99,6 @@ class TableMachine(RuleBasedStateMachine):
 
     # --- writing -------------------------------------------------------------------------------
 
-    @precondition(lambda self: not self.table.is_marked)
     @rule(data=st.data())
     def insert(self, data: st.DataObject) -> None:
         rows = list(self.rows(data, self.old | self.added))
@@ -150,7 +150,6 @@ class TableMachine(RuleBasedStateMachine):
         self.partner.join(self.table)
         assert self.partner.layout is self.table.layout
 
-    @precondition(lambda self: not self.table.is_marked)
     @rule(data=st.data())
     def change(self, data: st.DataObject) -> None:
         added = self.rows(data, set()) - self.old
@@ -159,14 +158,12 @@ class TableMachine(RuleBasedStateMachine):
         self.table.change(self.words(added), self.words(removed))
         self.added, self.removed = added, removed
 
-    @precondition(lambda self: not self.table.is_marked)
     @rule(data=st.data())
     def assign(self, data: st.DataObject) -> None:
         rows = self.rows(data, self.old, max_size=12)
         self.table.assign(self.words(rows))
         self.old, self.added, self.removed = set(), rows, set()
 
-    @precondition(lambda self: not self.table.is_marked)
     @rule(data=st.data())
     def replace(self, data: st.DataObject) -> None:
         rows = self.rows(data, self.old, max_size=12)
@@ -188,12 +185,12 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def mark(self) -> None:
         """Look up so much that a bitmap is worth while; it must be right from then on."""
-        self.table.mark()
         bits = self.table.layout.bits
         words = self.table.words(State.NEW)
         needles = np.zeros(1 + (1 << min(bits, BITMAP_BITS)) // BITMAP_WORTH, words.dtype)
         self.table.contains(needles, State.NEW)
-        assert self.table.is_marked == (bits <= BITMAP_BITS)
+        is_dense = 1 << bits <= BITMAP_SPARSE * len(words)
+        assert self.table.is_marked == (bits <= BITMAP_BITS and is_dense)
 
     @rule(data=st.data())
     def elsewhere(self, data: st.DataObject) -> None:
@@ -282,19 +279,18 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
         columns = [codes.encode_python((row[at] for row in rows), NUMBER) for at in range(4)]
         table.insert(columns, len(rows))
 
-    insert((1, 2, 3, 4), (5, 6, 7, 8))
+    insert(*product((0, 1, 2), repeat=4))
     table.commit()
     table.arrangement((3, 2, 1, 0))
-    table.mark()
     table.contains(table.words(State.NEW)[np.zeros(1 << 10, np.int64)], State.NEW)
     assert table.is_marked
     assert table.layout.is_narrow
     insert((-1, -2, -3, -4))
     assert not table.layout.is_narrow
     assert not table.is_marked
-    assert [table.size(state) for state in (State.OLD, State.NEW)] == [2, 3]
+    assert [table.size(state) for state in (State.OLD, State.NEW)] == [81, 82]
     last = table.layout.permuted((3, 2, 1, 0)).column(table.words(State.NEW, (3, 2, 1, 0)), 0)
-    assert sorted(codes.decode(last, NUMBER).tolist()) == [-4, 4, 8]
+    assert set(codes.decode(last, NUMBER).tolist()) == {-4, 0, 1, 2}
 
 
 def test_runs_are_few_and_tombstones_are_dropped() -> None:
@@ -353,3 +349,22 @@ def test_a_width_is_believed_while_tuples_are_narrow() -> None:
     columns = [np.array([5, 6], np.int64)] * 3
     assert table.fit(columns, (20, None, 20)).widths == (20, 3, 20)
     assert table.fit(columns, (40, 20, 20)).widths == (20, 3, 20)
+
+
+@pytest.mark.parametrize("first", [50, 5000])
+def test_probes_find_the_same_with_and_without_a_directory(first: int) -> None:
+    """Few long groups or many short ones: a directory is made in one way or the other."""
+    rng = np.random.default_rng(3)
+    table = Table((NUMBER, NUMBER))
+    table.insert([rng.integers(1, first, 20_000), rng.integers(1, 1000, 20_000)], 20_000)
+    table.commit()
+    kept = table.arrangement((0, 1))
+    (run,) = [layer.run for layer in kept.layers(State.OLD)]
+    values = kept.layout.column(run.words, 0)
+    keys = [np.arange(1 << kept.layout.widths[0])]
+    expected = [np.searchsorted(values, keys[0], side) for side in ("left", "right")]
+    before = run.nbytes
+    for _ in range(50):
+        found = run.ranges(kept.layout, keys, len(keys[0]))
+        assert all(map(np.array_equal, found, expected))
+    assert run.nbytes > before

@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
+import corollary
 from corollary.cli import options, tables
 from corollary.cli.main import group
+from corollary.cli.trace_report import as_json, report
+from corollary.core.engine import Limits
+from corollary.core.states import State
+from corollary.database.transaction import Transaction
+from corollary.errors import EvaluationError
 from corollary.maintain.choose import SELECTABLE
+from programs import programs, updates
 
 OK, INPUT, USAGE, LIMIT = 0, 1, 2, 5
 
@@ -198,6 +207,62 @@ def test_only_what_is_watched_is_traced() -> None:
     some = document("--add", 'edge("z", "a")', "--watch", "p")["changes"]
     assert "p" in some
     assert "q" not in some
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Transaction:
+    """A traced transaction on a random program, under a random algorithm."""
+    case = draw(programs())
+    algorithm = draw(st.sampled_from(["auto", "dred", "pf", "epf", "ranked"]))
+    db = corollary.open(None, algorithm=algorithm, limits=Limits(rounds=2000))
+    (inserts, deletes), *_ = draw(updates(case, max_size=1)) or [({}, {})]
+    try:
+        db.load(text=case.text)
+        with db.transaction(algorithm="recompute") as tx:
+            for name, rows in case.facts.items():
+                tx.insert(name, list(rows))
+        with db.transaction(is_traced=True) as tx:
+            for name, rows in deletes.items():
+                tx.delete(name, list(rows))
+            for name, rows in inserts.items():
+                tx.insert(name, list(rows))
+    except EvaluationError:
+        assume(False)
+    return tx
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(traces())
+def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
+    said = as_json(tx, 10**6)
+    json.dumps(said)
+    found: dict[tuple[str, State | None], set[str]] = {}
+    for row in tx.trace:
+        approximated, disqualified, actual = (
+            set(map(json.dumps, part)) for part in (row.approximation, row.disqualified, row.actual)
+        )
+        assert not actual & disqualified
+        assert actual | disqualified <= approximated
+        known = found.setdefault((row.relation, row.sign), set())
+        assert not known & actual
+        known |= actual
+    for name, stats in tx.stats.items():
+        if stats.algorithm in ("recompute", "none") or name not in said["changes"]:
+            continue
+        for sign in (State.ADDED, State.REMOVED):
+            expected = set(map(json.dumps, said["changes"][name][sign]))
+            assert found.get((name, sign), set()) == expected, (name, sign)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(traces(), st.booleans(), st.integers(0, 5))
+def test_reports_of_random_programs_fit(tx: Transaction, is_full: bool, most: int) -> None:
+    lines = list(report(tx, most, is_full=is_full))
+    assert lines
+    for row in tx.trace:
+        assert is_full is False or f"{row.relation}: " in "\n".join(lines)
+    table = [line for line in lines if line.startswith("    rule  updates")]
+    assert len(table) <= len(tx.trace)
 
 
 # ------------------------------------------------------------------------------- how it is laid out

@@ -64,13 +64,14 @@ class LazyGroup(click.Group):
 def group() -> None:
     """Corollary keeps derived data true while the data under it changes.
 
-    Views are written as Datalog rules. Begin with:
+    Views are written as Datalog rules; from Python, `corollary.open` keeps them true. Begin with:
 
     \b
       corollary demo                          see it at work
       corollary check network.dl              what is wrong with a program
       corollary run network.dl -F facts -D out   evaluate it
       corollary query network.dl -F facts 'link("a", y)'
+      corollary trace network.dl -F facts --remove 'direct_link("a", "b")'
     """
 
 

@@ -28,7 +28,7 @@ def cut(pieces: Sequence[str], most: int) -> list[str]:
 
 
 def wrap(pieces: Cell, columns: int) -> list[str]:
-    """Return lines of at most so many characters; a longer piece is broken.
+    """Return lines of at most so many characters; a longer piece is broken, best at a blank.
 
     >>> wrap(["(a, b)", "(a, c)", "(a, d)"], 14)
     ['(a, b) (a, c)', '(a, d)']
@@ -39,8 +39,10 @@ def wrap(pieces: Cell, columns: int) -> list[str]:
             lines.append("")
         rest = f"{lines[-1]} {piece}" if lines[-1] else piece
         while len(rest) > columns:
-            lines[-1:] = [rest[:columns], ""]
-            rest = rest[columns:]
+            blank = rest.rfind(" ", 1, columns + 1)
+            end = columns if blank < 0 else blank
+            lines[-1:] = [rest[:end], ""]
+            rest = rest[end:].lstrip()
         lines[-1] = rest
     return lines
 
@@ -51,11 +53,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -
     >>> table(["rule", "updates"], [[["1"], ["edge(a, b)", "edge(a, c)"]]], 18)
     ['rule  updates', '1     edge(a, b)', '      edge(a, c)']
     """
-    natural = [
-        max(len(title), *(len(" ".join(row[at])) for row in rows))
-        for at, title in enumerate(header)
-    ]
-    widths = _fitted(natural, columns - GAP * (len(header) - 1))
+    cells = [[[title], *(row[at] for row in rows)] for at, title in enumerate(header)]
+    natural = [max(len(" ".join(cell)) for cell in column) for column in cells]
+    unbroken = [max(len(piece) for cell in column for piece in cell) for column in cells]
+    widths = _fitted(natural, unbroken, columns - GAP * (len(header) - 1))
     wrapped = [[wrap(cell, each) for cell, each in zip(row, widths, strict=True)] for row in rows]
     used = [
         max(len(title), *(len(line) for row in wrapped for line in row[at]))
@@ -72,17 +73,16 @@ def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
     return gap.join(text.ljust(each) for text, each in zip(texts, widths, strict=True)).rstrip()
 
 
-def _fitted(natural: Sequence[int], space: int) -> list[int]:
-    """Return widths within a space: narrow columns as they are, the others share the rest."""
+def _fitted(natural: Sequence[int], unbroken: Sequence[int], space: int) -> list[int]:
+    """Return widths within a space: no piece broken if that can be, the widest columns give way."""
+    least = unbroken
+    if sum(least) > space:
+        least = [min(each, NARROWEST) for each in unbroken]
     widths = list(natural)
     while sum(widths) > space:
-        widest = max(widths)
-        second = max((each for each in widths if each < widest), default=0)
-        wide = [at for at, each in enumerate(widths) if each == widest]
-        share = (space - sum(each for each in widths if each < widest)) // len(wide)
-        least = max(NARROWEST, second, share)
-        if least >= widest:
+        give = [at for at, each in enumerate(widths) if each > least[at]]
+        if not give:
             break
-        for at in wide:
-            widths[at] = least
+        widest = max(give, key=widths.__getitem__)
+        widths[widest] -= 1
     return widths

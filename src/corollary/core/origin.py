@@ -16,3 +16,7 @@ class Origin:
     def by(self, name: str) -> "Origin":
         """Return the origin with one more pass noted."""
         return Origin(self.text, self.span, (*self.passes, name))
+
+
+NO_RULE = Origin("")
+"""The origin of steps that only move tuples about; messages do not speak of them."""

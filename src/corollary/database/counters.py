@@ -117,7 +117,7 @@ class Counters(Progress):
             if step.role is Role.RELEVANT:
                 counts["irrelevant_updates"] += led - size
                 return
-            counts[step.role] += size
+            counts[step.role.value] += size
             if step.role in (Role.APPROXIMATED, Role.CHECKED):
                 counts["propagated"] += led
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from corollary.analysis.relevance import flipped
 from corollary.analysis.strata import Stratum
-from corollary.core.origin import Origin
+from corollary.core.origin import NO_RULE
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Grow, Reduce, Remove, Role, Settle, Step, When
 from corollary.core.rules import Condition, Literal, Rule, head_of
@@ -121,10 +121,9 @@ def _recount(name: str, draft: Draft) -> list[Step]:
     unknown = Goal(Literal(name, columns, True), Reference(name, State.OLD))
     total = Condition("=", AFTER, Functor("+", (BEFORE, DIFFERENCE), NUMBER))
     zero = Constant(0, NUMBER)
-    origin = Origin(f"the counts of {name}")
 
     def body(head: tuple[Variable, ...], other: Goal, *conditions: Condition) -> Body:
-        return Body(head, (lead, other), conditions, origin, lead)
+        return Body(head, (lead, other), conditions, NO_RULE, lead)
 
     out, came = draft.make(name, "counted_out", NUMBER), draft.make(name, "counted", NUMBER)
     gone, new = draft.make(name, "gone"), draft.make(name, "came")

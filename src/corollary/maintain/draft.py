@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
-from corollary.core.origin import Origin
+from corollary.core.origin import NO_RULE, Origin
 from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
@@ -162,7 +162,7 @@ class Draft:
     def _copied(self, target: str, source: Reference) -> Pipeline:
         variables = self.variables(source.relation)
         probe = Probe(source, variables, ())
-        return Pipeline((probe,), variables[: len(self.types[target])], Origin(target))
+        return Pipeline((probe,), variables[: len(self.types[target])], NO_RULE)
 
     def _pipeline(self, body: Body, steps: list[Step]) -> Pipeline:
         ordered = self._ordered(body, body.head, body.goals, body.conditions)

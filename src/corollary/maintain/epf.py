@@ -40,7 +40,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from corollary.analysis.strata import Stratum
-from corollary.core.origin import Origin
+from corollary.core.origin import NO_RULE
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plan import (
     WORKING,
@@ -235,7 +235,7 @@ class _Propagation:
         leave_out = (known, answers) if self.has_memo else ()
         variables = draft.variables(filtered)
         call = Pipeline(
-            (Probe(Reference(filtered), variables, ()),), variables, Origin(f"filtering {name}")
+            (Probe(Reference(filtered), variables, ()),), variables, NO_RULE
         )
         return [
             *memo,

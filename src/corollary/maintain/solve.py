@@ -40,7 +40,7 @@ from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
-from corollary.core.origin import Origin
+from corollary.core.origin import NO_RULE, Origin
 from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
@@ -253,7 +253,7 @@ def _open(node: Adorned, nodes: list[Adorned], tables: Tables) -> list[Step]:
     types = tables.types[node.answers]
     columns = tuple(Variable(f"c{at}", type_) for at, type_ in enumerate(types))
     arguments = tuple(columns[at] for at in node.bound)
-    origin = Origin(f"the calls of {node.name}")
+    origin = NO_RULE
     asked = Probe(Reference(node.asked), arguments, ())
     found, known = list[Pipeline](), list[Pipeline]()
     for general in nodes:

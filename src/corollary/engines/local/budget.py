@@ -47,7 +47,8 @@ class Budget:
 
     def spend(self, pipeline: Pipeline, words: Words) -> None:
         """Count a batch of new tuples of a pipeline."""
-        self._productive = pipeline
+        if pipeline.origin.text:
+            self._productive = pipeline
         if self._is_counting:
             self._open_tuples += len(words)
             self._open_bytes += words.nbytes

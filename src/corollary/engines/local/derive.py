@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from corollary.core.pipeline import Pipeline
+from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plan import Derive, Reduce
 from corollary.engines.local.aggregates import exact_sums
 from corollary.engines.local.codes import Dictionary
@@ -91,18 +91,16 @@ class Derivation:
 
     def _fresh(self, words: Words) -> Words:
         """Return the tuples sorted, each once, less those that are known."""
-        known = self._step.without
-        for each in known:
-            table = self._tables[each.relation]
-            if table.is_marked:
-                words = words[~table.contains(words, each.state)]
-        return self._unknown(distinct(words))
+        marked = [each for each in self._step.without if self._tables[each.relation].is_marked]
+        for each in marked:
+            words = words[~self._tables[each.relation].contains(words, each.state)]
+        return self._unknown(distinct(words), marked)
 
-    def _unknown(self, words: Words) -> Words:
-        """Return the tuples less those that are known."""
+    def _unknown(self, words: Words, but: Collection[Reference] = ()) -> Words:
+        """Return the tuples less those that are known, in other relations than some."""
         for each in self._step.without:
             table = self._tables[each.relation]
-            if table.size(each.state):
+            if each not in but and table.size(each.state):
                 found = table.contains(words, each.state)
                 if np.count_nonzero(found):
                     words = words[~found]

@@ -96,7 +96,6 @@ class LocalEngine:
         for name in self._tables if relations is None else relations:
             if self._tables[name].has_change:
                 self._tables[name].commit()
-            self._tables[name].unmark()
 
     def clear(self, relations: Iterable[str]) -> None:
         """Let relations hold nothing, in any state."""
@@ -108,7 +107,6 @@ class LocalEngine:
         for table in self._tables.values():
             if table.has_change:
                 table.rollback()
-            table.unmark()
 
     # --- reading -------------------------------------------------------------------------------
 

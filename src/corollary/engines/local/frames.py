@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corollary.engines.local.layout import Codes, Mask
+from corollary.engines.local.layout import Codes, Mask, layout_of
+
+MARKED_BITS = 20
+"""Rows of up to so many bits may be condensed by marking those that occur."""
 
 
 @dataclass(slots=True)
@@ -21,6 +24,21 @@ class Frame:
         if count == self.count:
             return self
         return Frame({name: column[rows] for name, column in self.columns.items()}, count)
+
+    def condense(self, widths: Mapping[str, int]) -> "Frame":
+        """Return each row once, if there are so many that most must be equal.
+
+        Args:
+            widths: for each column, the bits that its codes fit.
+        """
+        layout = layout_of(tuple(widths.values()))
+        if layout.bits > MARKED_BITS or self.count >> 2 < 1 << layout.bits:
+            return self
+        marks = np.zeros(1 << layout.bits, np.bool_)
+        marks[layout.pack([self.columns[name] for name in widths], self.count)] = True
+        words = marks.nonzero()[0]
+        columns = dict(zip(widths, layout.columns(words), strict=True))
+        return Frame(columns, len(words))
 
 
 UNIT = Frame({}, 1)

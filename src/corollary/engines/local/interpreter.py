@@ -4,6 +4,7 @@ Procedures may call each other many thousand deep, so what is under way stands o
 own: one frame for every procedure, loop, branch and attempt that has begun and not ended.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -80,6 +81,7 @@ class Interpreter:
         self._budget = prepared.budget
         self._recorder = prepared.recorder
         self._stack: list[_Frame] = []
+        self._depths: Counter[str] = Counter()
 
     def run(self) -> None:
         """Run the main procedure."""
@@ -108,6 +110,8 @@ class Interpreter:
             self._tables[self._prepared.plan.locals[procedure][0]].assign(argument)
         steps = self._prepared.plan.procedures[procedure]
         self._stack.append(_Invocation(steps, procedure=procedure, saved=saved))
+        self._depths[procedure] += 1
+        self._budget.check_rounds(self._depths[procedure])
         self._budget.check_totals()
         self._recorder.procedure(procedure)
 
@@ -133,6 +137,7 @@ class Interpreter:
         frame = self._stack.pop()
         if isinstance(frame, _Invocation):
             self._prepared.leave(frame.procedure, frame.saved)
+            self._depths[frame.procedure] -= 1
             self._recorder.end(frame.procedure, self._budget.handled)
         elif isinstance(frame, _Attempt):
             self._budget.ceiling = frame.outside
@@ -232,11 +237,6 @@ class Interpreter:
         return words
 
     def _loop(self, loop: Loop) -> None:
-        for step in loop.steps:
-            if isinstance(step, Extend):
-                self._tables[step.target].mark()
-            elif isinstance(step, Grow):
-                self._tables[step.relation].mark()
         rounds = _Rounds(loop.steps, loop=loop)
         self._stack.append(rounds)
         self._begin_round(rounds, loop)

@@ -95,15 +95,11 @@ def together(found: list[Matches]) -> Matched:
 
 
 def exist(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:
-    """Return which rows match a tuple; keys are whole tuples, or no layer lacks any."""
+    """Return which rows match a tuple of layers that lack none."""
     found: Mask | None = None
     for layer in layers:
         start, end = layer.run.ranges(layout, keys, count)
         here = end > start
-        if layer.absent and np.count_nonzero(here):
-            keep = layer.keep(layout.pack(keys, count))
-            assert keep is not None
-            here &= keep
         found = here if found is None else found | here
     assert found is not None
     return found

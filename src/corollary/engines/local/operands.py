@@ -18,27 +18,22 @@ BLOCK = 64
 
 
 class Named:
-    """A variable, and the column of a relation that it was read from."""
+    """A variable."""
 
-    __slots__ = ("_place", "_tables", "name")
+    __slots__ = ("_name", "_scope")
 
-    def __init__(
-        self, name: str, place: tuple[str, int] | None, tables: Mapping[str, Table]
-    ) -> None:
-        self.name = name
-        self._place = place
-        self._tables = tables
+    def __init__(self, name: str, scope: "Scope") -> None:
+        self._name = name
+        self._scope = scope
 
     @property
     def width(self) -> int | None:
         """A width that all its codes fit, or None if there is none to tell before."""
-        if self._place is None:
-            return None
-        return self._tables[self._place[0]].layout.widths[self._place[1]]
+        return self._scope.width(self._name)
 
     def column(self, frame: Frame) -> Codes:
         """Return its codes."""
-        return frame.columns[self.name]
+        return frame.columns[self._name]
 
 
 class Fixed:
@@ -81,11 +76,16 @@ class Scope:
                     if isinstance(slot, Variable):
                         self._places.setdefault(slot.name, (stage.source.relation, column))
 
+    def width(self, name: str) -> int | None:
+        """Return a width that all codes of a variable fit, or None if there is none to tell."""
+        place = self._places.get(name)
+        return None if place is None else self.tables[place[0]].layout.widths[place[1]]
+
     def operand(self, slot: Slot) -> Operand:
         """Return what an argument place stands for."""
         match slot:
             case Variable(name=name):
-                return Named(name, self._places.get(name), self.tables)
+                return Named(name, self)
             case Constant(value=value):
                 return Fixed(self.dictionary.code(value, expressions.type_of(slot)))
             case Wildcard():

@@ -13,9 +13,9 @@ from corollary.engines.local.frames import UNIT, Frame
 from corollary.engines.local.layout import Codes, Words
 from corollary.engines.local.operands import Scope
 from corollary.engines.local.stages import (
-    AbsentStage,
     ComputeStage,
     FilterStage,
+    MemberStage,
     ProbeStage,
     ReadyStage,
 )
@@ -152,12 +152,14 @@ def _ready(
     for stage, needed in zip(pipeline.stages, _needed_after(pipeline), strict=True):
         made: ReadyStage
         match stage:
+            case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
+                made = MemberStage(stage, scope)
             case Probe(slots=slots):
                 made = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
                 known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
                 known &= needed
             case Absent():
-                made = AbsentStage(stage, scope)
+                made = MemberStage(stage, scope)
             case Filter():
                 made = FilterStage(stage, scope)
             case Compute(variable=variable):

@@ -21,10 +21,10 @@ def distinct(words: Words) -> Words:
         return words
     words = words.copy()
     words.sort()
-    fresh = words[1:] != words[:-1]
-    if np.count_nonzero(fresh) == len(fresh):
-        return words
-    return np.concatenate((words[:1], words[1:][fresh]))
+    fresh = np.empty(len(words), np.bool_)
+    fresh[0] = True
+    fresh[1:] = words[1:] != words[:-1]
+    return words if np.count_nonzero(fresh) == len(fresh) else words[fresh]
 
 
 def is_member(needles: Words, words: Words) -> Mask:
@@ -70,8 +70,8 @@ class Run:
     """One sorted array and, once it has been searched enough, directories of its prefixes.
 
     A directory holds the start of every possible prefix, so that a probe is two gathers instead
-    of two binary searches. It costs one pass, hence it is made when as many needles have been
-    looked up as that pass is long; it is never much larger than the array.
+    of two binary searches. It costs a search for every prefix, or one pass over everything, hence
+    it is made when a like number of needles has been looked up.
     """
 
     __slots__ = ("_directories", "_searched", "words")
@@ -79,7 +79,7 @@ class Run:
     def __init__(self, words: Words) -> None:
         self.words = words
         self._searched = 0
-        self._directories: dict[int, npt.NDArray[np.int64]] | None = None
+        self._directories: dict[int, npt.NDArray[np.int64]] = {}
 
     def __len__(self) -> int:
         return len(self.words)
@@ -87,8 +87,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         """The bytes it holds."""
-        directories = self._directories or {}
-        return self.words.nbytes + sum(each.nbytes for each in directories.values())
+        return self.words.nbytes + sum(each.nbytes for each in self._directories.values())
 
     def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
         """Return for each key (values of the first columns) the slice of words that have it."""
@@ -98,29 +97,29 @@ class Run:
             return np.zeros(count, np.int64), np.full(count, len(words), np.int64)
         low, high = layout.bounds(keys, count)
         self._searched += count
-        if self._searched > len(words) >> 2 and layout.is_narrow:
-            directory = self._directory(layout, length)
-            if directory is not None:
-                key = layout.prefix(low, length)
-                return directory[key], directory[key + 1]
-        start = words.searchsorted(low)
-        if length == len(layout.widths):
-            return start, start + (words.take(start, mode="clip") == low)
-        return start, words.searchsorted(high, "right")
+        directory = self._directory(layout, length) if layout.is_narrow else None
+        if directory is not None:
+            key = layout.prefix(low, length)
+            return directory[key], directory[key + 1]
+        return words.searchsorted(low), words.searchsorted(high, "right")
 
     def _directory(self, layout: Layout, length: int) -> npt.NDArray[np.int64] | None:
-        if self._directories is None:
-            self._directories = {}
         known = self._directories.get(length)
         if known is not None:
             return known
         rest = layout.shifts[length - 1]
         bits = layout.bits - rest
-        if bits > DIRECTORY_BITS or self._searched < (len(self.words) + (1 << bits)) >> 2:
+        size = 1 << bits
+        has_few = size << 3 < len(self.words)
+        cost = size if has_few else size + len(self.words)
+        if bits > DIRECTORY_BITS or self._searched << 2 < cost:
             return None
-        sizes = np.bincount(self.words >> rest, minlength=1 << bits)
-        directory = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=directory[1:])
+        directory = np.zeros(size + 1, np.int64)
+        if has_few:
+            directory[:-1] = self.words.searchsorted(np.arange(size) << rest)
+            directory[-1] = len(self.words)
+        else:
+            np.cumsum(np.bincount(self.words >> rest, minlength=size), out=directory[1:])
         self._directories[length] = directory
         return directory
 

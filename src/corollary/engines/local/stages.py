@@ -20,9 +20,12 @@ from corollary.engines.local.operands import Scope, misfits
 SMALL = 1 << 14
 """Matches of several layers, up to so many, are put together before they go on."""
 
+MANY = 1 << 16
+"""From so many rows on, it is worth a look whether most of them are equal."""
+
 
 class ProbeStage:
-    """Joins rows with the tuples of a relation whose bound columns match."""
+    """Joins rows with the tuples of a relation whose bound columns, not all of them, match."""
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class ProbeStage:
         is_bag: bool,
     ) -> None:
         self._stage = stage
+        self._scope = scope
         self._tables = scope.tables
         self._relation, self._state = stage.source.relation, stage.source.state
         self._operands = {column: scope.operand(stage.slots[column]) for column in stage.bound}
@@ -46,7 +50,6 @@ class ProbeStage:
         self._order = order
         length = len(self._stage.bound)
         self._keys = [self._operands[column] for column in order[:length]]
-        self._is_whole = length == len(order)
         names = [
             (slot.name, position)
             for position, column in enumerate(order[length:], length)
@@ -65,6 +68,8 @@ class ProbeStage:
         compared = {name for name, _ in self._equals}
         self._carried = [name for name in self._known if name in self._needed | compared]
         self._is_test = not self._reads and not self._equals
+        kept = len(self._keys) + len(self._reads) + len(self._equals)
+        self._is_narrower = kept < len(order) or len(self._carried) < len(self._known)
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with the tuples that match."""
@@ -86,9 +91,7 @@ class ProbeStage:
                 if not frame.count:
                     return EMPTY
                 keys = [operand.column(frame) for operand in self._keys]
-        if self._is_test and (
-            self._is_whole or not (self._is_bag or any(layer.absent for layer in layers))
-        ):
+        if self._is_test and not self._is_bag and not any(layer.absent for layer in layers):
             columns = {name: frame.columns[name] for name in self._carried}
             return Frame(columns, frame.count).select(exist(layers, layout, keys, frame.count))
         if not keys and frame.count == 1:
@@ -123,29 +126,37 @@ class ProbeStage:
             equal = columns[name] == layout.column(words, position)
             same = equal if same is None else same & equal
         joined = Frame(columns, count)
-        return joined if same is None else joined.select(same)
+        if same is not None:
+            joined = joined.select(same)
+        if count < MANY or self._is_bag or not self._is_narrower:
+            return joined
+        widths = {name: self._scope.width(name) for name in self._carried}
+        widths |= {name: layout.widths[position] for name, position in self._reads}
+        known = {name: width for name, width in widths.items() if width is not None}
+        return joined.condense(known) if len(known) == len(widths) else joined
 
 
-class AbsentStage:
-    """Keeps the rows whose tuple is not there."""
+class MemberStage:
+    """Keeps the rows whose tuple is there, or those whose tuple is not."""
 
-    def __init__(self, stage: Absent, scope: Scope) -> None:
+    def __init__(self, stage: Probe | Absent, scope: Scope) -> None:
         self._tables = scope.tables
         self._relation, self._state = stage.source.relation, stage.source.state
         self._operands = [scope.operand(slot) for slot in stage.slots]
+        self._is_negated = isinstance(stage, Absent)
 
     def apply(self, frame: Frame) -> Frame:
-        """Return the rows whose tuple is not there."""
+        """Return the rows whose tuple is there, or not."""
         table = self._tables[self._relation]
         if not table.size(self._state):
-            return frame
+            return frame if self._is_negated else EMPTY
         columns = [operand.column(frame) for operand in self._operands]
         layout = table.layout
         if misfits(self._operands, columns, layout) is None:
             found = table.contains(layout.pack(columns, frame.count), self._state)
         else:
             found = table.look_up(columns, frame.count, self._state)
-        return frame.select(~found)
+        return frame.select(~found if self._is_negated else found)
 
 
 class FilterStage:
@@ -203,4 +214,4 @@ class ComputeStage:
             yield Frame(columns, len(codes))
 
 
-ReadyStage = ProbeStage | AbsentStage | FilterStage | ComputeStage
+ReadyStage = ProbeStage | MemberStage | FilterStage | ComputeStage

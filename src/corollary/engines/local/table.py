@@ -12,10 +12,13 @@ from corollary.engines.local.layout import Codes, Layout, Mask, Words
 from corollary.engines.local.runs import distinct, is_member, minus
 
 BITMAP_BITS = 27
-"""Up to this width a table that grows round by round marks its tuples in a bitmap."""
+"""Up to this width a table marks its tuples in a bitmap."""
 
-BITMAP_WORTH = 128
-"""A bitmap is made when every so many of its bits have been asked for once."""
+BITMAP_WORTH = 256
+"""A bitmap is made when one in so many of its marks has been asked for..."""
+
+BITMAP_SPARSE = 64
+"""…and one in so many is set."""
 
 
 class Table:
@@ -29,7 +32,6 @@ class Table:
     __slots__ = (
         "_added",
         "_bitmap",
-        "_is_growing",
         "_layout",
         "_main",
         "_old",
@@ -51,7 +53,6 @@ class Table:
         self._others: dict[Order, Arrangement] = {}
         self._old = self._added = self._removed = 0
         self._bitmap: Mask | None = None
-        self._is_growing = False
         self._searched = 0
 
     @property
@@ -119,9 +120,9 @@ class Table:
     def contains(self, words: Words, state: State) -> Mask:
         """Return for each tuple, packed as the layout is now, whether it is there."""
         main = self.arrangement(self.primary)
-        if state is State.NEW and self._is_growing:
+        if state is State.NEW:
             self._searched += len(words)
-            if self._bitmap is None:
+            if self._bitmap is None and self._searched * BITMAP_WORTH >= 1 << self._layout.bits:
                 self._make_bitmap()
             if self._bitmap is not None:
                 return self._bitmap[words]
@@ -151,18 +152,10 @@ class Table:
         """Whether looking up a tuple is one look into a bitmap."""
         return self._bitmap is not None
 
-    def mark(self) -> None:
-        """Keep a bitmap of NEW once enough has been looked up, where tuples are narrow enough."""
-        self._is_growing = True
-
-    def unmark(self) -> None:
-        """Keep no bitmap any more."""
-        self._is_growing = False
-        self._forget_bitmap()
-
     def _make_bitmap(self) -> None:
-        bits = self.layout.bits
-        if bits <= BITMAP_BITS and self._searched * BITMAP_WORTH >= 1 << bits:
+        """Mark the tuples of NEW, unless that takes much more memory than the tuples do."""
+        bits = self._layout.bits
+        if bits <= BITMAP_BITS and 1 << bits <= BITMAP_SPARSE * self.size(State.NEW):
             self._bitmap = np.zeros(1 << bits, np.bool_)
             self._bitmap[self.words(State.NEW)] = True
 
@@ -203,7 +196,8 @@ class Table:
         main = self.arrangement(self.primary)
         if not len(words):
             return
-        self._forget_bitmap()
+        if self._bitmap is not None:
+            self._bitmap[words] = False
         if self._added:
             self._open(minus(main.words(State.ADDED), words), main.removed)
             words = minus(words, main.removed)
@@ -232,7 +226,7 @@ class Table:
         added, removed = main.words(State.ADDED), main.removed
         back = is_member(removed, added)
         if np.count_nonzero(back):
-            self.change(minus(added, removed), removed[~back])
+            self._open(minus(added, removed), removed[~back])
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
@@ -249,7 +243,10 @@ class Table:
 
     def rollback(self) -> None:
         """Forget the open change."""
-        self.change(self.layout.nothing, self.layout.nothing)
+        if self._bitmap is not None:
+            self._bitmap[self.words(State.ADDED)] = False
+            self._bitmap[self.words(State.REMOVED)] = True
+        self._open(self.layout.nothing, self.layout.nothing)
 
     def assign(self, words: Words) -> None:
         """Hold just these sorted tuples, as ADDED."""
@@ -284,7 +281,9 @@ class Table:
             removed = self._main.removed
             back = is_member(words, removed)
             if np.count_nonzero(back):
-                self.change(self._main.words(State.ADDED), minus(removed, words))
+                if self._bitmap is not None:
+                    self._bitmap[words[back]] = True
+                self._open(self._main.words(State.ADDED), minus(removed, words))
                 words = words[~back]
         self.grow(words)
 
@@ -298,7 +297,9 @@ class Table:
         words = words[self.contains(words, State.NEW)]
         if len(words) and self._added:
             added = self._main.words(State.ADDED)
-            self.change(minus(added, words), self._main.removed)
+            if self._bitmap is not None:
+                self._bitmap[words] = False
+            self._open(minus(added, words), self._main.removed)
             words = minus(words, added)
         self.remove(words)
 
