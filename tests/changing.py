@@ -8,8 +8,9 @@
 
 A transaction is made of `+edge(1, 2)` and `-edge(1, 2)` (several may stand on a line) and of lines
 `+rule p(x) :- q(x).` and `-rule p(x) :- q(x).`; `nothing` stands for an empty one, `# …` is a
-comment. What is expected is written alike; `error …` says that the transaction fails with a message
-that has these words, and changes nothing.
+comment. One that begins with `together` makes sense only as a whole. What is expected is written
+alike; `error a … b` says that the transaction fails with a message that has a and b in it, and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ State: TypeAlias = dict[str, set[Row]]
 
 ROOT = Path(__file__).parent / "cases" / "changes"
 NOTHING = "nothing"
+TOGETHER = "together"
 VALUE = r'"(?:[^"\\]|\\.)*"|[^\s,()"]+'
 TUPLE = re.compile(rf"([+-])(\w+)\(((?:\s*(?:[dt]?(?:{VALUE}))\s*,?)*)\)")
 
@@ -63,7 +65,7 @@ class Expected:
     """What a transaction changes, or the words of the error."""
 
     changes: tuple[Data, ...]
-    error: str = ""
+    error: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,16 @@ class ChangeCase:
         found = []
         for block in self._blocks("expected.txt"):
             if block[0].startswith("error "):
-                found.append(Expected((), block[0].removeprefix("error ")))
+                found.append(Expected((), tuple(block[0].removeprefix("error ").split(" … "))))
             else:
                 found.append(Expected(tuple(each for line in block for each in self._data(line))))
         return found
+
+    @cached_property
+    def whole(self) -> set[int]:
+        """The places of the transactions that are not taken apart: they fail, or say so."""
+        said = {at for at, block in enumerate(self._blocks("changes.txt")) if TOGETHER in block}
+        return said | {at for at, each in enumerate(self.expected) if each.error}
 
     def _blocks(self, file: str) -> list[list[str]]:
         blocks: list[list[str]] = [[]]
@@ -118,7 +126,7 @@ class ChangeCase:
         yield from self._data(line)
 
     def _data(self, line: str) -> Iterator[Data]:
-        if line == NOTHING:
+        if line in (NOTHING, TOGETHER):
             return
         rest = TUPLE.sub("", line).strip()
         assert not rest, f"{self.folder.name}: {rest!r} is no change"
@@ -201,9 +209,9 @@ def merged(case: ChangeCase) -> Iterator[Part]:
 
 
 def _one_by_one(case: ChangeCase, parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the operations of parts by themselves; a transaction that fails stays whole."""
+    """Yield the operations of parts by themselves, but for those of a whole."""
     for part in parts:
-        if case.expected[part.number].error or not part.operations:
+        if part.number in case.whole or not part.operations:
             yield part
             continue
         for place, each in enumerate(part.operations, 1):

@@ -173,7 +173,7 @@ def held(db: Database) -> dict[str, Any]:
         "sizes": dict(relations),
         "program": db.program,
         "normal": db.loaded.normal,
-        "payload": db._payload,
+        "payload": db.planning.payload,
         "commits": db.commits,
     }
 

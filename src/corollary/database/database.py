@@ -1,6 +1,6 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,23 +14,18 @@ from corollary.core.plan import working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.recorder import Tally
 from corollary.core.states import State
-from corollary.core.statistics import Statistics
 from corollary.database.counters import Counters
 from corollary.database.names import readable, writable
 from corollary.database.once import Places, answer_relation, inputs
+from corollary.database.planning import Planning, algorithms_by_relation
 from corollary.database.program import Loaded, load, read_goal, read_programs
 from corollary.database.rules import moved, with_base_parts
 from corollary.database.transaction import SIGNS, Transaction
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.choose import SELECTABLE, Algorithm, Sizes
 from corollary.maintain.maintenance import (
-    KEEPS_PAYLOAD,
     Maintenance,
-    choices,
-    maintain,
-    rebuild,
 )
 from corollary.maintain.payload import payload_relations
 from corollary.maintain.solve import answer
@@ -39,9 +34,6 @@ from corollary.source import SourceFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PLANS = 64
-"""So many plans are kept for transactions like those that were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +92,7 @@ class Database:
         self.commits = 0
         self.loaded = Loaded(Program(), load(Program()).checked, EMPTY)
         self.watched: dict[str, frozenset[State]] = {}
-        self._is_strict = is_strict
-        self._algorithm = algorithm
-        self._payload: frozenset[str] = frozenset()
-        self._work: dict[str, int] = {}
-        self._statistics = Statistics()
-        self._plans: dict[object, tuple[Update, Maintenance]] = {}
-        algorithms_by_relation(algorithm)
+        self.planning = Planning(engine, algorithm, is_strict=is_strict)
 
     @property
     def program(self) -> Program:
@@ -164,7 +150,7 @@ class Database:
         readable(self.loaded.normal, relation)
         wanted = {State.ADDED} if added else set()
         self.watched[relation] = frozenset(wanted | ({State.REMOVED} if removed else set()))
-        self._plans.clear()
+        self.planning.forget(self.loaded.normal)
         self._declare_deltas(self.loaded.normal)
 
     def relation(self, name: str) -> RelationView:
@@ -191,7 +177,7 @@ class Database:
             relation = normal.relations[name]
             return not (relation.is_derived and relation.is_virtual)
 
-        plan = answer(normal, literal, self._statistics, is_there)
+        plan = answer(normal, literal, self.planning.statistics, is_there)
         self.engine.declare({answers.name: answers})
         try:
             self.engine.run(plan, Tally(), self.limits)
@@ -262,89 +248,11 @@ class Database:
             }
         )
 
-    def planned(
-        self,
-        before: NormalProgram,
-        after: NormalProgram,
-        changes: Mapping[str, Mapping[State, int]],
-        algorithm: str | None,
-        *,
-        is_traced: bool,
-    ) -> tuple[Update, Maintenance]:
-        """Return the plan for a change, a kept one if there was a like change before."""
-        self._measure()
-        key = None
-        if before is after:
-            sizes = tuple(
-                (name, sign, size.bit_length())
-                for name, each in changes.items()
-                for sign, size in each.items()
-            )
-            key = (id(after), sizes, self._payload, algorithm, is_traced)
-            known = self._plans.get(key)
-            if known is not None:
-                return known
-        update = Update(
-            before,
-            after,
-            {name: frozenset(each) for name, each in changes.items()},
-            self._statistics,
-            dict(self.watched),
-            self._payload if before is after else self._valid(before, after),
-        )
-        wanted = algorithms_by_relation(self._algorithm if algorithm is None else algorithm)
-        chosen = choices(update, wanted, Sizes(changes, self._work))
-        made = maintain(update, chosen, is_traced=is_traced, is_strict=self._is_strict)
-        if key is not None:
-            if len(self._plans) >= PLANS:
-                self._plans.clear()
-            self._plans[key] = (update, made)
-        return update, made
-
-    def _measure(self) -> None:
-        """Take statistics anew if sizes have changed much."""
-        rows = self._statistics.rows
-        for name, each in self.loaded.normal.relations.items():
-            if each.is_derived and each.is_virtual:
-                continue
-            size, was = self.engine.size(name, State.OLD), rows.get(name, 0)
-            if not was // 2 <= size <= 2 * was + 64:
-                self._statistics = self.engine.statistics()
-                self._plans.clear()
-                return
-
-    def refresh(self, update: Update, maintenance: Maintenance) -> None:
-        """Make the payload anew, as of OLD, where an algorithm needs it and it is out of date."""
-        needed = {
-            procedure
-            for procedure, choice in maintenance.choices.items()
-            if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING)
-            and not update.payload >= set(choice.relations)
-        }
-        if not needed:
-            return
-        for stratum in strata(update.new):
-            for choice in (maintenance.choices[each] for each in needed):
-                if choice.relations == stratum.relations:
-                    self.engine.run(rebuild(stratum, update), Tally(), self.limits)
-                    made = payload_relations(stratum, update.new)
-                    self.engine.commit(each.name for each in made.values())
-
     def accept(
         self, after: Loaded, update: Update, maintenance: Maintenance, recorder: Counters
     ) -> None:
         """Commit: NEW becomes OLD, the program after the one in force."""
-        self._payload = update.payload
-        for procedure, record in recorder.strata.items():
-            choice = maintenance.choices[procedure]
-            is_full = choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
-            if choice.algorithm in KEEPS_PAYLOAD or is_full:
-                self._payload |= set(choice.relations)
-            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which keeps what is valid
-                self._payload -= set(choice.relations)
-            if is_full:
-                self._work |= dict.fromkeys(choice.relations, 0)
-                self._work[choice.relations[0]] = record.handled
+        self.planning.note(update, maintenance, recorder)
         self.engine.clear(working(name, sign) for name in self.watched for sign in SIGNS)
         self.engine.commit()
         self.commits += 1
@@ -355,7 +263,7 @@ class Database:
         """Put a program into force that says the same as the one before."""
         if after is not self.loaded:
             self.loaded = after
-            self._plans.clear()
+            self.planning.forget(after.normal)
 
     def _replace(self, after: Loaded) -> None:
         """Put a program into force: forget relations it has no more, and payload of other kind."""
@@ -363,43 +271,8 @@ class Database:
         kept = {**new.relations, **self._payload_of(new)}
         known = {**old.relations, **self._payload_of(old)}
         self.engine.drop(name for name in known if name not in kept)
-        self._payload &= set(new.relations)
         self.loaded = after
-        self._plans.clear()
-
-    def _valid(self, old: NormalProgram, new: NormalProgram) -> frozenset[str]:
-        """Return the relations whose payload is still valid when the rules have changed.
-
-        Ranks stay good when a stratum is split, not when strata merge; counts need that a
-        relation was not recursive and is not now.
-        """
-        before = {name: stratum for stratum in strata(old) for name in stratum.relations}
-        found: set[str] = set()
-        for stratum in strata(new):
-            members = set(stratum.relations)
-            was = before.get(stratum.relations[0])
-            if was is not None and was.is_recursive == stratum.is_recursive:
-                found |= members if members <= set(was.relations) else set()
-        return self._payload & found
-
-
-def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:
-    """Return which algorithm is wanted for a relation.
-
-    Raises:
-        InputError: there is no such algorithm.
-    """
-    named = {"": algorithm} if isinstance(algorithm, str) else dict(algorithm)
-    for each in named.values():
-        if each not in SELECTABLE:
-            raise InputError.of(
-                "C0917",
-                f"There is no algorithm `{each}`.",
-                None,
-                f"the algorithms are {', '.join(SELECTABLE)}",
-            )
-    default = Algorithm(named.get("", Algorithm.AUTO))
-    return lambda name: Algorithm(named.get(name, default))
+        self.planning.forget(new)
 
 
 def open_database(

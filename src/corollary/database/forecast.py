@@ -10,7 +10,8 @@ from corollary.core.program import NormalProgram
 from corollary.core.rules import Rule
 from corollary.core.states import State
 from corollary.core.statistics import GUESS, Statistics
-from corollary.database.database import Database, algorithms_by_relation
+from corollary.database.database import Database
+from corollary.database.planning import algorithms_by_relation
 from corollary.explain.forecast import Decision, Delta, Forecast
 from corollary.maintain.autonomous import is_autonomous
 from corollary.maintain.choose import Sizes
@@ -26,8 +27,9 @@ Changes = Mapping[str, Mapping[State, int]]
 def forecast_measured(database: Database, changes: Changes) -> Forecast:
     """Return how a database would meet a change, by what it knows of its relations."""
     normal = database.loaded.normal
-    update, maintenance = database.planned(
-        normal, normal, _of_bases(normal, changes), None, is_traced=False
+    found = _of_bases(normal, changes)
+    update, maintenance = database.planning.planned(
+        normal, normal, found, database.watched, None, is_traced=False
     )
     return _forecast(changes, update, maintenance, is_guessed=False)
 

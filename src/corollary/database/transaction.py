@@ -205,8 +205,13 @@ class Transaction:
             if not relation.is_derived
             if (found := {s: size for s in SIGNS if (size := engine.size(name, s))})
         }
-        update, maintenance = database.planned(
-            before, after, changes, self._algorithm, is_traced=self._is_traced
+        update, maintenance = database.planning.planned(
+            before,
+            after,
+            changes,
+            database.watched,
+            self._algorithm,
+            is_traced=self._is_traced,
         )
         is_empty = not changes and (before.relations, before.rules) == (
             after.relations,
@@ -217,7 +222,7 @@ class Transaction:
     def _run(self, update: Update, maintenance: Maintenance) -> Counters:
         database = self._database
         recorder = Counters(database.console, update.new, maintenance.choices)
-        database.refresh(update, maintenance)
+        database.planning.refresh(update, maintenance, database.limits)
         limits = database.limits
         if limits.seconds is not None:
             limits = replace(limits, since=time.monotonic())

@@ -1,0 +1,168 @@
+"""Planning transactions: what is known of sizes and costs, and the plans of transactions so far."""
+
+from collections.abc import Callable, Mapping
+
+from corollary.analysis.relevance import Signs
+from corollary.analysis.strata import strata
+from corollary.core.engine import Engine, Limits
+from corollary.core.program import NormalProgram
+from corollary.core.recorder import Tally
+from corollary.core.states import State
+from corollary.core.statistics import Statistics
+from corollary.database.counters import Counters
+from corollary.errors import InputError
+from corollary.maintain.choose import SELECTABLE, Algorithm, Sizes
+from corollary.maintain.maintenance import (
+    KEEPS_PAYLOAD,
+    Maintenance,
+    choices,
+    maintain,
+    rebuild,
+)
+from corollary.maintain.payload import payload_relations
+from corollary.maintain.update import Update
+
+PLANS = 64
+"""So many plans are kept for transactions like those that were."""
+
+
+class Planning:
+    """Chooses and keeps plans.
+
+    Attributes:
+        statistics: of the relations, as they were when last measured.
+        payload: the relations whose ranks or counts are valid.
+    """
+
+    def __init__(
+        self, engine: Engine, algorithm: str | Mapping[str, str], *, is_strict: bool
+    ) -> None:
+        self.statistics = Statistics()
+        self.payload: frozenset[str] = frozenset()
+        self._engine = engine
+        self._wanted = algorithms_by_relation(algorithm)
+        self._is_strict = is_strict
+        self._work: dict[str, int] = {}
+        self._plans: dict[object, tuple[Update, Maintenance]] = {}
+
+    def planned(
+        self,
+        before: NormalProgram,
+        after: NormalProgram,
+        changes: Mapping[str, Mapping[State, int]],
+        watched: Signs,
+        algorithm: str | Mapping[str, str] | None,
+        *,
+        is_traced: bool,
+    ) -> tuple[Update, Maintenance]:
+        """Return the plan for a change, a kept one if there was a like change before."""
+        self._measure(before)
+        key = None
+        if before is after:
+            sizes = tuple(
+                (name, sign, size.bit_length())
+                for name, each in changes.items()
+                for sign, size in each.items()
+            )
+            key = (id(after), sizes, self.payload, repr(algorithm), is_traced)
+            known = self._plans.get(key)
+            if known is not None:
+                return known
+        update = Update(
+            before,
+            after,
+            {name: frozenset(each) for name, each in changes.items()},
+            self.statistics,
+            dict(watched),
+            self.payload if before is after else self._valid(before, after),
+        )
+        wanted = self._wanted if algorithm is None else algorithms_by_relation(algorithm)
+        chosen = choices(update, wanted, Sizes(changes, self._work))
+        made = maintain(update, chosen, is_traced=is_traced, is_strict=self._is_strict)
+        if key is not None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            self._plans[key] = (update, made)
+        return update, made
+
+    def _measure(self, program: NormalProgram) -> None:
+        """Take statistics anew if sizes have changed much."""
+        rows = self.statistics.rows
+        for name, each in program.relations.items():
+            if each.is_derived and each.is_virtual:
+                continue
+            size, was = self._engine.size(name, State.OLD), rows.get(name, 0)
+            if not was // 2 <= size <= 2 * was + 64:
+                self.statistics = self._engine.statistics()
+                self._plans.clear()
+                return
+
+    def refresh(self, update: Update, maintenance: Maintenance, limits: Limits) -> None:
+        """Make the payload anew, as of OLD, where an algorithm needs it and it is out of date."""
+        needed = {
+            procedure
+            for procedure, choice in maintenance.choices.items()
+            if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING)
+            and not update.payload >= set(choice.relations)
+        }
+        if not needed:
+            return
+        for stratum in strata(update.new):
+            for choice in (maintenance.choices[each] for each in needed):
+                if choice.relations == stratum.relations:
+                    self._engine.run(rebuild(stratum, update), Tally(), limits)
+                    made = payload_relations(stratum, update.new)
+                    self._engine.commit(each.name for each in made.values())
+
+    def note(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
+        """Learn from a transaction: which payload is valid now, what an evaluation costs."""
+        self.payload = update.payload
+        for procedure, record in recorder.strata.items():
+            choice = maintenance.choices[procedure]
+            is_full = choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
+            if choice.algorithm in KEEPS_PAYLOAD or is_full:
+                self.payload |= set(choice.relations)
+            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which keeps what is valid
+                self.payload -= set(choice.relations)
+            if is_full:
+                self._work |= dict.fromkeys(choice.relations, 0)
+                self._work[choice.relations[0]] = record.handled
+
+    def forget(self, program: NormalProgram) -> None:
+        """Let go of plans, and of what is known of relations that a program does not have."""
+        self.payload &= set(program.relations)
+        self._plans.clear()
+
+    def _valid(self, old: NormalProgram, new: NormalProgram) -> frozenset[str]:
+        """Return the relations whose payload is still valid when the rules have changed.
+
+        Ranks stay good when a stratum is split, not when strata merge; counts need that a
+        relation was not recursive and is not now.
+        """
+        before = {name: stratum for stratum in strata(old) for name in stratum.relations}
+        found: set[str] = set()
+        for stratum in strata(new):
+            members = set(stratum.relations)
+            was = before.get(stratum.relations[0])
+            if was is not None and was.is_recursive == stratum.is_recursive:
+                found |= members if members <= set(was.relations) else set()
+        return self.payload & found
+
+
+def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:
+    """Return which algorithm is wanted for a relation.
+
+    Raises:
+        InputError: there is no such algorithm.
+    """
+    named = {"": algorithm} if isinstance(algorithm, str) else dict(algorithm)
+    for each in named.values():
+        if each not in SELECTABLE:
+            raise InputError.of(
+                "C0917",
+                f"There is no algorithm `{each}`.",
+                None,
+                f"the algorithms are {', '.join(SELECTABLE)}",
+            )
+    default = Algorithm(named.get("", Algorithm.AUTO))
+    return lambda name: Algorithm(named.get(name, default))
