@@ -16,3 +16,12 @@ def open(path: str | None = None, **options: Any) -> "Database":  # noqa: A001 -
     from corollary.database.database import open_database
 
     return open_database(path, **options)
+
+
+def __getattr__(name: str) -> Any:
+    """Return `Limits`, which is loaded when it is asked for."""
+    if name == "Limits":
+        from corollary.core.engine import Limits
+
+        return Limits
+    raise AttributeError(f"module 'corollary' has no attribute {name!r}")

@@ -85,11 +85,6 @@ class Changes(Mapping[str, Change]):
             )
         return found
 
-    def size(self, relation: str, otherwise: int) -> int:
-        """Return how many tuples of a relation came and went, if that is known."""
-        found = self._changes.get(relation) or self._known.get(relation)
-        return otherwise if found is None else sum(found.counts)
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._changes)
 

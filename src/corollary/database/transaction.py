@@ -248,6 +248,7 @@ class Transaction:
         self.changes = Changes(found, known)
 
     def _tell(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
+        engine = self._database.engine
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
             algorithm, reason = str(choice.algorithm), choice.reason
@@ -256,14 +257,15 @@ class Transaction:
                 reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"
             for name in choice.relations:
                 counts = dict(recorder.counts.get(name, {}))
-                counts["actual"] = self.changes.size(name, counts.get("actual", 0))
+                if not update.is_virtual(name):
+                    counts["actual"] = sum(engine.size(name, sign) for sign in SIGNS)
                 if choice.algorithm in (Algorithm.RANKED, Algorithm.DRED):
-                    counts |= _filtered(counts, self._database.engine.size(name, State.REMOVED))
+                    counts |= _filtered(counts, engine.size(name, State.REMOVED))
                 self.stats[name] = Stats(algorithm, reason, record.seconds, counts)
         for name, signs in update.changed.items():
             unasked = signs - update.relevant.get(name, frozenset())
             if unasked:
-                irrelevant = sum(self._database.engine.size(name, sign) for sign in unasked)
+                irrelevant = sum(engine.size(name, sign) for sign in unasked)
                 counts = {"irrelevant_updates": irrelevant}
                 self.stats[name] = Stats("none", "nobody asks for it", 0.0, counts)
 
