@@ -1,6 +1,6 @@
 """A recorder that keeps the progress line true and counts on the side."""
 
-from corollary.console import Console
+from corollary.console import Console, SilentConsole
 from corollary.core.plan import WORKING, Aggregate, Derive
 from corollary.core.recorder import Tally
 
@@ -25,6 +25,8 @@ class Progress(Tally):
         self._show()
 
     def _show(self) -> None:
+        if isinstance(self._console, SilentConsole):
+            return
         rounds = self.rounds[self.current]
         text = f", round {rounds}" if rounds else ""
         self._console.progress(

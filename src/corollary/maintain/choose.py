@@ -10,8 +10,8 @@
 | cheaper to evaluate anew | recompute |
 
 The estimate: a fresh evaluation handles `work` rows (as many as the last one did, or as the sizes
-say). A change of a share s of the relations below is taken to cost s · SPREAD · work, since a
-removal also visits what turns out to stay. Estimates err, so the run watches itself: an incremental
+say). A change of a share s of the relations below is taken to cost s · SPREAD · work, since in
+recursion a removal also visits what turns out to stay. Estimates err, so the run watches itself: an incremental
 run that has handled as many rows as a fresh evaluation would is abandoned for one (`Within`).
 """
 
@@ -44,7 +44,10 @@ class Algorithm(StrEnum):
 SELECTABLE = tuple(Algorithm)[:7]
 
 SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
-"""How much more of a stratum a change visits than its share of the relations below."""
+"""How much more of a recursive stratum a change visits than its share of the relations below."""
+
+PLAIN_SPREAD = 3.0
+"""The same without recursion, where nothing is visited in vain."""
 
 ADDING = 2
 """A run that only adds visits few tuples in vain, so it may go on for longer."""
@@ -156,7 +159,8 @@ def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
         return Choice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
     share = _share(stratum, update, sizes)
     work = work_of(stratum, update, sizes)
-    cost = int(work * min(1e6, sum(SPREAD[sign] * part for sign, part in share.items())))
+    spread = SPREAD if stratum.is_recursive else dict.fromkeys(SPREAD, PLAIN_SPREAD)
+    cost = int(work * min(1e6, sum(spread[sign] * part for sign, part in share.items())))
     if cost >= work > SMALLEST:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
         return Choice(members, Algorithm.RECOMPUTE, reason, work)
