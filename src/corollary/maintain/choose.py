@@ -11,8 +11,9 @@
 
 The estimate: a fresh evaluation handles `work` rows (as many as the last one did, or as the sizes
 say). A change of a share s of the relations below is taken to cost s · SPREAD · work, since in
-recursion a removal also visits what turns out to stay. Estimates err, so the run watches itself: an incremental
-run that has handled as many rows as a fresh evaluation would is abandoned for one (`Within`).
+recursion a removal also visits what turns out to stay. Estimates err, so the run watches itself: an
+incremental run that has handled as many rows as a fresh evaluation would is abandoned for one
+(`Within`).
 """
 
 from collections.abc import Mapping
