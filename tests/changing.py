@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
+from maintaining import Algorithm
 from oracle import Oracle, Type, canonical
 from oracle_parser import parse, read_date, read_timestamp
 
@@ -244,7 +245,7 @@ FORMS: dict[str, Callable[[ChangeCase], Iterator[Part]]] = {
 
 
 def commit(
-    db: Database, operations: Iterable[Operation], algorithm: str | None = None
+    db: Database, operations: Iterable[Operation], algorithm: Algorithm | None = None
 ) -> Transaction:
     """Commit operations as one transaction, in their order."""
     with db.transaction(algorithm=algorithm) as tx:

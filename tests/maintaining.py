@@ -31,6 +31,9 @@ State: TypeAlias = Mapping[str, Iterable[Row]]
 Step: TypeAlias = tuple[State, State]
 """What is inserted and what is deleted."""
 
+Algorithm: TypeAlias = str | Mapping[str, str]
+"""For all relations, or for each."""
+
 LIMITS = Limits(rounds=2_000)
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
@@ -54,6 +57,22 @@ reach(x, y) :- edge(x, y).
 """
 
 
+def flips(seed: int, nodes: int, count: int, relation: str = "edge") -> Iterator[Step]:
+    """Yield steps on a sparse graph: each puts in one edge or two, or takes them out."""
+    generator = random.Random(seed)
+    present: set[Row] = set()
+    for _ in range(count):
+        size = generator.choice((1, 1, 2))
+        is_full = generator.random() * 2 * nodes < len(present)
+        if is_full:
+            edges = set(generator.sample(sorted(present), min(size, len(present))))
+        else:
+            edges = {(generator.randrange(nodes), generator.randrange(nodes)) for _ in range(size)}
+            edges |= set(generator.sample(sorted(present), size == 2 and len(present) > 1))
+        yield {relation: edges - present}, {relation: edges & present}
+        present ^= edges
+
+
 def pairs(text: str) -> list[Row]:
     """Return edges between nodes of one letter: `ab bc` is a→b, b→c."""
     return [tuple(each) for each in text.split()]
@@ -65,8 +84,7 @@ def pairs(text: str) -> list[Row]:
 def with_virtual(text: str, names: Iterable[str]) -> str:
     """Return a program in which some relations are declared virtual."""
     for name in names:
-        declaration = rf"(?m)^(\.decl {re.escape(name)}\([^)]*(?:\([^)]*\)[^)]*)*\))"
-        text, count = re.subn(declaration, r"\1 virtual", text)
+        text, count = re.subn(rf"(?m)^(\.decl {name}\(.*\))", r"\1 virtual", text)
         assert count == 1, name
     return text
 
@@ -102,7 +120,7 @@ def _reached(start: str, reads: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def algorithm_for(text: str, algorithm: str) -> str | dict[str, str]:
+def algorithm_for(text: str, algorithm: str) -> Algorithm:
     """Return what to ask for: counting leaves recursive relations to another algorithm."""
     if algorithm == MIXED:
         return "auto"
@@ -129,7 +147,7 @@ def opened(
 def apply(
     db: Database,
     step: Step,
-    algorithm: str | None = None,
+    algorithm: Algorithm | None = None,
     *,
     add: Iterable[str] = (),
     remove: Iterable[str] = (),
@@ -230,7 +248,6 @@ class Judged:
         self.expected = expected
         self.base: dict[str, set[Row]] = {name: set() for name in expected}
         self.counts: Counter[str] = Counter()
-        self._recursive = set(recursive_relations(text))
         self._random = random.Random(seed)
 
     def step(
@@ -263,18 +280,13 @@ class Judged:
             lines.remove(rule)
         return "\n".join([*lines, *add]) + "\n"
 
-    def _algorithm(self, text: str) -> str | None:
+    def _algorithm(self, text: str) -> Algorithm | None:
         if self.algorithm == MIXED:
-            options = [
-                each for each in ALGORITHMS if each != "counting" or not recursive_relations(text)
-            ]
-            return self._random.choice(options)
-        if self.algorithm == "counting" and not self._recursive >= set(recursive_relations(text)):
-            return "ranked"  # recursion that came with a rule
-        return None
+            return algorithm_for(text, self._random.choice(ALGORITHMS))
+        return algorithm_for(text, self.algorithm) if self.algorithm == "counting" else None
 
     def _judge_refusal(
-        self, step: Step, algorithm: str | None, add: Iterable[str], remove: Iterable[str]
+        self, step: Step, algorithm: Algorithm | None, add: Iterable[str], remove: Iterable[str]
     ) -> None:
         try:
             apply(self.db, step, algorithm, add=add, remove=remove)

@@ -16,7 +16,7 @@ from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.domains import INLINE
 from corollary.engines.local.layout import Words
 from corollary.engines.local.runs import distinct
-from corollary.engines.local.table import BITMAP_BITS, BITMAP_SPARSE, BITMAP_WORTH, Table
+from corollary.engines.local.table import BITMAP_BITS, BITMAP_SPARSE, BITMAP_WORTH, MANY, Table
 
 Row = tuple[Any, ...]
 
@@ -187,10 +187,10 @@ class TableMachine(RuleBasedStateMachine):
         """Look up so much that a bitmap is worth while; it must be right from then on."""
         bits = self.table.layout.bits
         words = self.table.words(State.NEW)
-        needles = np.zeros(1 + (1 << min(bits, BITMAP_BITS)) // BITMAP_WORTH, words.dtype)
-        self.table.contains(needles, State.NEW)
-        is_dense = 1 << bits <= BITMAP_SPARSE * len(words)
-        assert self.table.is_marked == (bits <= BITMAP_BITS and is_dense)
+        needles = max(MANY, 1 + (1 << min(bits, BITMAP_BITS)) // BITMAP_WORTH)
+        self.table.contains(np.zeros(needles, words.dtype), State.NEW)
+        if bits <= BITMAP_BITS and 1 << bits <= BITMAP_SPARSE * len(words):
+            assert self.table.is_marked
 
     @rule(data=st.data())
     def elsewhere(self, data: st.DataObject) -> None:
@@ -282,7 +282,7 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
     insert(*product((0, 1, 2), repeat=4))
     table.commit()
     table.arrangement((3, 2, 1, 0))
-    table.contains(table.words(State.NEW)[np.zeros(1 << 10, np.int64)], State.NEW)
+    table.contains(table.words(State.NEW)[np.zeros(MANY, np.int64)], State.NEW)
     assert table.is_marked
     assert table.layout.is_narrow
     insert((-1, -2, -3, -4))

@@ -11,6 +11,9 @@ from corollary.engines.local.family import Family
 from corollary.engines.local.layout import Codes, Layout, Mask, Words
 from corollary.engines.local.runs import distinct, is_member, minus
 
+MANY = 1 << 10
+"""Fewer tuples are looked up by binary search, so that small transactions never make a bitmap."""
+
 BITMAP_BITS = 27
 """Up to this width a table marks its tuples in a bitmap."""
 
@@ -121,9 +124,8 @@ class Table:
         """Return for each tuple, packed as the layout is now, whether it is there."""
         main = self.arrangement(self.primary)
         if state is State.NEW:
-            self._searched += len(words)
-            if self._bitmap is None and self._searched * BITMAP_WORTH >= 1 << self._layout.bits:
-                self._make_bitmap()
+            if self._bitmap is None and len(words) >= MANY and self.size(state):
+                self._make_bitmap(len(words))
             if self._bitmap is not None:
                 return self._bitmap[words]
         return main.contains(words, state)
@@ -152,10 +154,12 @@ class Table:
         """Whether looking up a tuple is one look into a bitmap."""
         return self._bitmap is not None
 
-    def _make_bitmap(self) -> None:
-        """Mark the tuples of NEW, unless that takes much more memory than the tuples do."""
+    def _make_bitmap(self, wanted: int) -> None:
+        """Mark the tuples of NEW, once it is worth the time and unless it takes much memory."""
+        self._searched += wanted
         bits = self._layout.bits
-        if bits <= BITMAP_BITS and 1 << bits <= BITMAP_SPARSE * self.size(State.NEW):
+        size = min(BITMAP_WORTH * self._searched, BITMAP_SPARSE * self.size(State.NEW))
+        if bits <= BITMAP_BITS and 1 << bits <= size:
             self._bitmap = np.zeros(1 << bits, np.bool_)
             self._bitmap[self.words(State.NEW)] = True
 
@@ -243,9 +247,10 @@ class Table:
 
     def rollback(self) -> None:
         """Forget the open change."""
+        main = self.arrangement(self.primary)  # which may repack, and lose the bitmap
         if self._bitmap is not None:
-            self._bitmap[self.words(State.ADDED)] = False
-            self._bitmap[self.words(State.REMOVED)] = True
+            self._bitmap[main.words(State.ADDED)] = False
+            self._bitmap[main.words(State.REMOVED)] = True
         self._open(self.layout.nothing, self.layout.nothing)
 
     def assign(self, words: Words) -> None:
