@@ -1,6 +1,6 @@
-"""`make fuzz`: many random programs against the oracle, resumable by seed.
+"""`make fuzz`: many random programs and changes against the oracle, resumable by seed.
 
-make fuzz ARGS="--programs 2000 --goals 300 --seed 1"
+make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --seed 1"
 """
 
 from __future__ import annotations
@@ -10,10 +10,19 @@ import time
 from collections import Counter
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
 import oracle
+from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
-from programs import FEATURES, Case, programs
+from maintaining import ALGORITHMS, MIXED, derived_relations, judge_case
+from programs import FEATURES, Case, programs, updates
+
+STEPS_A_CASE = 20
+"""A program and its updates make at least so many transactions, over all algorithms."""
+
+LEAST_CHANGED = 0.6
+"""So many of the transactions must change a view, or they say little."""
 
 
 def main() -> None:
@@ -21,6 +30,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", type=int, default=2000, help="programs to evaluate")
     parser.add_argument("--goals", type=int, default=300, help="programs to ask goals of")
+    parser.add_argument("--steps", type=int, default=5000, help="transactions to maintain")
+    parser.add_argument(
+        "--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes"
+    )
+    parser.add_argument("--loops", action="store_true", help="with edges from a node to itself")
     parser.add_argument("--seed", type=int, default=0, help="where the random numbers start")
     parser.add_argument(
         "--no-shrink", action="store_true", help="show the first difference as it is"
@@ -49,11 +63,37 @@ def main() -> None:
         if judge(case) != FAILED:
             counts["goals"] += judge_goals(case, oracle.evaluate(case.text, case.facts))
 
-    evaluation()
-    goals()
+    @seed(options.seed + 2)
+    @settings(**_settings(options.steps // STEPS_A_CASE + 1, options.no_shrink))
+    @given(st.data())
+    def maintenance(data: st.DataObject) -> None:
+        case = data.draw(programs())
+        steps = data.draw(updates(case))
+        names = [] if "eqrel" in case.text else derived_relations(case.text)
+        virtual = (
+            data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2)) if names else []
+        )
+        found = judge_case(case, steps, (*ALGORITHMS, MIXED), virtual)
+        counts.update({name: found[name] for name in ("steps", "changed", "refused")})
+        print(f"{counts['steps']} steps, {time.monotonic() - began:.0f} s", flush=True)
+
+    if options.programs:
+        evaluation()
+    if options.goals:
+        goals()
+    if options.steps:
+        maintenance()
+        share = counts["changed"] / counts["steps"]
+        print(f"{100 * share:.0f} % of {counts['steps']} steps changed a view")
+        assert share >= LEAST_CHANGED, "too many steps change nothing"
+    for algorithm in ("ranked", "dred") if options.nodes else ():
+        made = walk(options.nodes, algorithm, options.loops)
+        edges = len(edges_on(options.nodes, options.loops))
+        assert made == edges << edges
+        print(f"{made} flips under {algorithm}, {time.monotonic() - began:.0f} s", flush=True)
     for name, number in counts.items():
         print(f"{name}: {number}")
-    for feature in FEATURES:
+    for feature in FEATURES if options.programs else ():
         print(f"  {feature}: {100 * seen[feature] / counts['programs']:.0f} %")
     print(f"seed {options.seed}: no difference in {time.monotonic() - began:.0f} s")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -261,16 +261,31 @@ class Judged:
             remove: lines of the program that go.
         """
         text = self._edited(add, remove) if add or remove else self.text
-        base = after(self.base, step)
-        expected = truth(text, base)
         algorithm = self._algorithm(text)
+
+        def commit() -> Transaction:
+            return apply(self.db, step, algorithm, add=add, remove=remove)
+
+        return self._judge(text, after(self.base, step), commit)
+
+    def edit(self, text: str) -> Transaction | None:
+        """Put another text into force, and judge as for a step."""
+        return self._judge(
+            text, self.base, lambda: self.db.load(text=with_virtual(text, self.virtual))
+        )
+
+    def _judge(
+        self, text: str, base: State, commit: Callable[[], Transaction]
+    ) -> Transaction | None:
+        expected = truth(text, base)
         if expected is None:
-            self._judge_refusal(step, algorithm, add, remove)
+            self._judge_refusal(commit)
             return None
-        tx = apply(self.db, step, algorithm, add=add, remove=remove)
-        before, self.expected, self.base, self.text = self.expected, expected, base, text
+        tx = commit()
+        before, self.expected, self.text = self.expected, expected, text
+        self.base = {name: set(base.get(name, ())) for name in expected}
         self.counts["steps"] += 1
-        self.counts["changed"] += self._judge_changes(tx, before, step)
+        self.counts["changed"] += self._judge_changes(tx, before)
         self.judge_state()
         return tx
 
@@ -285,20 +300,18 @@ class Judged:
             return algorithm_for(text, self._random.choice(ALGORITHMS))
         return algorithm_for(text, self.algorithm) if self.algorithm == "counting" else None
 
-    def _judge_refusal(
-        self, step: Step, algorithm: Algorithm | None, add: Iterable[str], remove: Iterable[str]
-    ) -> None:
+    def _judge_refusal(self, commit: Callable[[], Transaction]) -> None:
         try:
-            apply(self.db, step, algorithm, add=add, remove=remove)
+            commit()
         except EvaluationError:
             self.counts["refused"] += 1
             self.judge_state()
             return
         if self.virtual:
             raise SkipError  # nobody may have asked for what fails
-        raise AssertionError(f"the oracle refuses what the database takes\n{self}\n{step}")
+        raise AssertionError(f"the oracle refuses what the database takes\n{self}")
 
-    def _judge_changes(self, tx: Transaction, before: State, step: Step) -> bool:
+    def _judge_changes(self, tx: Transaction, before: State) -> bool:
         has_changed = False
         derived = derived_relations(self.text)
         for name, rows in self.expected.items():
@@ -306,7 +319,7 @@ class Judged:
             wanted = comparable(rows - was), comparable(was - rows)
             change = tx.changes[name]
             found = comparable(to_python(change.added)), comparable(to_python(change.removed))
-            assert found == wanted, f"{name} changes by {found}, not by {wanted}\n{self}\n{step}"
+            assert found == wanted, f"{name} changes by {found}, not by {wanted}\n{self}"
             assert tx.changes[name].counts == (len(wanted[0]), len(wanted[1]))
             has_changed |= name in derived and any(wanted)
         return has_changed

@@ -221,6 +221,7 @@ class Database:
         finally:
             if self.commits == commits:
                 self.console.done()
+                self._clear_deltas()
                 self.engine.rollback()
                 self.engine.drop(fresh)
 
@@ -253,11 +254,15 @@ class Database:
     ) -> None:
         """Commit: NEW becomes OLD, the program after the one in force."""
         self.planning.note(update, maintenance, recorder)
-        self.engine.clear(working(name, sign) for name in self.watched for sign in SIGNS)
+        self._clear_deltas()
         self.engine.commit()
         self.commits += 1
         if after.normal is not self.loaded.normal:
             self._replace(after)
+
+    def _clear_deltas(self) -> None:
+        """Forget the changes of virtual relations."""
+        self.engine.clear(working(name, sign) for name in self.watched for sign in SIGNS)
 
     def adopt(self, after: Loaded) -> None:
         """Put a program into force that says the same as the one before."""

@@ -68,6 +68,8 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if not self._is_open:
+            return
         if kind is None:
             self.commit()
         else:
