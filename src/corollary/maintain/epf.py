@@ -234,9 +234,7 @@ class _Propagation:
             memo.append(draft.common(hits, approximation, answers, role=Role.MEMO_HITS, about=name))
         leave_out = (known, answers) if self.has_memo else ()
         variables = draft.variables(filtered)
-        call = Pipeline(
-            (Probe(Reference(filtered), variables, ()),), variables, NO_RULE
-        )
+        call = Pipeline((Probe(Reference(filtered), variables, ()),), variables, NO_RULE)
         return [
             *memo,
             draft.copy(filtered, approximation, without=leave_out, role=Role.FILTERED, about=name),
