@@ -100,7 +100,7 @@ def main() -> None:
 
 def _settings(examples: int, no_shrink: bool) -> dict[str, object]:
     return {
-        "max_examples": examples,
+        "max_examples": max(1, examples),
         "database": None,
         "deadline": None,
         "suppress_health_check": list(HealthCheck),

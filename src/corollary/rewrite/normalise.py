@@ -7,6 +7,7 @@ negations      negated literals are fully bound
 nulls          nullable join variables are tested
 equivalences   the three rules of an eqrel
 bases          a relation with facts and rules gets a base part
+virtual        what rewriting made for virtual relations only is virtual too
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +28,7 @@ from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.negations import Projections
 from corollary.rewrite.nulls import nulls
 from corollary.rewrite.plain import folded, plain
+from corollary.rewrite.virtual import virtual
 
 
 def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalProgram:
@@ -72,17 +74,14 @@ def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalPr
                 facts[seed] = facts.pop(name)
     inputs = {each.relation for each in checked.program.directives if each.name == "input"}
     filled = {*facts, *(seeds.get(name, name) for name in inputs)}
-    return _with_bases(
-        NormalProgram(
-            relations,
-            tuple(rules),
-            tuple(lifting.aggregations),
-            {name: tuple(rows) for name, rows in facts.items()},
-            seeds,
-        ),
-        filled,
-        before,
+    made = NormalProgram(
+        relations,
+        tuple(rules),
+        tuple(lifting.aggregations),
+        {name: tuple(rows) for name, rows in facts.items()},
+        seeds,
     )
+    return virtual(_with_bases(made, filled, before))
 
 
 def _moved(rule: Rule, name: str, to: str) -> Rule:
