@@ -1,6 +1,17 @@
-"""`make fuzz`: many random programs and changes against the oracle, resumable by seed.
+"""`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
-make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --seed 1"
+make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --nodes 4 --seed 1"
+
+| part | compares |
+|---|---|
+| programs | the evaluation of random programs with the oracle |
+| goals | goals with bound arguments with the oracle |
+| steps | transactions on random programs, under every algorithm, with the oracle |
+| nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
+
+Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
+another one, so that long runs add up. The walk over graphs is resumed by `--first`. A part whose
+number is 0 is left out.
 """
 
 from __future__ import annotations
@@ -8,6 +19,8 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -15,97 +28,124 @@ from hypothesis import strategies as st
 import oracle
 from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
-from maintaining import ALGORITHMS, MIXED, derived_relations, judge_case
-from programs import FEATURES, Case, programs, updates
+from programs import FEATURES, Case, programs
+from scenarios import LIVELY, Scenario, scenarios
+from scenarios import judge as judge_scenario
 
-STEPS_A_CASE = 20
-"""A program and its updates make at least so many transactions, over all algorithms."""
+BATCH = 50
+"""Examples under one seed."""
 
-LEAST_CHANGED = 0.6
-"""So many of the transactions must change a view, or they say little."""
+EVERY = 5_000
+"""Flips between two signs of life."""
+
+
+class Fuzz:
+    """The parts of a run, and what they have covered."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.began = time.monotonic()
+        self.counts: Counter[str] = Counter()
+        self.features: Counter[str] = Counter()
+        self.steps: dict[str, Counter[str]] = {}
+
+    def say(self, text: str) -> None:
+        """Print a line with the time."""
+        print(f"{time.monotonic() - self.began:6.0f} s  {text}", flush=True)
+
+    def batches(
+        self, counter: str, wanted: int, strategy: st.SearchStrategy[Any], test: Callable[..., None]
+    ) -> None:
+        """Run a test on batches of examples until a counter has reached a number."""
+        number = self.options.seed
+        phases = (Phase.generate,) if self.options.no_shrink else (Phase.generate, Phase.shrink)
+        while self.counts[counter] < wanted:
+            self.say(f"{self.counts[counter]} {counter}; seed {number}")
+            run = settings(
+                max_examples=BATCH,
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                phases=phases,
+            )(given(strategy)(test))
+            seed(number)(run)()
+            number += 1
+
+    def evaluation(self, case: Case) -> None:
+        """Evaluate a program."""
+        result = judge(case)
+        self.counts["programs"] += 1
+        self.counts["errors on both sides"] += result == FAILED
+        self.counts["with a derived tuple"] += result != FAILED and any(result.values())
+        self.features.update(case.features)
+
+    def goals(self, case: Case) -> None:
+        """Ask goals of a program."""
+        self.counts["programs with goals"] += 1
+        if judge(case) != FAILED:
+            found = oracle.evaluate(case.text, case.facts)
+            self.counts["goals"] += judge_goals(case, found)
+
+    def maintenance(self, scenario: Scenario) -> None:
+        """Maintain a program through its transactions."""
+        found = judge_scenario(scenario)
+        self.counts.update({name: found[name] for name in ("steps", "changed", "refused")})
+        self.steps.setdefault(scenario.label, Counter()).update(found)
+
+    def flips(self) -> None:
+        """Flip every edge of every graph."""
+        options = self.options
+        edges = len(edges_on(options.nodes, options.loops))
+        for algorithm in options.algorithms.split(","):
+            made = options.first
+            for _ in walk(options.nodes, algorithm, options.loops, options.first):
+                made += 1
+                if made % EVERY == 0:
+                    self.say(f"{made} of {edges << edges} flips under {algorithm}")
+            assert made == edges << edges
+            self.counts["flips"] += made - options.first
+
+    def report(self) -> None:
+        """Print what was covered."""
+        for name, number in self.counts.items():
+            print(f"{name}: {number}")
+        for label, found in sorted(self.steps.items()):
+            print(f"  {label}: {found['steps']} steps, {found['changed']} changed a view")
+        for feature in FEATURES if self.counts["programs"] else ():
+            print(f"  {feature}: {100 * self.features[feature] / self.counts['programs']:.0f} %")
+        self.say(f"seed {self.options.seed}: no difference")
 
 
 def main() -> None:
     """Run the comparisons and print what was covered."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=2000, help="programs to evaluate")
-    parser.add_argument("--goals", type=int, default=300, help="programs to ask goals of")
-    parser.add_argument("--steps", type=int, default=5000, help="transactions to maintain")
-    parser.add_argument(
-        "--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--loops", action="store_true", help="with edges from a node to itself")
-    parser.add_argument("--seed", type=int, default=0, help="where the random numbers start")
-    parser.add_argument(
-        "--no-shrink", action="store_true", help="show the first difference as it is"
-    )
-    options = parser.parse_args()
-    began = time.monotonic()
-    seen: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-
-    @seed(options.seed)
-    @settings(**_settings(options.programs, options.no_shrink))
-    @given(programs())
-    def evaluation(case: Case) -> None:
-        result = judge(case)
-        counts["programs"] += 1
-        counts["errors on both sides"] += result == FAILED
-        counts["with a derived tuple"] += result != FAILED and any(result.values())
-        seen.update(case.features)
-        if counts["programs"] % 100 == 0:
-            print(f"{counts['programs']} programs, {time.monotonic() - began:.0f} s", flush=True)
-
-    @seed(options.seed + 1)
-    @settings(**_settings(options.goals, options.no_shrink))
-    @given(programs())
-    def goals(case: Case) -> None:
-        if judge(case) != FAILED:
-            counts["goals"] += judge_goals(case, oracle.evaluate(case.text, case.facts))
-
-    @seed(options.seed + 2)
-    @settings(**_settings(options.steps // STEPS_A_CASE + 1, options.no_shrink))
-    @given(st.data())
-    def maintenance(data: st.DataObject) -> None:
-        case = data.draw(programs())
-        steps = data.draw(updates(case))
-        names = [] if "eqrel" in case.text else derived_relations(case.text)
-        virtual = (
-            data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2)) if names else []
-        )
-        found = judge_case(case, steps, (*ALGORITHMS, MIXED), virtual)
-        counts.update({name: found[name] for name in ("steps", "changed", "refused")})
-        print(f"{counts['steps']} steps, {time.monotonic() - began:.0f} s", flush=True)
-
-    if options.programs:
-        evaluation()
-    if options.goals:
-        goals()
+    add = parser.add_argument
+    add("--programs", type=int, default=2000, help="programs to evaluate")
+    add("--goals", type=int, default=300, help="programs to ask goals of")
+    add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
+    add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
+    add("--loops", action="store_true", help="with edges from a node to itself")
+    add("--algorithms", default="ranked,dred", help="those that the flips are made under")
+    add("--first", type=int, default=0, help="the flip to begin with")
+    add("--seed", type=int, default=0, help="where the random numbers start")
+    add("--no-shrink", action="store_true", help="show the first difference as it is")
+    fuzz = Fuzz(parser.parse_args())
+    options = fuzz.options
+    fuzz.batches("programs", options.programs, programs(), fuzz.evaluation)
+    fuzz.batches("programs with goals", options.goals, programs(), fuzz.goals)
+    plain, virtual = scenarios(), scenarios(with_virtual=True)
+    changing = scenarios(with_rules=True), scenarios(with_virtual=True, with_rules=True)
+    every = st.one_of(plain, virtual, *changing)
+    fuzz.batches("steps", options.steps, every, fuzz.maintenance)
+    if options.nodes:
+        fuzz.flips()
+    fuzz.report()
     if options.steps:
-        maintenance()
-        share = counts["changed"] / counts["steps"]
-        print(f"{100 * share:.0f} % of {counts['steps']} steps changed a view")
-        assert share >= LEAST_CHANGED, "too many steps change nothing"
-    for algorithm in ("ranked", "dred") if options.nodes else ():
-        made = walk(options.nodes, algorithm, options.loops)
-        edges = len(edges_on(options.nodes, options.loops))
-        assert made == edges << edges
-        print(f"{made} flips under {algorithm}, {time.monotonic() - began:.0f} s", flush=True)
-    for name, number in counts.items():
-        print(f"{name}: {number}")
-    for feature in FEATURES if options.programs else ():
-        print(f"  {feature}: {100 * seen[feature] / counts['programs']:.0f} %")
-    print(f"seed {options.seed}: no difference in {time.monotonic() - began:.0f} s")
-
-
-def _settings(examples: int, no_shrink: bool) -> dict[str, object]:
-    return {
-        "max_examples": max(1, examples),
-        "database": None,
-        "deadline": None,
-        "suppress_health_check": list(HealthCheck),
-        "phases": (Phase.generate,) if no_shrink else (Phase.generate, Phase.shrink),
-    }
+        share = fuzz.counts["changed"] / fuzz.counts["steps"]
+        print(f"{100 * share:.0f} % of the steps changed a view")
+        assert share >= LIVELY, "too many steps change nothing"
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from flips import circuit, edges_on, walk
@@ -17,9 +15,17 @@ def test_the_walk_makes_every_flip_once_and_comes_back() -> None:
     assert corner == 0
     assert len(set(seen)) == len(seen) == 4 * 2**4
     assert len(edges_on(3)) == 6
-    assert all(one != other for one, other in pairwise(seen))
+    assert len(edges_on(3, loops=True)) == 9
 
 
-@pytest.mark.parametrize("algorithm", ["ranked", "dred", "auto", "epf"])
+@pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "recompute", "epf"])
 def test_every_flip_on_three_nodes(algorithm: str) -> None:
-    assert walk(3, algorithm) == 6 * 2**6
+    changed = list(walk(3, algorithm))
+    assert len(changed) == 6 * 2**6
+    assert sum(changed) > 3 * 2**6
+
+
+def test_a_walk_may_begin_and_end_anywhere() -> None:
+    some = list(walk(3, "recompute", limit=60))
+    assert list(walk(3, "recompute", first=40, limit=20)) == some[40:]
+    assert len(list(walk(3, "recompute", loops=True, first=4_600))) == 9 * 2**9 - 4_600
