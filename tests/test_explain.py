@@ -426,8 +426,10 @@ v(i, x, y) :- r(i, x), s(x, y).
     assert "stratum v: autonomous, " in removed
     assert "    self-maintainable: no base relation is needed" in removed
     (choice,) = document(tmp_path, text, "--added", "r")["choices"]
-    assert (choice["algorithm"], choice["self_maintainable"]) == ("counting", False)
-    assert "each with the sum of the last column" in changed(tmp_path, text, "--added", "r")
+    assert (choice["algorithm"], choice["self_maintainable"]) == ("dred", False)
+    assert "no tuple has two derivations" in choice["reason"]
+    several = text.replace("v(id: number, x", "v(x").replace("v(i, x", "v(x")
+    assert "each with the sum of the last column" in changed(tmp_path, several, "--added", "r")
 
 
 def test_a_relation_with_rules_and_facts_may_change_too(tmp_path: Path) -> None:

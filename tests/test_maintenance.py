@@ -6,8 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck
 
 import corollary
 import maintaining
@@ -28,7 +27,6 @@ from maintaining import (
     changes_of,
     closure,
     delete,
-    derived_relations,
     flips,
     held,
     insert,
@@ -36,7 +34,6 @@ from maintaining import (
     pairs,
     with_virtual,
 )
-from programs import programs, updates
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 STORED = [each for each in ALGORITHMS if each != "counting"]
@@ -319,25 +316,6 @@ def test_diamond_chain(virtual: tuple[str, ...], is_kept: bool) -> None:
     assert counts["pf"]["refiltered"] > 0
     assert counts["epf"]["refiltered"] == 0
     assert counts["epf"]["filtered"] < counts["pf"]["filtered"]
-
-
-@settings(max_examples=20, suppress_health_check=SLOW)
-@given(st.data())
-def test_epf_filters_once_what_pf_may_filter_again(data: st.DataObject) -> None:
-    case = data.draw(programs())
-    steps = data.draw(updates(case))
-    virtual = derived_relations(case.text) if data.draw(st.booleans()) else ()
-    databases = [opened(case.text, algorithm, virtual) for algorithm in ("pf", "epf")]
-    for step in ((case.facts, {}), *steps):
-        try:
-            pf, epf = (apply(db, step) for db in databases)
-        except EvaluationError:
-            return
-        assert total(epf, "refiltered") == 0
-        assert total(epf, "filtered") <= total(pf, "filtered")
-        assert total(epf, "actual") == total(pf, "actual")
-        for name in derived_relations(case.text):
-            assert pf.changes[name].counts == epf.changes[name].counts
 
 
 # -------------------------------------------------------------------------------- virtual relations

@@ -19,7 +19,7 @@ from corollary.maintain.maintenance import (
     maintain,
     rebuild,
 )
-from corollary.maintain.payload import payload_relations
+from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.update import Update
 
 PLANS = 64
@@ -137,14 +137,14 @@ class Planning:
         """Return the relations whose payload is still valid when the rules have changed.
 
         Ranks stay good when a stratum is split, not when strata merge; counts need that a
-        relation was not recursive and is not now.
+        relation was counted before.
         """
         before = {name: stratum for stratum in strata(old) for name in stratum.relations}
         found: set[str] = set()
         for stratum in strata(new):
             members = set(stratum.relations)
             was = before.get(stratum.relations[0])
-            if was is not None and was.is_recursive == stratum.is_recursive:
+            if was is not None and payload_of(was, old) == payload_of(stratum, new):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
 

@@ -45,9 +45,7 @@ def is_autonomous(stratum: Stratum, update: Update) -> bool:
         return False
     (rule,) = stratum.rules
     (name,) = stratum.relations
-    if update.is_virtual(name) or rule.is_lenient or rule in update.added_rules:
-        return False
-    if any(each.head.relation == name for each in update.removed_rules):
+    if update.is_virtual(name) or rule.is_lenient or name in update.redefined:
         return False
     return all(
         _is_determined(rule, place, sign)

@@ -6,6 +6,7 @@
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
 | stored, not recursive | counting |
+| the same, no tuple with two derivations | dred, with nothing to rederive |
 | stored, recursive | ranked |
 | cheaper to evaluate anew | recompute |
 
@@ -24,7 +25,7 @@ from corollary.analysis.strata import Stratum
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain.autonomous import is_autonomous
-from corollary.maintain.payload import has_counts, has_ranks
+from corollary.maintain.payload import derives_once, has_counts, has_ranks
 from corollary.maintain.update import Update
 
 
@@ -113,8 +114,9 @@ def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) ->
         return _automatic(stratum, update, sizes)
     if not stratum.is_recursive and wanted in (Algorithm.COUNTING, Algorithm.RANKED):
         choice = _incremental(stratum, update)
-        is_asked = choice.algorithm is Algorithm.AUTONOMOUS and wanted is Algorithm.COUNTING
-        return Choice(members, wanted, "asked for") if is_asked else choice
+        if choice.algorithm is Algorithm.AUTONOMOUS and wanted is Algorithm.COUNTING:
+            return Choice(members, wanted, "asked for") if has_counts(stratum) else choice
+        return choice
     return Choice(members, wanted, "asked for")
 
 
@@ -146,6 +148,8 @@ def _incremental(stratum: Stratum, update: Update) -> Choice:
             reason = "no longer recursive: its derivations are counted from now on"
             return Choice(members, Algorithm.RECOMPUTE, reason)
         return Choice(members, Algorithm.COUNTING, "stored, not recursive")
+    if derives_once(stratum):
+        return Choice(members, Algorithm.DRED, "no tuple has two derivations: none to count")
     return Choice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
 
 

@@ -73,7 +73,7 @@ class Draft:
             update.statistics,
             self.types,
             self._looks_up,
-            lambda name: name not in update.candidates,
+            lambda name: name not in update.candidates and name in update.new.relations,
         )
 
     def _looks_up(self, source: Reference) -> bool:

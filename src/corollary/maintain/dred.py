@@ -16,7 +16,8 @@ Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views increm
 Stages: (1) overdelete, by rem_i for the changes below and by the growing overestimate for literals
 of the stratum; everything that is not in the overestimate has a derivation without removed tuples;
 (2) take the overestimate out; (3) rederive its tuples from what is left, insert what the additions
-below bring, and go on semi-naively; (4) what went and came back is no change.
+below bring, and go on semi-naively; (4) what went and came back is no change. Where no tuple has
+two derivations, the overestimate is exact and nothing is rederived.
 
 Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 
@@ -40,6 +41,7 @@ from corollary.maintain.delta import (
     seeds,
 )
 from corollary.maintain.draft import Body, Draft, literal_of
+from corollary.maintain.payload import derives_once
 from corollary.maintain.seminaive import insert
 from corollary.maintain.sip import Goal
 from corollary.maintain.trace import told
@@ -51,12 +53,17 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     additions, first = seeds(
         draft, kept_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add
     )
-    if overestimate:
+    if overestimate and not _is_exact(stratum, draft):
         for name in stratum.relations:
             first[name] += _rederive(name, stratum, draft)
     steps = [*overestimate, *additions, *insert(stratum, draft, first)]
     steps += [Settle(name) for name in stratum.relations]
     return [*steps, *told(stratum, draft, "over" if overestimate else "")]
+
+
+def _is_exact(stratum: Stratum, draft: Draft) -> bool:
+    """Whether the overestimate is what goes: no tuple has a second derivation."""
+    return derives_once(stratum) and not draft.update.redefined & set(stratum.relations)
 
 
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:

@@ -21,7 +21,7 @@ from corollary.maintain import (
 )
 from corollary.maintain.choose import Algorithm, Choice, Sizes, choose
 from corollary.maintain.draft import Draft
-from corollary.maintain.payload import payload_relations
+from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.update import Update
 
 IN_PLACE = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.DRED, Algorithm.AUTONOMOUS)
@@ -129,9 +129,7 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
 def _when_reached(stratum: Stratum, draft: Draft, call: Call) -> Step:
     """Return the call of a stratum, made only if something it reads has changed."""
     update, members = draft.update, set(stratum.relations)
-    heads = {rule.head.relation for rule in (*update.added_rules, *update.removed_rules)}
-    heads |= {each.relation for each in update.added_aggregations}
-    if heads & members:
+    if update.redefined & members:
         return call
     below = dict.fromkeys(
         [literal.relation for rule in stratum.rules for literal in rule.literals]
@@ -155,7 +153,8 @@ def rebuild(stratum: Stratum, update: Update) -> Plan:
     draft = Draft(update)
     rules = tuple(rule for rule in update.old.rules if rule.head.relation in stratum.relations)
     before = replace(stratum, rules=rules)
-    steps, results = seminaive.fixpoint(before, draft, State.OLD, with_payload=True)
+    wanted = payload_of(stratum, update.new)
+    steps, results = seminaive.fixpoint(before, draft, State.OLD, wanted)
     known = {each.name for each in payload_relations(stratum, update.new).values()}
     stores = [Store(name, result) for name, result in results.items() if name in known]
     return draft.plan([*steps, *stores])

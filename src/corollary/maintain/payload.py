@@ -10,12 +10,13 @@ the invariant holds; an algorithm that writes p keeps it or the mark is cleared.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import working
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.rules import Condition, Literal, Rule, head_of
+from corollary.core.rules import Condition, Literal, Rule, has_wildcard, head_of, names_in
 from corollary.core.states import State
 from corollary.core.terms import Constant, Expression, Functor, Variable, Wildcard
 from corollary.core.types import NUMBER
@@ -23,18 +24,26 @@ from corollary.maintain.delta import recursive_places
 from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
 
+
+class Payload(StrEnum):
+    """What is kept beside the tuples of a relation, and how the relation of it is called."""
+
+    RANK = "rank"
+    COUNT = "count"
+
+
 RANK = Variable("rank'", NUMBER)
 """The rank of a head; no variable of a program has a quote in its name."""
 
 
 def rank_of(draft: Draft, relation: str) -> str:
     """Return the relation of ranks beside a relation."""
-    return draft.make(relation, "rank", NUMBER)
+    return draft.make(relation, Payload.RANK, NUMBER)
 
 
 def count_of(draft: Draft, relation: str) -> str:
     """Return the relation of counts beside a relation."""
-    return draft.make(relation, "count", NUMBER)
+    return draft.make(relation, Payload.COUNT, NUMBER)
 
 
 def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
@@ -45,19 +54,43 @@ def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
 
 
 def has_counts(stratum: Stratum) -> bool:
-    """Whether derivations can be counted: no recursion, and no rule that guesses in doubt."""
+    """Whether derivations are counted: no recursion or guess, and a tuple may have several."""
     is_plain = not stratum.is_recursive and not stratum.aggregations
-    return is_plain and not any(rule.is_lenient for rule in stratum.rules)
+    can_count = is_plain and not any(rule.is_lenient for rule in stratum.rules)
+    return can_count and not derives_once(stratum)
+
+
+def derives_once(stratum: Stratum) -> bool:
+    """Whether no tuple can have two derivations: one rule, whose head tells every value in it.
+
+    What the head does not hold is computed from what it holds, except for the values of `range`.
+    """
+    if stratum.is_recursive or stratum.aggregations or len(stratum.rules) != 1:
+        return False
+    (rule,) = stratum.rules
+    read = [literal for literal in rule.literals if not literal.negated]
+    if rule.is_lenient or any(has_wildcard(literal) for literal in read):
+        return False
+    makes_several = any(
+        isinstance(side, Functor) and side.name == "range"
+        for condition in rule.conditions
+        for side in (condition.left, condition.right)
+    )
+    return not makes_several and all(names_in(literal) <= names_in(rule.head) for literal in read)
+
+
+def payload_of(stratum: Stratum, program: NormalProgram) -> Payload | None:
+    """Return what is kept beside the tuples of a stratum."""
+    if has_ranks(stratum, program):
+        return Payload.RANK
+    is_virtual = any(program.relations[name].is_virtual for name in stratum.relations)
+    return Payload.COUNT if has_counts(stratum) and not is_virtual else None
 
 
 def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
     """Return the relations that hold the payload of a stratum, by the relation they belong to."""
-    role = ""
-    if has_ranks(stratum, program):
-        role = "rank"
-    elif has_counts(stratum) and not program.relations[stratum.relations[0]].is_virtual:
-        role = "count"
-    if not role:
+    role = payload_of(stratum, program)
+    if role is None:
         return {}
     made = {}
     for name in stratum.relations:

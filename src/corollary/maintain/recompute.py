@@ -11,6 +11,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.plan import Clear, Step, Store
 from corollary.core.states import State
 from corollary.maintain.draft import Draft
+from corollary.maintain.payload import payload_of
 from corollary.maintain.seminaive import fixpoint
 from corollary.maintain.seminaive import plan as evaluated
 
@@ -18,7 +19,7 @@ from corollary.maintain.seminaive import plan as evaluated
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that recompute a stratum."""
     if not any(draft.update.is_virtual(name) for name in stratum.relations):
-        return evaluated(stratum, draft, with_payload=True)
+        return evaluated(stratum, draft, payload_of(stratum, draft.update.new))
     return _compared(stratum, draft)
 
 

@@ -61,8 +61,8 @@ from corollary.core.types import NUMBER
 from corollary.maintain.delta import in_state, instance, recursive_places
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import (
+    Payload,
     count_of,
-    has_counts,
     is_absent,
     rank_of,
     ranked_literals,
@@ -82,26 +82,26 @@ def evaluate(program: NormalProgram, statistics: Statistics) -> Plan:
     return draft.plan([Call(name) for name in draft.procedures])
 
 
-def plan(stratum: Stratum, draft: Draft, *, with_payload: bool = False) -> list[Step]:
+def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[Step]:
     """Return the steps that evaluate one stratum from the relations below it, in NEW."""
-    steps, results = fixpoint(stratum, draft, State.NEW, with_payload=with_payload)
+    steps, results = fixpoint(stratum, draft, State.NEW, payload)
     return [*steps, *(Store(name, result) for name, result in results.items())]
 
 
 def fixpoint(
-    stratum: Stratum, draft: Draft, state: State, *, with_payload: bool = False
+    stratum: Stratum, draft: Draft, state: State, payload: Payload | None = None
 ) -> tuple[list[Step], dict[str, str]]:
     """Return the steps that evaluate a stratum in a state, and the relations that hold it then.
 
-    With payload, the ranks of a recursive stratum and the counts of another are results too.
+    With payload, the ranks of a recursive stratum or the counts of another are results too.
     """
     if stratum.is_recursive:
-        return _rounds(stratum, draft, state, with_ranks=with_payload)
+        return _rounds(stratum, draft, state, with_ranks=payload is Payload.RANK)
     (name,) = stratum.relations
     if stratum.aggregations:
         return _aggregated(stratum, draft, state), {name: next_of(name)}
     target = draft.make(name, "next")
-    if with_payload and has_counts(stratum):
+    if payload is Payload.COUNT:
         counted = draft.make(name, "counted", NUMBER)
         one = Constant(1, NUMBER)
         bodies = [

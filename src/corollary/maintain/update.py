@@ -50,6 +50,13 @@ class Update:
         return tuple(rule for rule in gone if rule.head.relation in self.new.relations)
 
     @cached_property
+    def redefined(self) -> frozenset[str]:
+        """The relations that get or lose rules, or are new aggregates."""
+        changed = (*self.added_rules, *self.removed_rules)
+        new = {each.relation for each in self.added_aggregations}
+        return frozenset(rule.head.relation for rule in changed) | new
+
+    @cached_property
     def added_aggregations(self) -> tuple[Aggregation, ...]:
         """The aggregations that only NEW has."""
         known = {each.relation for each in self.old.aggregations}
