@@ -168,6 +168,26 @@ q(x) :- b(x), x > 1, !b(_).
         judged.step(({}, {"b": [(3,)]}), add=[rule])
 
 
+def test_a_virtual_recursion_loses_all_its_rules(algorithm: str) -> None:
+    text = (
+        ".decl edge(x: symbol, y: symbol)\n.decl reach(x: symbol, y: symbol) virtual\n"
+        f"{BASE}\n{LEFT}\n"
+    )
+    judged = Judged(text, algorithm, ("reach",))
+    judged.step(({"edge": GRAPH}, {}))
+    judged.step(({"edge": pairs("xy")}, {"edge": pairs("ab")}), remove=[BASE, LEFT])
+    judged.step(add=[BASE, LEFT])
+
+
+def test_facts_of_a_virtual_relation_that_gets_a_rule(algorithm: str) -> None:
+    rule = "p(x) :- q(x)."
+    text = ".decl q(x: number)\n.decl p(x: number) virtual\np(0).\n"
+    judged = Judged(text, algorithm, ("p",))
+    judged.step(({"q": [(1,)]}, {}))
+    judged.step(add=[rule])
+    judged.step(({"q": [(2,)]}, {"q": [(1,)]}))
+
+
 def test_the_aggregate_of_a_virtual_relation_goes_with_its_rule(algorithm: str) -> None:
     rule = "most(x, n) :- node(x), n = max y : { edge(x, y) }."
     text = (

@@ -276,6 +276,7 @@ class Database:
         kept = {**new.relations, **self._payload_of(new)}
         known = {**old.relations, **self._payload_of(old)}
         self.engine.drop(name for name in known if name not in kept)
+        self.engine.clear(name for name in moved(old, new) if new.relations[name].is_virtual)
         self.loaded = after
         self.planning.forget(new)
 

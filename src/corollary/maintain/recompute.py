@@ -30,7 +30,7 @@ def _compared(stratum: Stratum, draft: Draft) -> list[Step]:
         stratum.relations,
         tuple(rule for rule in update.old.rules if rule.head.relation in stratum.relations),
         tuple(each for each in update.old.aggregations if each.relation in stratum.relations),
-        stratum.is_recursive,
+        stratum.is_recursive or not update.recursive_before.isdisjoint(stratum.relations),
     )
     steps: list[Step] = []
     if before.rules or before.aggregations:
