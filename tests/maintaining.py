@@ -24,7 +24,6 @@ from corollary.database.transaction import Transaction
 from corollary.errors import EvaluationError
 from judgement import comparable
 from payloads import check_payload
-from programs import Case
 
 Row: TypeAlias = tuple[Any, ...]
 State: TypeAlias = Mapping[str, Iterable[Row]]
@@ -338,29 +337,6 @@ class Judged:
 
     def __str__(self) -> str:
         return f"{self.algorithm}, virtual {self.virtual}\n{self.text}\n{self.base}"
-
-
-def judge_case(
-    case: Case, steps: Sequence[Step], algorithms: Iterable[str], virtual: Sequence[str] = ()
-) -> Counter[str]:
-    """Judge a sequence of updates under several algorithms; return what was covered."""
-    counts: Counter[str] = Counter()
-    for algorithm in algorithms:
-        try:
-            judged = Judged(case.text, algorithm, virtual)
-            counts.update(_judge_steps(judged, ((case.facts, {}), *steps)))
-        except SkipError:
-            counts["skipped"] += 1
-    return counts
-
-
-def _judge_steps(judged: Judged, steps: Iterable[Step]) -> Counter[str]:
-    try:
-        for step in steps:
-            judged.step(step)
-    except SkipError:
-        judged.counts["skipped"] += 1
-    return judged.counts
 
 
 def rules_of(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from maintaining import ALGORITHMS, MIXED, Judged, SkipError, Step, derived_relations, rules_of
@@ -19,6 +20,16 @@ from programs import Case, programs, updates
 EVERY = (*ALGORITHMS, MIXED)
 LIVELY = 0.6
 """So many of the steps must change a view."""
+
+
+def unhurried(examples: int) -> settings:
+    """Return settings for so many scenarios: they take long, and a counterexample as it came.
+
+    To shrink one would take longer than to find it.
+    """
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    return settings(max_examples=examples, suppress_health_check=slow, phases=phases)
 
 
 @dataclass(frozen=True, slots=True)

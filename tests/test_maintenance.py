@@ -6,7 +6,6 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck
 
 import corollary
 import maintaining
@@ -35,7 +34,6 @@ from maintaining import (
     with_virtual,
 )
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 STORED = [each for each in ALGORITHMS if each != "counting"]
 
 

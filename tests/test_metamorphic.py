@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from corollary.core.arrow import to_python
@@ -27,10 +27,9 @@ from maintaining import (
 from payloads import check_payload
 from programs import Case, programs, updates
 from rephrasing import rephrased
+from scenarios import unhurried
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-SETTINGS = settings(max_examples=20, suppress_health_check=SLOW, phases=PHASES)
+SETTINGS = unhurried(20)
 
 
 @st.composite

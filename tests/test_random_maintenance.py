@@ -6,17 +6,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.errors import EvaluationError
 from maintaining import MIXED, apply, derived_relations, opened
 from programs import programs, updates
-from scenarios import LIVELY, Scenario, judge, scenarios
+from scenarios import LIVELY, Scenario, judge, scenarios, unhurried
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
-"""A counterexample is as hard to shrink as it was to find; it is told as it came."""
 EXAMPLES = 30
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "auto, recompute": (("auto", "recompute"), {}),
@@ -34,7 +31,7 @@ def test_maintained_is_recomputed(kind: str) -> None:
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES, suppress_health_check=SLOW, phases=PHASES)
+    @unhurried(EXAMPLES)
     @given(scenarios(algorithms, **options))
     def run(scenario: Scenario) -> None:
         counts.update(judge(scenario))
@@ -44,7 +41,7 @@ def test_maintained_is_recomputed(kind: str) -> None:
     assert counts["changed"] >= LIVELY * counts["steps"]
 
 
-@settings(max_examples=EXAMPLES, suppress_health_check=SLOW, phases=PHASES)
+@unhurried(EXAMPLES)
 @given(st.data())
 def test_epf_filters_once_what_pf_may_filter_again(data: st.DataObject) -> None:
     case = data.draw(programs())

@@ -6,7 +6,6 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck
 
 from corollary.database.database import Database
 from corollary.errors import InputError
@@ -24,7 +23,6 @@ from maintaining import (
     rules_of,
 )
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 EVERY = (*ALGORITHMS, MIXED)
 BASE, LEFT, RIGHT = (
     "reach(x, y) :- edge(x, y).",

@@ -22,7 +22,7 @@ from corollary.core.terms import Constant, Expression, Functor, Variable, Wildca
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import recursive_places
 from corollary.maintain.draft import Draft
-from corollary.maintain.sip import Goal
+from corollary.maintain.sip import Goal, range_of
 
 
 class Payload(StrEnum):
@@ -71,11 +71,7 @@ def derives_once(stratum: Stratum) -> bool:
     read = [literal for literal in rule.literals if not literal.negated]
     if rule.is_lenient or any(has_wildcard(literal) for literal in read):
         return False
-    makes_several = any(
-        isinstance(side, Functor) and side.name == "range"
-        for condition in rule.conditions
-        for side in (condition.left, condition.right)
-    )
+    makes_several = any(range_of(condition) for condition in rule.conditions)
     return not makes_several and all(names_in(literal) <= names_in(rule.head) for literal in read)
 
 

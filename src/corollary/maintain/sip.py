@@ -83,7 +83,7 @@ class _Ordering:
     def _stand(self, condition: Condition) -> None:
         assignment = self._assignment(condition)
         if names_in(condition) <= self.bound or assignment is None:
-            generator = _generator(condition)
+            generator = range_of(condition)
             if generator is None:
                 self.stages.append(Filter(condition))
                 return
@@ -169,7 +169,8 @@ def bound_columns(slots: Sequence[Slot], bound: Iterable[str]) -> tuple[int, ...
     )
 
 
-def _generator(condition: Condition) -> tuple[Variable, Functor] | None:
+def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
+    """Return the variable that a range gives several values, and the range, if there is one."""
     for one, other in (
         (condition.left, condition.right),
         (condition.right, condition.left),
