@@ -1,6 +1,6 @@
 """What every engine offers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -89,6 +89,12 @@ class Engine(Protocol):
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
+
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
+
+    def restore(self, files: Mapping[str, "pa.Buffer"]) -> set[str]:
+        """Let declared relations hold what the files of an index say; return which ones do."""
 
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""

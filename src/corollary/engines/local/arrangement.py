@@ -15,7 +15,15 @@ import numpy as np
 
 from corollary.core.states import State
 from corollary.engines.local.layout import Layout, Mask, Words
-from corollary.engines.local.runs import Run, append, is_member, merge, minus
+from corollary.engines.local.runs import (
+    SMALL,
+    Run,
+    SortedRun,
+    append,
+    is_member,
+    merge,
+    minus,
+)
 
 Order = tuple[int, ...]
 
@@ -23,7 +31,7 @@ Order = tuple[int, ...]
 class Layer(NamedTuple):
     """A run, less the tuples of some sorted arrays, none of them empty."""
 
-    run: Run
+    run: SortedRun
     absent: tuple[Words, ...] = ()
 
     def keep(self, words: Words) -> Mask | None:
@@ -39,8 +47,9 @@ def words_of(layers: Sequence[Layer], layout: Layout) -> Words:
     """Return the tuples of disjoint layers as one sorted array."""
     kept = []
     for layer in layers:
-        keep = layer.keep(layer.run.words)
-        kept.append(layer.run.words if keep is None else layer.run.words[keep])
+        words = layer.run.words
+        keep = layer.keep(words)
+        kept.append(words if keep is None else words[keep])
     return merge(*kept) if kept else layout.nothing
 
 
@@ -76,9 +85,9 @@ class Arrangement:
 
     def reset(self, added: Words) -> None:
         """Hold nothing but these tuples, as ADDED."""
-        self.runs: list[Run] = []
+        self.runs: list[SortedRun] = []
         self.tombstones: Words = self.layout.nothing
-        self.added: list[Run] = [Run(added)] if len(added) else []
+        self.added: list[SortedRun] = [Run(added)] if len(added) else []
         self.removed: Words = self.layout.nothing
         self._cached: dict[State, list[Layer]] = {}
 
@@ -110,7 +119,7 @@ class Arrangement:
         """Return for each tuple whether it is there."""
         found: Mask | None = None
         for layer in self.layers(state):
-            here = is_member(words, layer.run.words)
+            here = layer.run.contains(words)
             if layer.absent and np.count_nonzero(here):
                 keep = layer.keep(words)
                 assert keep is not None
@@ -141,6 +150,16 @@ class Arrangement:
         """Remove tuples in the open change."""
         self.removed = merge(self.removed, words)
         self._cached = {}
+
+    def read_ahead(self, added: int, removed: int) -> None:
+        """Read all that `commit` may need for a change of this size, so that it cannot fail."""
+        held = sum(map(len, self.runs))
+        is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > held
+        behind = added
+        for run in reversed(self.runs):
+            if is_purged or (added and len(run) <= 2 * behind + SMALL):
+                _ = run.words
+            behind += len(run)
 
     def commit(self) -> None:
         """Fold the change into the runs."""
@@ -200,11 +219,15 @@ class Arrangement:
 
     def repack(self, layout: Layout) -> None:
         """Pack all tuples in another layout of the same order; they stay sorted."""
-        before, self.layout = self.layout, layout
+        before = self.layout
+        if before == layout:
+            self.layout = layout
+            return
         self.runs = [Run(layout.convert(run.words, before)) for run in self.runs]
         self.tombstones = layout.convert(self.tombstones, before)
         self.added = [Run(layout.convert(run.words, before)) for run in self.added]
         self.removed = layout.convert(self.removed, before)
+        self.layout = layout
         self._cached = {}
 
 

@@ -1,6 +1,6 @@
 """Values as small non-negative integers: one code domain per type, null is code 0."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local import native
+from corollary.engines.local.blocks import Blocks
 from corollary.engines.local.domains import CodeDomain, domain_of
 from corollary.engines.local.layout import Codes
+from corollary.engines.local.symbols import SymbolDomain
 
 Native = native.Native
 
@@ -20,6 +22,16 @@ class Dictionary:
 
     def __init__(self) -> None:
         self._domains: dict[Domain, CodeDomain] = {}
+
+    def saved(self) -> list[tuple[Domain, dict[str, Any], list[Blocks]]]:
+        """Return what makes all domains again."""
+        return [(domain, *each.saved()) for domain, each in self._domains.items()]
+
+    def restore(self, saved: Iterable[tuple[Domain, Mapping[str, Any], list[Blocks]]]) -> None:
+        """Become what was saved; codes that were given before mean nothing from now on."""
+        self._domains.clear()
+        for (kind, scale), header, blocks in saved:
+            self.domain(Type(kind, scale=scale)).restore(header, blocks)
 
     def domain(self, type_: Type) -> CodeDomain:
         """Return the domain of a type."""
@@ -76,6 +88,10 @@ class Dictionary:
 
     def decode_arrow(self, codes: Codes, type_: Type) -> pa.Array:
         """Return codes as an Arrow array."""
+        if isinstance(domain := self.domain(type_), SymbolDomain):
+            found = domain.arrow(codes)
+            if found is not None:
+                return found
         return native.to_arrow(self.decode(codes, type_), codes == 0, type_)
 
     @property

@@ -5,14 +5,18 @@ Small non-negative integers (`INLINE`) are coded by themselves; everything else 
 order of arrival. Codes have no order of their own: comparisons decode.
 """
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core.types import Kind
 from corollary.engines.local import native
+from corollary.engines.local.blocks import Blocks
+from corollary.engines.local.growing import Growing
 from corollary.engines.local.layout import Codes
+from corollary.engines.local.packing import pack, unpack
+from corollary.engines.local.symbols import SymbolDomain
 
 INLINE = 1 << 20
 """Three columns of numbers, some of them beyond this, still fit one word."""
@@ -22,6 +26,9 @@ FEW = 16
 
 RECENT = 1 << 12
 """So many interned values are looked up in a dictionary before they are sorted in."""
+
+BLOCK = 1 << 13
+"""The interned values of a block, when they are saved."""
 
 Native = native.Native
 
@@ -39,84 +46,30 @@ class CodeDomain(Protocol):
     def nbytes(self) -> int:
         """The bytes the domain holds."""
 
+    def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
+        """Return what makes the domain again: a header, and parts of a file."""
 
-class _Growing:
-    """An array that grows at its end, its capacity doubling."""
-
-    __slots__ = ("_array", "count")
-
-    def __init__(self, dtype: Any) -> None:
-        self._array: npt.NDArray[Any] = np.empty(16, dtype)
-        self.count = 0
-
-    @property
-    def array(self) -> npt.NDArray[Any]:
-        """What it holds, perhaps with room behind."""
-        return self._array
-
-    def extend(self, values: Any) -> None:
-        """Add values at the end."""
-        count = self.count + len(values)
-        if count > len(self._array):
-            larger = np.empty(2 * count, self._array.dtype)
-            larger[: self.count] = self._array[: self.count]
-            self._array = larger
-        self._array[self.count : count] = values
-        self.count = count
-
-
-class SymbolDomain:
-    """Strings, interned through a dictionary."""
-
-    def __init__(self) -> None:
-        self._code_of: dict[str, int] = {}
-        self._values = _Growing(object)
-        self._values.extend([""])  # null
-        self._characters = 0
-
-    def encode(self, values: Native) -> Codes:
-        """Return the codes of strings, new ones interned."""
-        code_of = self._code_of
-        get = code_of.get
-        codes = np.fromiter((get(value, 0) for value in values), np.int64, len(values))
-        unknown = (codes == 0).nonzero()[0]
-        fresh: list[str] = []
-        for index in unknown.tolist():
-            value = values[index]
-            code = get(value)
-            if code is None:
-                code = code_of[value] = self._values.count + len(fresh)
-                fresh.append(value)
-                self._characters += len(value)
-            codes[index] = code
-        self._values.extend(fresh)
-        return codes
-
-    def decode(self, codes: Codes) -> Native:
-        """Return the strings of codes; the empty one for null."""
-        return self._values.array[codes]
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes the strings take, roughly."""
-        return self._characters + 150 * self._values.count
+    def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
+        """Become what was saved."""
 
 
 class NumericDomain:
     """Fixed-width values: small non-negative integers inline, the others interned.
 
     The interned values are looked up in a sorted array, with their codes beside it; those that came
-    last in a dictionary, until there are enough of them to be worth a merge.
+    last in a dictionary, until there are enough of them to be worth a merge. Values that were saved
+    stay where they are stored until one is asked for.
     """
 
     def __init__(self, dtype: Any, inline: int) -> None:
         self._dtype = np.dtype(dtype)
         self._inline = inline
         self._first = inline or 1
-        self._values = _Growing(np.int64)
+        self._values = Growing(np.int64)
         self._sorted = np.empty(0, np.int64)
         self._codes = np.empty(0, np.int64)
         self._recent: dict[int, int] = {}
+        self._stored: tuple[Mapping[str, Any], Blocks] | None = None
 
     def encode(self, values: Native) -> Codes:
         """Return the codes of values, new ones interned."""
@@ -138,6 +91,8 @@ class NumericDomain:
 
     def _code(self, bits: int) -> int:
         """Return the code of one value that is not inline."""
+        if self._stored is not None:
+            self._load(*self._stored)
         code = self._recent.get(bits)
         if code is None:
             place = int(self._sorted.searchsorted(bits))
@@ -160,6 +115,8 @@ class NumericDomain:
         self._recent = {}
 
     def _intern(self, bits: Codes) -> Codes:
+        if self._stored is not None:
+            self._load(*self._stored)
         wanted, back = np.unique(bits, return_inverse=True)
         codes = self._look_up(wanted)
         unknown = (codes == 0).nonzero()[0]
@@ -189,19 +146,60 @@ class NumericDomain:
     def decode(self, codes: Codes) -> Native:
         """Return the values of codes; for null, anything."""
         if not self._inline:
-            bits = self._values.array[codes - self._first]
-        elif self._values.count:
-            interned = codes >= self._inline
-            bits = codes - 1
-            bits[interned] = self._values.array[codes[interned] - self._first]
-        else:
-            bits = codes - 1
+            return self._interned(codes).view(self._dtype)
+        bits = codes - 1
+        if self._values.count or self._stored is not None:
+            interned = (codes >= self._inline).nonzero()[0]
+            if len(interned):
+                bits[interned] = self._interned(codes[interned])
         return bits.view(self._dtype)
+
+    def _interned(self, codes: Codes) -> Codes:
+        """Return the values of codes that are not inline."""
+        if self._stored is not None:
+            self._load(*self._stored)
+        values: Codes = self._values.array[codes - self._first]
+        return values
+
+    # --- stored values -------------------------------------------------------------------------
+
+    def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
+        """Return the interned values, sorted, as differences, with their codes."""
+        if self._stored is not None:
+            header, blocks = self._stored
+            return dict(header), [blocks]
+        self._sort_in()
+        steps = np.diff(self._sorted, prepend=self._sorted[:1])
+        starts = range(0, len(steps), BLOCK)
+        parts = [(steps[at : at + BLOCK], self._codes[at : at + BLOCK]) for at in starts]
+        header = {"count": len(steps), "least": self._sorted[:1].tolist()}
+        return header, [Blocks.of([pack(part) for part in parts])]
+
+    def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
+        """Become what was saved."""
+        self._stored = (header, blocks[0])
+
+    def _load(self, header: Mapping[str, Any], blocks: Blocks) -> None:
+        """Take in what is stored."""
+        count = header["count"]
+        steps, codes = np.empty(count, np.int64), np.empty(count, np.int64)
+        for number in range(len(blocks)):
+            part = slice(number * BLOCK, (number + 1) * BLOCK)
+            columns, _ = unpack(blocks.block(number), 2, len(steps[part]))
+            steps[part], codes[part] = columns
+        self._sorted = np.cumsum(steps)
+        self._sorted += np.array(header["least"], np.int64)
+        self._codes = codes
+        self._values = Growing(np.int64, count)
+        self._values.array[codes - self._first] = self._sorted
+        self._recent = {}
+        self._stored = None
 
     @property
     def nbytes(self) -> int:
         """The bytes the interned values take."""
-        return 3 * 8 * self._values.count
+        stored = 0 if self._stored is None else self._stored[1].nbytes
+        return 3 * 8 * self._values.count + stored
 
 
 def domain_of(kind: Kind) -> CodeDomain:

@@ -1,11 +1,10 @@
 """Relations in one process, and the plans that run on them."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from corollary.core.engine import Limits
@@ -14,15 +13,20 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.engines.local.blocks import identity
 from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.index_files import (
+    DICTIONARY,
+    SavedTable,
+    dictionary_file,
+    open_dictionary,
+    open_table,
+)
 from corollary.engines.local.interpreter import Interpreter
 from corollary.engines.local.layout import Codes
 from corollary.engines.local.prepared import Prepared
 from corollary.engines.local.reading import Kept, to_arrow
 from corollary.engines.local.table import Table
-
-SAMPLE = 1 << 15
-"""Distinct values are estimated from about so many tuples."""
 
 PLANS = 64
 """So many plans are kept ready for their next run."""
@@ -93,9 +97,12 @@ class LocalEngine:
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
-        for name in self._tables if relations is None else relations:
-            if self._tables[name].has_change:
-                self._tables[name].commit()
+        named = self._tables if relations is None else relations
+        changed = [table for name in named if (table := self._tables[name]).has_change]
+        for table in changed:
+            table.read_ahead()
+        for table in changed:
+            table.commit()
 
     def clear(self, relations: Iterable[str]) -> None:
         """Let relations hold nothing, in any state."""
@@ -124,18 +131,55 @@ class LocalEngine:
         """Return the number of tuples of a relation in a state."""
         return self._tables[relation].size(state)
 
+    # --- index files ---------------------------------------------------------------------------
+
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes.
+
+        What happens to the relations between two files has no effect on them.
+        """
+        dictionary = dictionary_file(self._dictionary)
+        saved = [SavedTable.of(name, self._tables[name]) for name in relations]
+        yield DICTIONARY, dictionary
+        for number, each in enumerate(saved):
+            yield f"{number}.tuples", each.file(identity(dictionary))
+
+    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+        """Hold what the files of an index say; return the relations that they hold.
+
+        Relations must have been declared, and those without a file hold nothing. Files that are
+        missing, of another format or another index, or of relations that are not declared like
+        this, are passed over.
+
+        Raises:
+            WarehouseError: a file is damaged. Damage to what is not read now is found when it is.
+        """
+        known = files.get(DICTIONARY)
+        dictionary = None if known is None else open_dictionary(known)
+        if dictionary is None:
+            return set()
+        opened = [open_table(name, each) for name, each in files.items() if name != DICTIONARY]
+        fitting = {
+            each.relation: each
+            for each in opened
+            if each is not None
+            and each.dictionary == dictionary.identity
+            and each.relation in self._tables
+            and each.fits(self._tables[each.relation])
+        }
+        others = self._relations.keys() - fitting.keys()
+        assert not any(self.size(name) for name in others), "codes are about to change"
+        self._dictionary.restore(dictionary.domains)
+        self._prepared.clear()
+        for name, each in fitting.items():
+            each.restore(self._tables[name])
+        return set(fitting)
+
     def statistics(self) -> Statistics:
         """Return the sizes of relations and, for those with tuples, distinct values by column."""
         sizes = {name: self.size(name) for name in self._relations}
-        spread = {}
-        for name, size in sizes.items():
-            if size:
-                table = self._tables[name]
-                words = table.words(State.NEW)
-                sample = words[:: 1 + size // SAMPLE]
-                columns = table.layout.columns(sample)
-                spread[name] = tuple(_distinct_values(column, size) for column in columns)
-        return Statistics(sizes, spread)
+        filled = [name for name, size in sizes.items() if size]
+        return Statistics(sizes, {name: self._tables[name].distinct_values() for name in filled})
 
     # --- plans ---------------------------------------------------------------------------------
 
@@ -171,11 +215,3 @@ class LocalEngine:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(id(plan))
         return known
-
-
-def _distinct_values(sample: Codes, size: int) -> int:
-    """Estimate the distinct values of a column from a sample (Charikar et al., PODS 2000)."""
-    _, counts = np.unique(sample, return_counts=True)
-    once = int(np.count_nonzero(counts == 1))
-    scale = (size / len(sample)) ** 0.5
-    return int(scale * once) + len(counts) - once

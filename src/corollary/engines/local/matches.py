@@ -33,16 +33,14 @@ class Matches(NamedTuple):
     def all(self) -> Matched:
         """Return all matches at once."""
         if len(self.sizes) == 1:
-            if self.total == len(self.layer.run.words):
-                return self._kept(None, self.layer.run.words)
             first = self.start.item(0)
-            return self._kept(None, self.layer.run.words[first : first + self.total])
+            return self._kept(None, self.layer.run.slice(first, first + self.total))
         if np.count_nonzero(self.sizes) == self.total:  # at most one for each row
             rows = self.sizes.nonzero()[0]
-            return self._kept(rows, self.layer.run.words[self.start[rows]])
+            return self._kept(rows, self.layer.run.take(self.start[rows]))
         rows = np.arange(len(self.sizes)).repeat(self.sizes)
         shift = self.start - (self.sizes.cumsum() - self.sizes)
-        return self._kept(rows, self.layer.run.words[np.arange(self.total) + shift[rows]])
+        return self._kept(rows, self.layer.run.take(np.arange(self.total) + shift[rows]))
 
     def batches(self) -> Iterator[Matched]:
         """Yield the matches in batches."""
@@ -55,14 +53,14 @@ class Matches(NamedTuple):
             high = min(low + BATCH, self.total)
             if len(self.sizes) == 1:
                 first = self.start.item(0)
-                yield self._kept(None, self.layer.run.words[first + low : first + high])
+                yield self._kept(None, self.layer.run.slice(first + low, first + high))
                 continue
             first = int(np.searchsorted(ends, low, side="right"))
             last = int(np.searchsorted(ends, high, side="left")) + 1
             cut = np.minimum(ends[first:last], high)
             cut = np.diff(np.maximum(np.concatenate([[low], cut]), low))
             rows = np.repeat(np.arange(first, last), cut)
-            yield self._kept(rows, self.layer.run.words[np.arange(low, high) + shift[rows]])
+            yield self._kept(rows, self.layer.run.take(np.arange(low, high) + shift[rows]))
 
     def _kept(self, rows: Rows | None, words: Words) -> Matched:
         keep = self.layer.keep(words) if self.layer.absent else None
@@ -81,7 +79,7 @@ def matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matc
 
 def scan(layer: Layer) -> Matches:
     """Return a layer as what matches the only row of a frame."""
-    return Matches(layer, ZERO, ONE, len(layer.run.words))
+    return Matches(layer, ZERO, ONE, len(layer.run))
 
 
 def together(found: list[Matches]) -> Matched:

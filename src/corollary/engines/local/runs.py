@@ -1,5 +1,7 @@
 """Sorted arrays of packed tuples: set operations, and runs that are probed by binary search."""
 
+from typing import Any, Protocol
+
 import numpy as np
 import numpy.typing as npt
 
@@ -66,6 +68,33 @@ def minus(words: Words, others: Words) -> Words:
     return words[~is_member(words, others)]
 
 
+class SortedRun(Protocol):
+    """Sorted, distinct words, in memory or not."""
+
+    def __len__(self) -> int:
+        """Return their number."""
+
+    @property
+    def words(self) -> Words:
+        """All of them; what probes them asks for less."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes it holds."""
+
+    def slice(self, first: int, last: int) -> Words:
+        """Return the words at the places from the first to before the last."""
+
+    def take(self, places: npt.NDArray[Any]) -> Words:
+        """Return the words at some places."""
+
+    def contains(self, needles: Words) -> Mask:
+        """Return for each needle whether it is among the words."""
+
+    def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
+        """Return for each key (values of the first columns) the slice of words that have it."""
+
+
 class Run:
     """One sorted array and, once it has been searched enough, directories of its prefixes.
 
@@ -88,6 +117,19 @@ class Run:
     def nbytes(self) -> int:
         """The bytes it holds."""
         return self.words.nbytes + sum(each.nbytes for each in self._directories.values())
+
+    def slice(self, first: int, last: int) -> Words:
+        """Return the words at the places from the first to before the last."""
+        return self.words[first:last]
+
+    def take(self, places: npt.NDArray[Any]) -> Words:
+        """Return the words at some places."""
+        found: Words = self.words[places]
+        return found
+
+    def contains(self, needles: Words) -> Mask:
+        """Return for each needle whether it is among the words."""
+        return is_member(needles, self.words)
 
     def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
         """Return for each key (values of the first columns) the slice of words that have it."""
@@ -124,10 +166,11 @@ class Run:
         return directory
 
 
-def append(runs: list[Run], words: Words) -> None:
+def append(runs: list[SortedRun], words: Words) -> None:
     """Add a sorted array to disjoint runs; runs of like size merge, so that they stay few."""
     size = len(words)
-    while runs and len(runs[-1].words) <= max(2 * size, SMALL - size):
-        words = merge(runs.pop().words, words)
+    while runs and len(runs[-1]) <= max(2 * size, SMALL - size):
+        words = merge(runs[-1].words, words)
+        del runs[-1]
         size = len(words)
     runs.append(Run(words))

@@ -1,15 +1,16 @@
 """A relation in memory: the same tuples in several column orders, read in four states."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from corollary.core.states import State
 from corollary.core.types import Type
-from corollary.engines.local.arrangement import Arrangement, Order, arranged
+from corollary.engines.local.arrangement import Arrangement, Layer, Order, arranged
 from corollary.engines.local.family import Family
-from corollary.engines.local.layout import Codes, Layout, Mask, Words
-from corollary.engines.local.runs import distinct, is_member, minus
+from corollary.engines.local.layout import Codes, Layout, Mask, Words, layout_of
+from corollary.engines.local.runs import SortedRun, distinct, is_member, minus
+from corollary.engines.local.spread import spread
 
 MANY = 1 << 10
 """Fewer tuples are looked up by binary search, so that small transactions never make a bitmap."""
@@ -30,6 +31,7 @@ class Table:
     Attributes:
         family: the tables that share its layout; words may be moved among them as they are.
         primary: the order of the columns as declared; words are in this order where none is named.
+        spread: estimates of the distinct values of its columns, for a restored table.
     """
 
     __slots__ = (
@@ -40,9 +42,11 @@ class Table:
         "_old",
         "_others",
         "_removed",
+        "_restored",
         "_searched",
         "family",
         "primary",
+        "spread",
         "types",
     )
 
@@ -57,6 +61,8 @@ class Table:
         self._old = self._added = self._removed = 0
         self._bitmap: Mask | None = None
         self._searched = 0
+        self._restored = 0
+        self.spread: tuple[int, ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -68,6 +74,9 @@ class Table:
     def _repack(self) -> None:
         self.family = self.family.current
         assert self.family.layout is not None
+        if self.family.layout == self._layout:
+            self._layout = self.family.layout
+            return
         for other in self._others.values():
             if other.is_late:
                 other.catch_up(self._main)
@@ -141,6 +150,12 @@ class Table:
         found[inside] = self.contains(self._layout.pack(fitting, len(inside)), state)
         return found
 
+    def distinct_values(self) -> tuple[int, ...]:
+        """Estimate the distinct values of the columns in NEW; what was saved serves for a while."""
+        if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
+            return self.spread
+        return spread(self.words(State.NEW), self.layout)
+
     @property
     def nbytes(self) -> int:
         """The bytes its arrays hold."""
@@ -186,11 +201,13 @@ class Table:
 
     def change(self, added: Words, removed: Words) -> None:
         """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
+        if self.family.layout is not self._layout:
+            self._repack()
         self._forget_bitmap()
         self._open(added, removed)
 
     def _open(self, added: Words, removed: Words) -> None:
-        self.arrangement(self.primary).change(added, removed)
+        self._main.change(added, removed)
         self._added, self._removed = len(added), len(removed)
         for other in self._others.values():
             other.be_late(None, None)
@@ -232,6 +249,13 @@ class Table:
         if np.count_nonzero(back):
             self._open(minus(added, removed), removed[~back])
 
+    def read_ahead(self) -> None:
+        """Read all that `commit` may need, so that it cannot fail."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        for kept in (self._main, *self._others.values()):
+            kept.read_ahead(self._added, self._removed)
+
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
         main = self.arrangement(self.primary)
@@ -247,11 +271,12 @@ class Table:
 
     def rollback(self) -> None:
         """Forget the open change."""
-        main = self.arrangement(self.primary)  # which may repack, and lose the bitmap
+        if self.family.layout is not self._layout:
+            self._bitmap = None  # repacking is for later: it may read a file, and fail
         if self._bitmap is not None:
-            self._bitmap[main.words(State.ADDED)] = False
-            self._bitmap[main.words(State.REMOVED)] = True
-        self._open(self.layout.nothing, self.layout.nothing)
+            self._bitmap[self._main.words(State.ADDED)] = False
+            self._bitmap[self._main.words(State.REMOVED)] = True
+        self._open(self._layout.nothing, self._layout.nothing)
 
     def assign(self, words: Words) -> None:
         """Hold just these sorted tuples, as ADDED."""
@@ -260,7 +285,7 @@ class Table:
             other.reset(other.layout.nothing)
             other.be_late(None, None)
         self._added = len(words)
-        self._old = self._removed = 0
+        self._old = self._removed = self._restored = 0
         self._forget_bitmap()
 
     def clear(self) -> None:
@@ -307,6 +332,32 @@ class Table:
             self._open(minus(added, words), self._main.removed)
             words = minus(words, added)
         self.remove(words)
+
+    def saved(self) -> dict[Order, list[Layer]]:
+        """Return what makes up OLD in every order that is kept, packed as the layout is now."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        kept = (self._main, *self._others.values())
+        return {each.order: each.layers(State.OLD) for each in kept}
+
+    def restore(
+        self, widths: Sequence[int], runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
+    ) -> None:
+        """Hold tuples that were packed with some widths, as OLD, in these orders."""
+        self.clear()
+        self.widen(widths)
+        self._others = {}
+        before, layout = layout_of(tuple(widths)), self.layout
+        for order, run in runs.items():
+            kept = Arrangement(order, before.permuted(order))
+            kept.runs = [run] if len(run) else []
+            kept.repack(layout.permuted(order))
+            if order == self.primary:
+                self._main = kept
+            else:
+                self._others[order] = kept
+        self._old = self._restored = len(runs[self.primary])
+        self.spread = estimates
 
     def copy(self, other: "Table") -> None:
         """Hold what another table of the same types has in NEW, as OLD."""

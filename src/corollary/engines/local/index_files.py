@@ -1,0 +1,166 @@
+"""Index files: relations and code domains as the local engine holds them, in blocks to be mapped.
+
+There is one file for the dictionary and one for each relation, with all orders that it keeps. It is
+derived data: what is missing, of another format, or does not fit is made anew from values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.types import Domain, Kind
+from corollary.engines.local.arrangement import Layer, Order, words_of
+from corollary.engines.local.blocks import Blocks, from_buffer, identity, to_bytes
+from corollary.engines.local.codes import Dictionary
+from corollary.engines.local.layout import Layout, layout_of
+from corollary.engines.local.spread import spread
+from corollary.engines.local.stored import Stored, StoredRun, store
+from corollary.engines.local.table import Table
+
+DICTIONARY = "dictionary"
+
+# --- the dictionary ------------------------------------------------------------------------------
+
+
+def dictionary_file(dictionary: Dictionary) -> bytes:
+    """Return the file of all code domains."""
+    domains, parts = [], []
+    for (kind, scale), header, blocks in dictionary.saved():
+        domains.append([str(kind), scale, header, len(blocks)])
+        parts += blocks
+    return to_bytes(DICTIONARY, {"domains": domains}, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDictionary:
+    """The file of all code domains, opened."""
+
+    identity: int
+    domains: tuple[tuple[Domain, Mapping[str, Any], list[Blocks]], ...]
+
+
+def open_dictionary(buffer: pa.Buffer) -> StoredDictionary | None:
+    """Return what the file of the dictionary holds, or None if it is of another format."""
+    opened = from_buffer(DICTIONARY, buffer)
+    if opened is None:
+        return None
+    header, parts = opened
+    domains = []
+    for kind, scale, each, count in header["domains"]:
+        domains.append(((Kind(kind), scale), each, parts[:count]))
+        parts = parts[count:]
+    return StoredDictionary(identity(buffer), tuple(domains))
+
+
+# --- relations -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTable:
+    """A relation as it was in OLD at some moment, whatever happens to it since.
+
+    Attributes:
+        spread: estimates of the distinct values of its columns, if there are any.
+    """
+
+    relation: str
+    domains: tuple[Domain, ...]
+    layout: Layout
+    orders: Mapping[Order, list[Layer]]
+    spread: tuple[int, ...]
+
+    @classmethod
+    def of(cls, relation: str, table: Table) -> Self:
+        """Return a relation as it is in OLD now."""
+        orders = table.saved()
+        domains = tuple(type_.domain for type_ in table.types)
+        return cls(relation, domains, table.layout, orders, table.spread)
+
+    def file(self, dictionary: int) -> bytes:
+        """Return the file of the relation, whose codes are those of a dictionary."""
+        estimates = self.spread
+        orders: list[tuple[Order, int]] = []
+        parts: list[Blocks] = []
+        count = 0
+        for order, layers in self.orders.items():
+            layout = self.layout.permuted(order)
+            stored = _as_stored(layers)
+            if stored is None:
+                words = words_of(layers, layout)
+                stored = store(words, layout)
+                estimates = estimates if orders else spread(words, layout)
+            count = stored.count
+            orders.append((order, stored.lead))
+            parts += [Blocks.of([stored.fences.tobytes()]), stored.blocks]
+        header = {
+            "relation": self.relation,
+            "dictionary": dictionary,
+            "domains": self.domains,
+            "widths": self.layout.widths,
+            "count": count,
+            "spread": estimates,
+            "orders": orders,
+        }
+        return to_bytes(_name(self.relation), header, parts)
+
+
+def _as_stored(layers: list[Layer]) -> Stored | None:
+    """Return layers as they are stored, if they are just that."""
+    if len(layers) == 1 and not layers[0].absent and isinstance(layers[0].run, StoredRun):
+        return layers[0].run.stored
+    return None
+
+
+def _name(relation: str) -> str:
+    return f"index of {relation}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """The file of a relation, opened.
+
+    Attributes:
+        dictionary: the identity of the dictionary whose codes it has.
+    """
+
+    relation: str
+    dictionary: int
+    domains: tuple[Domain, ...]
+    widths: tuple[int, ...]
+    spread: tuple[int, ...]
+    orders: Mapping[Order, Stored]
+
+    def fits(self, table: Table) -> bool:
+        """Whether a table can hold it."""
+        return self.domains == tuple(type_.domain for type_ in table.types)
+
+    def restore(self, table: Table) -> None:
+        """Let a table hold it."""
+        runs = {order: StoredRun(stored) for order, stored in self.orders.items()}
+        table.restore(self.widths, runs, self.spread)
+
+
+def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
+    """Return what the file of a relation holds, or None if it is of another format."""
+    opened = from_buffer(name, buffer)
+    if opened is None:
+        return None
+    header, parts = opened
+    widths, count = tuple(header["widths"]), header["count"]
+    orders = {}
+    for at, (listed, lead) in enumerate(header["orders"]):
+        order = tuple(listed)
+        layout = layout_of(widths).permuted(order)
+        fences = np.frombuffer(parts[2 * at].block(0), layout.dtype).copy()
+        orders[order] = Stored(layout, lead, count, fences, parts[2 * at + 1])
+    return StoredTable(
+        header["relation"],
+        header["dictionary"],
+        tuple((Kind(kind), scale) for kind, scale in header["domains"]),
+        widths,
+        tuple(header["spread"]),
+        orders,
+    )

@@ -1,0 +1,236 @@
+"""Sorted runs that stay on disk, of which a probe decodes only the blocks it falls in.
+
+The first columns of a tuple, packed as one integer, its head, are stored as differences or, in a
+block where heads are dense, as a bitmap; the other columns are stored as they are. Differences are
+small because words are sorted; columns that do not tell tuples apart (a rank behind the tuple that
+it belongs to) would only make them noisy. The first word of a block is its fence.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.engines.local.blocks import Blocks
+from corollary.engines.local.layout import NARROW_BITS, Codes, Layout, Mask, Words, layout_of
+from corollary.engines.local.packing import pack, unpack
+from corollary.engines.local.runs import Run, is_member
+
+BLOCK = 1 << 13
+"""The tuples of a block."""
+
+DENSE = 8
+"""A bitmap with up to so many bits for each tuple is smaller than differences, and faster."""
+
+MANY = 4
+"""When one in so many blocks has been asked for, the others are decoded as well."""
+
+Rows = npt.NDArray[np.int64] | slice
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The tuples of a relation in one order, as blocks.
+
+    Attributes:
+        lead: so many first columns make the head.
+        fences: the first word of each block.
+    """
+
+    layout: Layout
+    lead: int
+    count: int
+    fences: Words
+    blocks: Blocks
+    _heads: Codes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_heads", _heads(self.fences, self.layout, self.lead))
+
+    def decode(self, number: int, into: Words) -> None:
+        """Write the words of a block to an array of their number.
+
+        Raises:
+            WarehouseError: the block is damaged.
+        """
+        layout, lead, count = self.layout, self.lead, len(into)
+        columns = len(layout.widths) - lead
+        (steps, *rest), bits = unpack(self.blocks.block(number), 1 + columns, count)
+        heads = into if layout.is_narrow else np.empty(count, np.int64)
+        if len(bits):
+            marks = np.unpackbits(np.frombuffer(bits, np.uint8)).view(np.bool_)
+            np.add(marks.nonzero()[0], self._heads[number], out=heads)
+        else:
+            np.cumsum(steps, dtype=np.int64, out=heads)
+            heads += self._heads[number]
+        if not layout.is_narrow:
+            first = layout_of(layout.widths[:lead]).columns(heads)
+            into[:] = layout.pack([*first, *(column.astype(np.int64) for column in rest)], count)
+            return
+        if rest:
+            into <<= sum(layout.widths[lead:])
+        for shift, column in zip(layout.shifts[lead:], rest, strict=True):
+            into |= column.astype(np.int64) << shift if shift else column.astype(np.int64)
+
+
+def store(words: Words, layout: Layout) -> Stored:
+    """Return sorted, distinct words as blocks."""
+    lead = _lead(words, layout)
+    heads = _heads(words, layout, lead)
+    rest = [layout.column(words, at) for at in range(lead, len(layout.widths))]
+    blocks = []
+    for start in range(0, len(words), BLOCK):
+        part = slice(start, start + BLOCK)
+        steps, bits = _differences(heads[part])
+        blocks.append(pack([steps, *(column[part] for column in rest)], bits))
+    return Stored(layout, lead, len(words), words[::BLOCK].copy(), Blocks.of(blocks))
+
+
+def _differences(heads: Codes) -> tuple[Codes, bytes]:
+    """Return sorted integers as differences or, where they are dense, as a bitmap."""
+    steps = np.diff(heads, prepend=heads[0])
+    span = int(heads[-1] - heads[0]) + 1
+    if span > DENSE * len(heads) or not steps[1:].all():
+        return steps, b""
+    marks = np.zeros(span, np.bool_)
+    marks[heads - heads[0]] = True
+    return np.zeros(len(heads), np.int64), np.packbits(marks).tobytes()
+
+
+def _heads(words: Words, layout: Layout, lead: int) -> Codes:
+    """Return the first columns as one integer."""
+    if layout.is_narrow:
+        return layout.prefix(words, lead)
+    columns = [layout.column(words, at) for at in range(lead)]
+    return layout_of(layout.widths[:lead]).pack(columns, len(words))
+
+
+def _lead(words: Words, layout: Layout) -> int:
+    """Return how many columns tell all tuples apart; not more than fit one integer."""
+    lead = len(layout.widths)
+    while sum(layout.widths[:lead]) > NARROW_BITS:
+        lead -= 1
+    while lead:
+        prefix = layout.prefix(words, lead - 1)
+        if not (prefix[1:] != prefix[:-1]).all():
+            break
+        lead -= 1
+    return lead
+
+
+class StoredRun:
+    """A run that is decoded block by block, as far as it is asked for.
+
+    The array that blocks are decoded into is seen by nobody else, but for the parts that are there;
+    once everything is, this is a `Run`.
+
+    Attributes:
+        stored: the blocks.
+    """
+
+    __slots__ = ("_is_missing", "_run", "_words", "stored")
+
+    def __init__(self, stored: Stored) -> None:
+        self.stored = stored
+        self._words: Words = np.empty(stored.count, stored.layout.dtype)  # untouched, no memory yet
+        self._is_missing = np.ones(len(stored.blocks), np.bool_)
+        self._run: Run | None = None
+
+    def __len__(self) -> int:
+        return self.stored.count
+
+    @property
+    def decoded(self) -> int:
+        """The number of blocks that have been decoded."""
+        return len(self._is_missing) - int(np.count_nonzero(self._is_missing))
+
+    @property
+    def words(self) -> Words:
+        """All words, everything decoded."""
+        return self._all().words
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes it holds, those of the file included."""
+        made = self.decoded * BLOCK * self._words.itemsize
+        held = min(made, self._words.nbytes) if self._run is None else self._run.nbytes
+        return held + self.stored.blocks.nbytes + self.stored.fences.nbytes
+
+    def slice(self, first: int, last: int) -> Words:
+        """Return the words at the places from the first to before the last."""
+        if self._run is None:
+            self._decode(np.arange(first // BLOCK, -(-last // BLOCK)))
+        return self._words[first:last]
+
+    def take(self, places: npt.NDArray[Any]) -> Words:
+        """Return the words at some places."""
+        if self._run is None:
+            self._decode(places // BLOCK)
+        found: Words = self._words[places]
+        return found
+
+    def contains(self, needles: Words) -> Mask:
+        """Return for each needle whether it is among the words."""
+        if self._run is not None:
+            return self._run.contains(needles)
+        found = np.empty(len(needles), np.bool_)
+        for rows, _, words in self._parts(needles):
+            found[rows] = is_member(needles[rows], words)
+        return found
+
+    def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
+        """Return for each key (values of the first columns) the slice of words that have it."""
+        if self._run is not None:
+            return self._run.ranges(layout, keys, count)
+        if not keys:
+            return np.zeros(count, np.int64), np.full(count, len(self), np.int64)
+        low, high = layout.bounds(keys, count)
+        return self._search(low, "left"), self._search(high, "right")
+
+    def _search(self, needles: Words, side: Any) -> Codes:
+        places = np.empty(len(needles), np.int64)
+        for rows, first, words in self._parts(needles):
+            places[rows] = words.searchsorted(needles[rows], side)
+            places[rows] += first
+        return places
+
+    def _parts(self, needles: Words) -> Iterator[tuple[Rows, int, Words]]:
+        """Yield which needles are decided by which words, and the place of the first of these."""
+        if not len(needles):
+            return
+        blocks = np.maximum(self.stored.fences.searchsorted(needles, "right") - 1, 0)
+        self._decode(blocks)
+        if self._run is not None:
+            yield slice(None), 0, self._words
+            return
+        order = blocks.argsort(kind="stable")
+        numbers, starts = np.unique(blocks[order], return_index=True)
+        for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+            first = number * BLOCK
+            yield rows, first, self._words[first : first + BLOCK]
+
+    def _decode(self, blocks: npt.NDArray[np.int64]) -> None:
+        """Decode some blocks, or all when they have become many."""
+        wanted = blocks[self._is_missing[blocks]]
+        if not len(wanted):
+            return
+        wanted = np.unique(wanted)
+        if (self.decoded + len(wanted)) * MANY > len(self._is_missing):
+            self._all()
+        else:
+            self._fill(wanted)
+
+    def _all(self) -> Run:
+        """Decode everything."""
+        if self._run is None:
+            self._fill(self._is_missing.nonzero()[0])
+            self._run = Run(self._words)
+        return self._run
+
+    def _fill(self, numbers: npt.NDArray[np.int64]) -> None:
+        for number in numbers.tolist():
+            first = number * BLOCK
+            self.stored.decode(number, self._words[first : first + BLOCK])
+            self._is_missing[number] = False

@@ -1,0 +1,172 @@
+"""Strings that stay on disk: numbered, found by number and by value without reading them all.
+
+They are stored in blocks in the order of their numbers. A permutation sorts them; its blocks begin
+with the fences, so that one block of it and the strings on a path of a binary search tell the
+number of a string. The string numbered 0 stands for null and is not found.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.engines.local.blocks import Blocks
+from corollary.engines.local.layout import Codes
+from corollary.engines.local.packing import pack, unpack
+
+BLOCK = 1 << 9
+"""The strings of a block."""
+
+SORTED = 1 << 13
+"""The numbers of a block of the permutation."""
+
+MANY = 2
+"""When one in so many blocks is asked for, all are decoded."""
+
+Offsets = npt.NDArray[np.int64]
+Text = tuple[Offsets, memoryview]
+"""Where strings end, with a 0 before, and their bytes."""
+
+
+@dataclass(slots=True)
+class StoredStrings:
+    """Numbered strings.
+
+    Attributes:
+        texts: the blocks of the strings.
+        permutation: the blocks of their numbers, as the strings are sorted.
+        fences: one block: the first string of each block of the permutation.
+    """
+
+    count: int
+    texts: Blocks
+    permutation: Blocks
+    fences: Blocks
+    _texts: dict[int, Text] = field(default_factory=dict, init=False, repr=False)
+    _sorted: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False)
+    _fences: list[bytes] | None = field(default=None, init=False, repr=False)
+    _whole: Text | None = field(default=None, init=False, repr=False)
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes it holds, those of the file included."""
+        parts = (self.texts, self.permutation, self.fences)
+        texts = [*self._texts.values(), *([] if self._whole is None else [self._whole])]
+        decoded = sum(ends.nbytes + len(text) for ends, text in texts)
+        return sum(part.nbytes for part in parts) + decoded
+
+    @property
+    def decoded(self) -> int:
+        """The number of blocks of strings that have been decoded."""
+        return len(self._texts) if self._whole is None else len(self.texts)
+
+    # --- by number -----------------------------------------------------------------------------
+
+    def all(self) -> pa.Array:
+        """Return all strings."""
+        if self._whole is None:
+            self._whole = _joined([self._text(number) for number in range(len(self.texts))])
+            self._texts = {}
+        return _array(self._whole)
+
+    def take(self, numbers: Codes) -> pa.Array:
+        """Return the strings of some numbers."""
+        blocks = numbers // BLOCK
+        wanted = np.unique(blocks)
+        if self._whole is not None or len(wanted) * MANY > len(self.texts):
+            return self.all().take(pa.array(numbers))
+        found = _array(_joined([self._text(number) for number in wanted.tolist()]))
+        return found.take(pa.array(numbers - (blocks - wanted.searchsorted(blocks)) * BLOCK))
+
+    def _text(self, number: int) -> Text:
+        known = self._texts.get(number)
+        if known is None:
+            count = min(BLOCK, self.count - number * BLOCK)
+            known = self._texts[number] = _unpacked(self.texts.block(number), count)
+        return known
+
+    def _bytes(self, number: int) -> bytes:
+        """Return one string."""
+        if self._whole is None:
+            (ends, text), at = self._text(number // BLOCK), number % BLOCK
+        else:
+            (ends, text), at = self._whole, number
+        return bytes(text[ends.item(at) : ends.item(at + 1)])
+
+    # --- by value ------------------------------------------------------------------------------
+
+    def find(self, values: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of those values that are there."""
+        if self._fences is None:
+            ends, text = _unpacked(self.fences.block(0), len(self.permutation))
+            self._fences = [bytes(text[start:end]) for start, end in pairwise(ends.tolist())]
+        found = {}
+        for value in values:
+            needle = value.encode("utf-8", "surrogatepass")
+            block = bisect_right(self._fences, needle) - 1
+            if block >= 0:
+                numbers = self._numbers(block)
+                at = bisect_left(numbers, needle, key=self._bytes)
+                if at < len(numbers) and self._bytes(numbers[at]) == needle:
+                    found[value] = numbers[at]
+        return found
+
+    def _numbers(self, block: int) -> list[int]:
+        known = self._sorted.get(block)
+        if known is None:
+            count = min(SORTED, self.count - 1 - block * SORTED)
+            (numbers,), _ = unpack(self.permutation.block(block), 1, count)
+            known = self._sorted[block] = numbers.tolist()
+        return known
+
+
+def store(strings: pa.Array) -> StoredStrings:
+    """Return strings, as large ones of Arrow, in blocks."""
+    count = len(strings)
+    texts = [_packed(strings[start : start + BLOCK]) for start in range(0, count, BLOCK)]
+    order = 1 + pc.array_sort_indices(strings[1:]).to_numpy().astype(np.int64)
+    starts = range(0, count - 1, SORTED)
+    permutation = [pack([order[start : start + SORTED]]) for start in starts]
+    fences = _packed(strings.take(pa.array(order[::SORTED])))
+    parts = (Blocks.of(blocks) for blocks in (texts, permutation, [fences]))
+    return StoredStrings(count, *parts)
+
+
+def _packed(strings: pa.Array) -> bytes:
+    """Return a slice of an array as a block."""
+    if not len(strings):
+        return pack([np.empty(0, np.int64)])
+    _, offsets, text = strings.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(strings) + 1, 8 * strings.offset)
+    return pack([np.diff(ends)], memoryview(text)[ends.item(0) : ends.item(-1)].tobytes())
+
+
+def _unpacked(block: memoryview, count: int) -> Text:
+    (lengths,), text = unpack(block, 1, count)
+    ends = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, dtype=np.int64, out=ends[1:])
+    return ends, text
+
+
+def _joined(texts: list[Text]) -> Text:
+    """Return the texts of several blocks as one."""
+    ends = [np.zeros(1, np.int64)]
+    total = 0
+    for each, text in texts:
+        ends.append(each[1:] + total)
+        total += len(text)
+    return np.concatenate(ends), memoryview(b"".join(text for _, text in texts))
+
+
+def _array(text: Text) -> pa.Array:
+    ends, data = text
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
