@@ -1,5 +1,7 @@
 """Everything that can go wrong, as data: diagnostics with a code, a sentence, a span and a cure."""
 
+import errno
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -101,3 +103,118 @@ class LimitError(CorollaryError):
 
 class EvaluationError(InputError):
     """A rule instance that holds has an expression without a value (overflow, division by zero)."""
+
+
+class ConstraintError(InputError):
+    """A key, a functional dependency or a constraint would not hold; nothing was changed."""
+
+    exit_code = 3
+
+
+class ConflictError(CorollaryError):
+    """Another transaction came first; nothing was changed."""
+
+    exit_code = 4
+
+    @classmethod
+    def came_first(cls, number: int) -> "ConflictError":
+        """Return the error of a commit whose number is taken."""
+        return cls(f"another transaction made commit {number} first; nothing was changed")
+
+    @classmethod
+    def fenced(cls) -> "ConflictError":
+        """Return the error of a writer that was given up for dead."""
+        return cls(
+            "this transaction took so long that `gc` gave it up; nothing was changed\n"
+            "  = run it again, and let `gc` wait longer with `--keep-intents`"
+        )
+
+
+class WarehouseError(InputError):
+    """A warehouse cannot be read or written as it is."""
+
+    @classmethod
+    def no_warehouse(cls, place: object) -> "WarehouseError":
+        """Return the error of a place that holds no warehouse."""
+        text = f"There is no warehouse in `{place}`."
+        cure = "make one with `corollary run PROGRAM --warehouse DIR`"
+        return cls([Diagnostic("C0930", text, None, cure)])
+
+    @classmethod
+    def cannot_write(cls, path: object, error: OSError) -> "WarehouseError":
+        """Return the error of a file that cannot be written."""
+        cure = "see to the permissions of the directory; nothing was changed"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            cure = "make room on the disk; nothing was changed"
+        elif error.errno in (errno.EEXIST, errno.ENOTDIR):
+            cure = "name a directory: a file stands in its place"
+        text = f"`{path}` cannot be written: {error.strerror or error}."
+        return cls([Diagnostic("C0932", text, None, cure)])
+
+    @classmethod
+    def cannot_read(cls, path: object, error: OSError) -> "WarehouseError":
+        """Return the error of a file that is missing or cannot be read."""
+        text = f"`{path}` cannot be read: {error.strerror or error}."
+        cure = (
+            "see to its permissions"
+            if error.errno in (errno.EACCES, errno.EPERM)
+            else "restore the warehouse from a backup, or see with `corollary verify` what is left"
+        )
+        return cls([Diagnostic("C0933", text, None, cure)])
+
+    @classmethod
+    def is_damaged(cls, path: object) -> "WarehouseError":
+        """Return the error of a file that is not what was written."""
+        text = f"`{path}` is damaged: its checksum is not the one that was noted."
+        cure = "restore the file from a backup, or run `corollary verify --repair`"
+        return cls([Diagnostic("C0934", text, None, cure)])
+
+    @classmethod
+    def lost_catalog(cls, place: str, files: object) -> "WarehouseError":
+        """Return the error of a catalog without anything in it, where there are data files."""
+        text = f"`{place}` is missing or empty, but there are data files in `{files}`."
+        cure = "restore the catalog from a backup; or name another place for a new warehouse"
+        return cls([Diagnostic("C0933", text, None, cure)])
+
+    @classmethod
+    def of_another(cls, place: str, tables: Iterable[str]) -> "WarehouseError":
+        """Return the error of a database that another program has made."""
+        listed = ", ".join(f"`{name}`" for name in sorted(tables)[:3])
+        text = f"`{place}` is the database of another program: it has the tables {listed}."
+        cure = "choose another directory for the warehouse; nothing was changed"
+        return cls([Diagnostic("C0930", text, None, cure)])
+
+    @classmethod
+    def catalog(cls, url: str, error: Exception) -> "WarehouseError":
+        """Return the error of a catalog that does not answer as it should."""
+        reason = str(getattr(error, "orig", error)).strip().splitlines()
+        said, place = reason[0] if reason else str(error), shown_place(url)
+        code, text, cure = (
+            "C0935",
+            f"The catalog cannot be used: {said}.",
+            f"see whether {place} can be reached and written; nothing was changed",
+        )
+        if said in ("file is not a database", "database disk image is malformed"):
+            code, text = "C0934", f"The catalog `{place}` is damaged: {said}."
+            cure = "restore the warehouse from a backup with `corollary restore`"
+        elif said in ("unable to open database file", "attempt to write a readonly database"):
+            code, text = "C0932", f"The catalog `{place}` cannot be opened and written: {said}."
+            cure = (
+                "see to the permissions of its directory, or copy the warehouse elsewhere: "
+                "it must be writable even to be read"
+            )
+        return cls([Diagnostic(code, text, None, cure)])
+
+
+def shown_place(url: str) -> str:
+    """Return where a catalog is, as it may be shown: the path of a file, a URL without password.
+
+    >>> shown_place("sqlite:////w/catalog.sqlite"), shown_place("postgresql://me:secret@host/w")
+    ('/w/catalog.sqlite', 'postgresql://me:…@host/w')
+    """
+    return without_password(url.removeprefix("sqlite:///"))
+
+
+def without_password(url: str) -> str:
+    """Return a URL as it may be shown."""
+    return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:…@", url)

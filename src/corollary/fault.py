@@ -1,0 +1,45 @@
+"""Named points at which a test can make the process die, as if the power had failed.
+
+`COROLLARY_FAULT=after_data_files` kills the process at the first pass of that point,
+`after_data_files:3` at the third; several are separated by commas. Without the variable a point
+costs a look into an empty mapping.
+"""
+
+import os
+import signal
+
+POINTS = (
+    "before_intent",
+    "after_intent",
+    "after_data_files",
+    "before_commit",
+    "after_commit",
+    "before_publish",
+    "after_publish",
+    "during_snapshot",
+    "after_snapshot",
+    "during_gc",
+)
+"""All points, in the order in which a transaction passes them."""
+
+
+def _armed() -> dict[str, int]:
+    found = {}
+    for each in filter(None, os.environ.get("COROLLARY_FAULT", "").split(",")):
+        name, _, count = each.partition(":")
+        if name not in POINTS:
+            raise ValueError(f"COROLLARY_FAULT names {name}; the points are {', '.join(POINTS)}")
+        found[name] = int(count or 1)
+    return found
+
+
+_waiting = _armed()
+
+
+def hit(point: str) -> None:
+    """Pass a point; die here if a test has asked for it."""
+    assert point in POINTS, point
+    if point in _waiting:
+        _waiting[point] -= 1
+        if not _waiting[point]:
+            os.kill(os.getpid(), signal.SIGKILL)

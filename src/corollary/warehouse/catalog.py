@@ -1,0 +1,291 @@
+"""The catalog: the database that says what a warehouse holds. Its transactions are the commits.
+
+SQLite by default (write-ahead log, every commit forced to the disk), PostgreSQL by URL. A commit
+states its parent, which no other commit may have: of two writers that began from the same state one
+gets a conflict, and does its work again on the new state. Before a transaction writes files it
+leaves an *intent*; the commit takes it away or fails, so that a writer that was given up for dead
+(`gc` removed its intent and its files) cannot commit.
+"""
+
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from corollary import fault
+from corollary.errors import ConflictError, WarehouseError, shown_place
+from corollary.warehouse import schema
+from corollary.warehouse.catalog_reader import CatalogReader, program_checksum
+from corollary.warehouse.entries import NewCommit, StoredIndex, StoredSnapshot
+
+_FORMAT = sa.select(schema.meta.c.value).where(schema.meta.c.name == "format")
+
+
+class Catalog(CatalogReader):
+    """The catalog of one warehouse."""
+
+    # --- life ----------------------------------------------------------------------------------
+
+    @classmethod
+    def at(cls, path: Path) -> "Catalog":
+        """Return the catalog in a file."""
+        url = sa.URL.create("sqlite", database=str(path))  # escapes `?`, `%` and the like
+        return cls(url.render_as_string(hide_password=False))
+
+    def create(self, *, is_bare: bool = False) -> None:
+        """Make the tables, if they are not there yet.
+
+        Args:
+            is_bare: whether to leave even those empty that say which warehouse it is.
+
+        Raises:
+            WarehouseError: it is the database of another program, or cannot be written.
+        """
+        with self.writing() as connection:
+            self._refuse_foreign(connection)
+            schema.metadata.create_all(connection)
+            known = connection.execute(_FORMAT).scalar()
+            if known is None and not is_bare:
+                for name, value in (
+                    ("format", str(schema.FORMAT)),
+                    ("id", secrets.token_hex(8)),
+                    ("oldest", "0"),
+                ):
+                    connection.execute(schema.meta.insert().values(name=name, value=value))
+
+    def demand_tables(self, files: Path) -> None:
+        """Refuse an empty catalog beside data files: it has been lost.
+
+        Raises:
+            WarehouseError: there is nothing in it.
+        """
+        with self.reading() as connection:
+            if not sa.inspect(connection).has_table(schema.meta.name):
+                raise WarehouseError.lost_catalog(shown_place(self.url), files)
+
+    def demand_format(self) -> None:
+        """Refuse a warehouse of another format.
+
+        Raises:
+            WarehouseError: it is no warehouse, or of a version this code does not know.
+        """
+        with self.reading() as connection:
+            self._refuse_foreign(connection)
+            if not sa.inspect(connection).has_table(schema.meta.name):
+                raise WarehouseError.no_warehouse(shown_place(self.url))
+            found = connection.execute(_FORMAT).scalar()
+        if found != str(schema.FORMAT):
+            raise WarehouseError.of(
+                "C0931",
+                f"The warehouse has format {found}; this version of corollary knows "
+                f"{schema.FORMAT}.",
+                note="use a version of corollary that knows it",
+            )
+
+    def _refuse_foreign(self, connection: sa.Connection) -> None:
+        """Refuse the SQLite file of another program; a server's database may be shared."""
+        if not self.is_file:
+            return
+        tables = sa.inspect(connection).get_table_names()
+        if tables and schema.meta.name not in tables:
+            raise WarehouseError.of_another(shown_place(self.url), tables)
+
+    def exists(self) -> bool:
+        """Whether it is the catalog of a warehouse."""
+        with self.reading() as connection:
+            has_table = sa.inspect(connection).has_table(schema.meta.name)
+            return bool(has_table and connection.execute(_FORMAT).scalar())
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def intend(self, kind: str = "") -> str:
+        """Say that files will be written, and return the prefix of their names.
+
+        Args:
+            kind: begins the name of an intent of another kind.
+        """
+        fault.hit("before_intent")
+        intent = kind + secrets.token_hex(8)
+        writer = f"{socket.gethostname()}:{os.getpid()}"
+        with self.writing() as connection:
+            connection.execute(
+                schema.intents.insert().values(id=intent, writer=writer, heartbeat=time.time())
+            )
+        fault.hit("after_intent")
+        return intent
+
+    def forget(self, intent: str) -> bool:
+        """Take an intent back; return whether it was there, so that its files belong to nobody."""
+        with self.writing() as connection:
+            done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
+        return done.rowcount == 1
+
+    def commit(self, new: NewCommit, intent: str | None) -> int:
+        """Make a commit true; return its number.
+
+        Raises:
+            ConflictError: another commit came first, or the intent is gone.
+        """
+        fault.hit("before_commit")
+        number = new.parent + 1
+        try:
+            with self.writing() as connection:
+                if intent is not None:
+                    self.end(connection, intent)
+                program = self._program_for(connection, new)
+                connection.execute(
+                    schema.commits.insert().values(
+                        number=number,
+                        parent=new.parent,
+                        created=time.time(),
+                        program=program,
+                        idempotency=new.idempotency,
+                        payload=json.dumps(sorted(new.payload)),
+                        stats=json.dumps(new.stats),
+                    )
+                )
+                self._record(connection, number, new)
+        except IntegrityError as error:
+            raise ConflictError.came_first(number) from error
+        fault.hit("after_commit")
+        return number
+
+    @staticmethod
+    def end(connection: sa.Connection, intent: str) -> None:
+        """Take an intent away in the transaction that names its files.
+
+        Raises:
+            ConflictError: it was given up for dead.
+        """
+        done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
+        if done.rowcount != 1:
+            raise ConflictError.fenced()
+
+    @staticmethod
+    def _program_for(connection: sa.Connection, new: NewCommit) -> int:
+        table = schema.programs
+        if new.program is None:
+            query = sa.select(schema.commits.c.program).where(schema.commits.c.number == new.parent)
+            return int(connection.execute(query).scalar_one())
+        newest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar()
+        id_ = int(newest or 0) + 1
+        text, places = new.program[0], json.dumps(new.program[1])
+        checksum = program_checksum(text, places)
+        connection.execute(
+            table.insert().values(id=id_, text=text, places=places, checksum=checksum)
+        )
+        return id_
+
+    @staticmethod
+    def _record(connection: sa.Connection, number: int, new: NewCommit) -> None:
+        if new.changes:
+            connection.execute(
+                schema.changes.insert(),
+                [
+                    {
+                        "commit_number": number,
+                        "relation": each.relation,
+                        "added": each.added,
+                        "removed": each.removed,
+                        "is_full": each.is_full,
+                        "inline": each.inline,
+                        "path": each.path,
+                        "checksum": each.checksum,
+                    }
+                    for each in new.changes
+                ],
+            )
+        Catalog._move(connection, new.sources, number)
+
+    def note_sources(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
+        """Note how far sources have been read, where that has changed no tuple."""
+        with self.writing() as connection:
+            self._move(connection, sources, number)
+
+    @staticmethod
+    def _move(
+        connection: sa.Connection, sources: Mapping[str, tuple[str, Any]], number: int
+    ) -> None:
+        table = schema.sources
+        for source, (relation, position) in sources.items():
+            connection.execute(table.delete().where(table.c.source == source))
+            if position is None:
+                continue
+            connection.execute(
+                table.insert().values(
+                    source=source,
+                    relation=relation,
+                    position=json.dumps(position),
+                    commit_number=number,
+                    read=time.time(),
+                )
+            )
+
+    def record_fold(
+        self,
+        number: int,
+        snapshots: Sequence[StoredSnapshot],
+        index: Sequence[StoredIndex],
+        intent: str,
+    ) -> bool:
+        """Make snapshots and an index of a commit known, instead of those of it there were.
+
+        Returns False if the commit is no longer kept; nothing is recorded then.
+        """
+        with self.writing() as connection:
+            self.end(connection, intent)
+            if number < int(self._meta(connection, "oldest")):
+                return False
+            table = schema.indexes
+            connection.execute(table.delete().where(table.c.commit_number == number))
+            for each in snapshots:
+                self._replace_snapshot(connection, each)
+            for file in index:
+                connection.execute(
+                    table.insert().values(
+                        commit_number=number, path=file.path, checksum=file.checksum
+                    )
+                )
+        return True
+
+    @staticmethod
+    def _replace_snapshot(connection: sa.Connection, new: StoredSnapshot) -> None:
+        table = schema.snapshots
+        connection.execute(
+            table.delete().where(
+                table.c.relation == new.relation, table.c.commit_number == new.commit
+            )
+        )
+        connection.execute(
+            table.insert().values(
+                relation=new.relation,
+                commit_number=new.commit,
+                rows=new.rows,
+                path=new.path,
+                checksum=new.checksum,
+            )
+        )
+
+    # --- published tables ----------------------------------------------------------------------
+
+    def note_published(self, relation: str, commit: int, version: int) -> None:
+        """Note that a version of a relation's table, which is on the disk, shows a commit."""
+        table = schema.published
+        with self.writing() as connection:
+            connection.execute(table.delete().where(table.c.relation == relation))
+            connection.execute(
+                table.insert().values(relation=relation, commit_number=commit, version=version)
+            )
+
+    def forget_published(self, relation: str) -> None:
+        """Note that a relation has no table any more."""
+        table = schema.published
+        with self.writing() as connection:
+            connection.execute(table.delete().where(table.c.relation == relation))

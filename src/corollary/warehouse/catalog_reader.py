@@ -1,0 +1,199 @@
+"""What the catalog has to say."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from corollary.errors import WarehouseError, shown_place
+from corollary.warehouse import schema
+from corollary.warehouse.connections import Connections
+from corollary.warehouse.entries import (
+    Commit,
+    StoredChange,
+    StoredIndex,
+    StoredProgram,
+    StoredSnapshot,
+)
+
+
+class CatalogReader(Connections):
+    """Reads the catalog of one warehouse."""
+
+    def meta(self, name: str) -> str:
+        """Return a fact about the warehouse."""
+        with self.reading() as connection:
+            return self._meta(connection, name)
+
+    @staticmethod
+    def _meta(connection: sa.Connection, name: str) -> str:
+        query = sa.select(schema.meta.c.value).where(schema.meta.c.name == name)
+        return str(connection.execute(query).scalar_one())
+
+    def latest(self) -> Commit | None:
+        """Return the last commit."""
+        table = schema.commits
+        with self.reading() as connection:
+            query = sa.select(table).order_by(table.c.number.desc()).limit(1)
+            row = connection.execute(query).first()
+        return None if row is None else _commit(row)
+
+    def commit_of(self, number: int) -> Commit | None:
+        """Return a commit by its number."""
+        table = schema.commits
+        with self.reading() as connection:
+            row = connection.execute(sa.select(table).where(table.c.number == number)).first()
+        return None if row is None else _commit(row)
+
+    def commit_with(self, idempotency: str) -> Commit | None:
+        """Return the commit that was made under an idempotency key."""
+        table = schema.commits
+        with self.reading() as connection:
+            query = sa.select(table).where(table.c.idempotency == idempotency)
+            row = connection.execute(query).first()
+        return None if row is None else _commit(row)
+
+    def commits(self, after: int = 0, limit: int | None = None) -> list[Commit]:
+        """Return the commits behind a number, newest first."""
+        table = schema.commits
+        query = sa.select(table).where(table.c.number > after).order_by(table.c.number.desc())
+        with self.reading() as connection:
+            return [_commit(row) for row in connection.execute(query.limit(limit))]
+
+    def changes(
+        self, after: int, upto: int, relation: str | None = None
+    ) -> list[tuple[int, StoredChange]]:
+        """Return the changes of the commits after one and up to another, oldest first."""
+        table = schema.changes
+        query = sa.select(table).where(table.c.commit_number > after, table.c.commit_number <= upto)
+        if relation is not None:
+            query = query.where(table.c.relation == relation)
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
+            return [
+                (
+                    row.commit_number,
+                    StoredChange(
+                        row.relation,
+                        row.added,
+                        row.removed,
+                        row.is_full,
+                        row.checksum,
+                        row.inline,
+                        row.path,
+                    ),
+                )
+                for row in rows
+            ]
+
+    def counts(self, after: int, upto: int) -> list[tuple[int, str, int, int]]:
+        """Return how much the commits after one and up to another have changed.
+
+        A row is the number of a commit, a relation, the tuples that came, and those that went.
+        """
+        table = schema.changes
+        query = sa.select(table.c.commit_number, table.c.relation, table.c.added, table.c.removed)
+        query = query.where(
+            table.c.commit_number > after,
+            table.c.commit_number <= upto,
+            table.c.added + table.c.removed > 0,
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
+            return [(number, name, added, removed) for number, name, added, removed in rows]
+
+    def snapshots(self, upto: int) -> dict[str, StoredSnapshot]:
+        """Return for each relation its latest snapshot not after a commit."""
+        table = schema.snapshots
+        query = sa.select(table).where(table.c.commit_number <= upto)
+        found: dict[str, StoredSnapshot] = {}
+        with self.reading() as connection:
+            for row in connection.execute(query.order_by(table.c.commit_number)):
+                found[row.relation] = StoredSnapshot(
+                    row.relation, row.commit_number, row.rows, row.path, row.checksum
+                )
+        return found
+
+    def recorded_whole(self, upto: int) -> dict[str, int]:
+        """Return for relations the latest commit, not after one, that says all they hold."""
+        table = schema.changes
+        newest = sa.func.max(table.c.commit_number).label("newest")
+        query = sa.select(table.c.relation, newest).where(
+            table.c.commit_number <= upto, table.c.is_full
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query.group_by(table.c.relation))
+            return {row.relation: row.newest for row in rows}
+
+    def stale(self, relations: Iterable[str], upto: int) -> list[str]:
+        """Return which relations have changed since their latest snapshot, or have none."""
+        table = schema.changes
+        newest = sa.func.max(table.c.commit_number).label("newest")
+        query = sa.select(table.c.relation, newest).where(table.c.commit_number <= upto)
+        with self.reading() as connection:
+            rows = connection.execute(query.group_by(table.c.relation))
+            changed = {row.relation: row.newest for row in rows}
+        snapshots = self.snapshots(upto)
+        return [
+            name
+            for name in relations
+            if name not in snapshots or snapshots[name].commit < changed.get(name, 0)
+        ]
+
+    def index(self, upto: int) -> tuple[int, list[StoredIndex]] | None:
+        """Return the latest index not after a commit: its commit and its files."""
+        table = schema.indexes
+        with self.reading() as connection:
+            newest = connection.execute(
+                sa.select(sa.func.max(table.c.commit_number)).where(table.c.commit_number <= upto)
+            ).scalar()
+            if newest is None:
+                return None
+            query = sa.select(table).where(table.c.commit_number == newest)
+            rows = connection.execute(query.order_by(table.c.path))
+            return int(newest), [StoredIndex(row.path, row.checksum) for row in rows]
+
+    def program(self, id_: int) -> StoredProgram:
+        """Return a program."""
+        table = schema.programs
+        with self.reading() as connection:
+            row = connection.execute(sa.select(table).where(table.c.id == id_)).first()
+        if row is None or row.checksum != program_checksum(row.text, row.places):
+            raise WarehouseError.is_damaged(f"program {id_} in {shown_place(self.url)}")
+        return StoredProgram(row.id, row.text, json.loads(row.places))
+
+    def sources(self) -> dict[str, tuple[str, Any]]:
+        """Return how far each source has been read: (relation, position) by name."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(schema.sources))
+            return {row.source: (row.relation, json.loads(row.position)) for row in rows}
+
+    def published(self) -> dict[str, tuple[int, int]]:
+        """Return the commit that each published table shows, and the version that shows it."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(schema.published))
+            return {row.relation: (row.commit_number, row.version) for row in rows}
+
+    def count_changes(self, relation: str, after: int) -> int:
+        """Return how many commits behind a number have changed a relation."""
+        table = schema.changes
+        query = sa.select(sa.func.count()).where(
+            table.c.relation == relation, table.c.commit_number > after
+        )
+        with self.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+
+def _commit(row: Any) -> Commit:
+    try:
+        payload, stats = json.loads(row.payload), json.loads(row.stats)
+    except (TypeError, ValueError) as error:
+        raise WarehouseError.is_damaged(f"commit {row.number} in the catalog") from error
+    return Commit(row.number, row.created, row.program, frozenset(payload), stats, row.idempotency)
+
+
+def program_checksum(text: str, places: str) -> str:
+    """Return the checksum of a program, as the catalog keeps it."""
+    return hashlib.blake2b(f"{text}\0{places}".encode(), digest_size=16).hexdigest()

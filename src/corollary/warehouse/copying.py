@@ -1,0 +1,37 @@
+"""Copies of a catalog, row by row: from SQLite or PostgreSQL into either.
+
+The rows are read in one transaction, so that a copy is one state while others go on committing.
+"""
+
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+
+from corollary.warehouse import schema
+from corollary.warehouse.catalog import Catalog
+
+BATCH = 500
+"""So many rows are copied at once."""
+LEFT_OUT = (schema.intents, schema.published)
+"""Writers under way stay where they are, and so do published tables."""
+
+
+def copy_rows(source: Catalog, target: Catalog) -> None:
+    """Copy all rows of a catalog into one that has the tables, and nothing in them."""
+    with source.reading() as reading, target.writing() as writing:
+        for table in schema.metadata.sorted_tables:
+            if table in LEFT_OUT:
+                continue
+            rows = reading.execution_options(yield_per=BATCH).execute(sa.select(table))
+            for batch in rows.mappings().partitions():
+                writing.execute(table.insert(), [dict(row) for row in batch])
+
+
+def named_files(catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Yield the files that a catalog speaks of, each with its checksum."""
+    for table in (schema.changes, schema.snapshots, schema.indexes):
+        query = sa.select(table.c.path, table.c.checksum).where(table.c.path.is_not(None))
+        with catalog.reading() as connection:
+            rows = connection.execute(query).all()
+        for row in rows:
+            yield row.path, row.checksum

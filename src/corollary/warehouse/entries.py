@@ -1,0 +1,81 @@
+"""What the catalog says, row by row, and what a commit adds to it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChange:
+    """What a commit did to a relation: the bytes, or the file, that hold it.
+
+    Attributes:
+        is_full: it holds all tuples of the relation, whatever was before.
+    """
+
+    relation: str
+    added: int
+    removed: int
+    is_full: bool
+    checksum: str
+    inline: bytes | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSnapshot:
+    """A relation as it was at a commit."""
+
+    relation: str
+    commit: int
+    rows: int
+    path: str
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """A file of an engine's index of a commit."""
+
+    path: str
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """A program: its text, and the place of its relations as JSON."""
+
+    id: int
+    text: str
+    places: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as the catalog knows it."""
+
+    number: int
+    created: float
+    program: int
+    payload: frozenset[str]
+    stats: Mapping[str, Any]
+    idempotency: str | None = None
+
+
+@dataclass(slots=True)
+class NewCommit:
+    """All that becomes true at once.
+
+    Attributes:
+        parent: the commit it was made on.
+        program: set when the program changes.
+        sources: how far each source has been read, by name: (relation, position).
+    """
+
+    parent: int
+    payload: frozenset[str]
+    stats: Mapping[str, Any]
+    changes: Sequence[StoredChange] = ()
+    program: tuple[str, Mapping[str, Any]] | None = None
+    sources: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    idempotency: str | None = None

@@ -1,0 +1,159 @@
+"""All that a catalog speaks of, as it was at one moment; and sizes, without a look at any file."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from corollary.warehouse import schema
+from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.entries import StoredIndex, StoredSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a catalog speaks of.
+
+    Attributes:
+        oldest: the first commit that is kept.
+        fold: up to this commit there are snapshots only; 0 if no history was dropped.
+        programs: the program of every commit, by its number.
+        parents: the commit before every commit.
+        changed: the relations that have changes.
+        snapshots: the snapshots of each relation, oldest first.
+        indexes: the files of each index, by its commit, oldest first.
+    """
+
+    oldest: int
+    fold: int
+    programs: dict[int, int]
+    parents: dict[int, int]
+    changed: tuple[str, ...]
+    snapshots: dict[str, list[StoredSnapshot]]
+    indexes: dict[int, list[StoredIndex]]
+
+    @property
+    def latest(self) -> int:
+        """The last commit; 0 if there is none."""
+        return max(self.programs, default=0)
+
+
+def holdings(catalog: Catalog) -> Holdings:
+    """Return what a catalog speaks of now."""
+    commits, changes = schema.commits, schema.changes
+    snapshots, indexes = schema.snapshots, schema.indexes
+    with catalog.reading() as connection:
+        meta = dict(connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value)).all())
+        made = connection.execute(
+            sa.select(commits.c.number, commits.c.parent, commits.c.program).order_by(
+                commits.c.number
+            )
+        ).all()
+        changed = connection.execute(
+            sa.select(changes.c.relation).distinct().order_by(changes.c.relation)
+        ).scalars()
+        taken: dict[str, list[StoredSnapshot]] = defaultdict(list)
+        for row in connection.execute(sa.select(snapshots).order_by(snapshots.c.commit_number)):
+            taken[row.relation].append(
+                StoredSnapshot(row.relation, row.commit_number, row.rows, row.path, row.checksum)
+            )
+        files: dict[int, list[StoredIndex]] = defaultdict(list)
+        for row in connection.execute(
+            sa.select(indexes).order_by(indexes.c.commit_number, indexes.c.path)
+        ):
+            files[row.commit_number].append(StoredIndex(row.path, row.checksum))
+        return Holdings(
+            int(meta["oldest"]),
+            int(meta.get("fold", 0)),
+            {row.number: row.program for row in made},
+            {row.number: row.parent for row in made},
+            tuple(changed),
+            dict(taken),
+            dict(files),
+        )
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def sizes(catalog: Catalog) -> dict[str, int]:
+    """Return how many tuples each relation has at the last commit."""
+    changes, snapshots = schema.changes, schema.snapshots
+    events: list[tuple[int, int, str, int]] = []
+    with catalog.reading() as connection:
+        counted = sa.select(
+            changes.c.commit_number,
+            changes.c.relation,
+            changes.c.added,
+            changes.c.removed,
+            changes.c.is_full,
+        )
+        wholes: set[tuple[int, str]] = set()
+        for row in connection.execute(counted):
+            events.append((row.commit_number, 0, row.relation, row.added - row.removed))
+            if row.is_full:
+                wholes.add((row.commit_number, row.relation))
+        rows = connection.execute(sa.select(snapshots))
+        events += [(row.commit_number, 1, row.relation, row.rows) for row in rows]
+    found: dict[str, int] = defaultdict(int)
+    for commit, is_snapshot, relation, count in sorted(events):
+        if is_snapshot or (commit, relation) in wholes:
+            found[relation] = count
+        else:
+            found[relation] += count
+    return dict(found)
+
+
+# --- what is under way ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """How far a source has been read."""
+
+    name: str
+    relation: str
+    commit: int
+    read: float
+
+
+def source_states(catalog: Catalog) -> list[SourceState]:
+    """Return when each source was last read; those that are read no more are left out."""
+    table = schema.sources
+    with catalog.reading() as connection:
+        rows = connection.execute(sa.select(table).order_by(table.c.source))
+        return [
+            SourceState(row.source, row.relation, row.commit_number, row.read)
+            for row in rows
+            if json.loads(row.position) is not None
+        ]
+
+
+def changes_since(catalog: Catalog, number: int) -> int:
+    """Return how many tuples came and went behind a commit."""
+    table = schema.changes
+    total = sa.func.coalesce(sa.func.sum(table.c.added + table.c.removed), 0)
+    with catalog.reading() as connection:
+        query = sa.select(total).where(table.c.commit_number > number)
+        return int(connection.execute(query).scalar_one())
+
+
+def waiting(catalog: Catalog) -> int:
+    """Return how many alerts are not delivered yet."""
+    table = schema.outbox
+    with catalog.reading() as connection:
+        query = sa.select(sa.func.count()).where(table.c.delivered.is_(None))
+        return int(connection.execute(query).scalar_one())
+
+
+def integrity(catalog: Catalog) -> list[str]:
+    """Return what the database itself finds wrong with its file; a server is trusted."""
+    if not catalog.is_file:
+        return []
+    with catalog.alone() as cursor:
+        found: list[Any] = cursor.execute("PRAGMA integrity_check(20)").fetchall()
+        lost: list[Any] = cursor.execute("PRAGMA foreign_key_check").fetchall()
+    said = [str(row[0]) for row in found if row[0] != "ok"]
+    return said + [f"a row of {row[0]} refers to nothing" for row in lost]

@@ -1,0 +1,57 @@
+"""Where the relations of a program have their place, as JSON in the catalog.
+
+A program in normal form cannot be made from its text alone: which base relation has moved to a base
+part, and which name a made-up relation got, depends on the programs before it. So the shapes of all
+relations are kept, and for made-up ones what they are defined as.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from corollary.core.program import NormalProgram, Relation
+from corollary.core.types import Kind, Type
+from corollary.rewrite.align import definitions
+
+
+def places_of(program: NormalProgram) -> dict[str, Any]:
+    """Return the places of a program's relations, fit for JSON."""
+    return {
+        "relations": {
+            name: {
+                "columns": list(relation.columns),
+                "types": [_type_as_json(each) for each in relation.types],
+                "derived": relation.is_derived,
+                "virtual": relation.is_virtual,
+                "declared": relation.is_declared,
+            }
+            for name, relation in program.relations.items()
+        },
+        "bases": dict(program.bases),
+        "parts": {name: dict(held) for name, held in program.parts.items()},
+        "definitions": definitions(program),
+    }
+
+
+def relations_in(places: Mapping[str, Any]) -> NormalProgram:
+    """Return a program without rules that has the relations, and base parts, of some places."""
+    relations = {
+        name: Relation(
+            name,
+            tuple(each["columns"]),
+            tuple(_type_from_json(one) for one in each["types"]),
+            is_derived=each["derived"],
+            is_virtual=each["virtual"],
+            is_declared=each["declared"],
+        )
+        for name, each in places["relations"].items()
+    }
+    return NormalProgram(relations, (), (), {}, places["bases"], places["parts"])
+
+
+def _type_as_json(type_: Type) -> list[Any]:
+    return [str(type_.kind), type_.nullable, type_.precision, type_.scale]
+
+
+def _type_from_json(found: list[Any]) -> Type:
+    kind, nullable, precision, scale = found
+    return Type(Kind(kind), nullable, precision, scale)

@@ -1,0 +1,328 @@
+"""A warehouse: a directory of immutable files, and the catalog that says what they mean.
+
+The state of a relation at a commit is its latest snapshot not after it, and the changes since. So
+OLD and NEW, time travel and the audit log are one mechanism, and a commit costs what it changes.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary import fault
+from corollary.core.arrow import nullary_table
+from corollary.errors import CorollaryError, WarehouseError
+from corollary.warehouse import files
+from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
+from corollary.warehouse.thinning import thin
+
+CATALOG = "catalog.sqlite"
+DATA = "data"
+INDEX = "index-"
+CHANGE = "_change_type"
+"""The column that tells the tuples that came from those that went."""
+INSERT, DELETE = "insert", "delete"
+INLINE_BYTES = 1 << 16
+"""A change of at most this size stands in the catalog itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The tuples that came to a relation and those that went; or, if full, all it holds now."""
+
+    added: pa.Table
+    removed: pa.Table
+    is_full: bool = False
+
+
+class Warehouse:
+    """Reads and writes the files of a warehouse.
+
+    Attributes:
+        root: the directory of the data files.
+        catalog: what they mean.
+    """
+
+    def __init__(self, root: Path, catalog: Catalog) -> None:
+        self.root = root
+        self.catalog = catalog
+
+    @classmethod
+    def open(cls, place: str | Path, *, create: bool = True) -> "Warehouse":
+        """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
+
+        Args:
+            place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
+            create: whether to make it if there is none.
+
+        Raises:
+            WarehouseError: there is none, it cannot be read, or it has another format.
+        """
+        root, url = located(str(place))
+        if create:
+            try:
+                root.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise WarehouseError.cannot_write(root, error) from error
+        elif url is None and not _has_catalog(root):
+            raise WarehouseError.no_warehouse(root)
+        has_files = any((root / DATA).glob("*/*"))  # a catalog is always there before them
+        catalog = Catalog.at(root / CATALOG) if url is None else Catalog(url)
+        try:
+            if has_files:
+                catalog.demand_tables(root / DATA)
+            if create:
+                catalog.create()
+            catalog.demand_format()
+        except BaseException:
+            catalog.close()
+            raise
+        return cls(root, catalog)
+
+    def close(self) -> None:
+        """Let go of the catalog."""
+        self.catalog.close()
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def commit_at(self, number: int | None = None) -> Commit | None:
+        """Return a commit, or the last one.
+
+        Raises:
+            WarehouseError: there is none of that number, or it is no longer kept.
+        """
+        if number is None:
+            return self.catalog.latest()
+        found = self.catalog.commit_of(number)
+        oldest = int(self.catalog.meta("oldest"))
+        if found is None or number < oldest:
+            latest = self.catalog.latest()
+            kept = f"commits {max(1, oldest)} to {latest.number}" if latest else "no commit yet"
+            what = "is no longer kept" if found or number < oldest else "does not exist"
+            raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
+        return found
+
+    def commits(self, limit: int | None = None) -> list[Commit]:
+        """Return the commits that are kept, newest first."""
+        return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
+
+    def history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
+        """Return the snapshot of a relation to start from, and the changes up to a commit."""
+        snapshot = self.catalog.snapshots(number).get(relation)
+        start = 0 if snapshot is None else snapshot.commit
+        table = None if snapshot is None else self.snapshot(snapshot)
+        changes = self.catalog.changes(start, number, relation)
+        return table, [self.change(each) for _, each in changes]
+
+    def index(self, number: int) -> tuple[int, dict[str, pa.Buffer]]:
+        """Return the commit of the latest index not after a commit, and its files, mapped.
+
+        Its blocks carry checksums of their own; what is missing is made anew, so no index is the
+        index of commit 0.
+        """
+        found = self.catalog.index(number)
+        if found is None:
+            return 0, {}
+        commit, listed = found
+        mapped = {}
+        for each in listed:
+            path = self.root / each.path
+            if not path.exists():
+                return 0, {}
+            mapped[path.name.removeprefix(INDEX)] = files.mapped(path)
+        return commit, mapped
+
+    def snapshot(self, stored: StoredSnapshot) -> pa.Table:
+        """Return the tuples of a snapshot."""
+        table = files.parquet_table(files.read(self.root, stored.path, stored.checksum))
+        return _nullary(table, stored.rows)
+
+    def change(self, stored: StoredChange) -> Delta:
+        """Return what a commit did to a relation.
+
+        Raises:
+            WarehouseError: the file is missing or damaged.
+        """
+        place: object = f"the change of {stored.relation} in the catalog"
+        if stored.inline is not None:
+            if files.checksum_of(stored.inline) != stored.checksum:
+                raise WarehouseError.is_damaged(place)
+            table = files.arrow_table(stored.inline)
+        elif stored.path is not None:
+            place = self.root / stored.path
+            table = files.parquet_table(files.read(self.root, stored.path, stored.checksum))
+        else:
+            raise WarehouseError.is_damaged(place)
+        if stored.is_full:
+            every = _nullary(table, stored.added)
+            delta = Delta(every, every.slice(0, 0), is_full=True)
+        else:
+            kinds = table.num_columns - 1  # the last one, by place: a relation may have its name
+            is_added = pc.equal(table.column(kinds), INSERT)
+            rest = table.remove_column(kinds)
+            delta = Delta(
+                _nullary(rest.filter(is_added), stored.added),
+                _nullary(rest.filter(pc.invert(is_added)), stored.removed),
+            )
+        if (delta.added.num_rows, delta.removed.num_rows) != (stored.added, stored.removed):
+            raise WarehouseError.is_damaged(place)
+        return delta
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def commit(self, new: NewCommit, changes: Mapping[str, Delta]) -> int:
+        """Make a transaction durable; return the number of its commit.
+
+        Large changes are written into files under an intent; small ones stand in the catalog.
+
+        Raises:
+            ConflictError: another commit has the same parent.
+            WarehouseError: something cannot be written.
+        """
+        packed = {name: _packed(delta) for name, delta in changes.items()}
+        large = [name for name, data in packed.items() if len(data) > INLINE_BYTES]
+        intent = self.catalog.intend() if large else None
+        is_asked = False
+        try:
+            stored: list[StoredChange] = []
+            for relation, delta in changes.items():
+                path = f"{DATA}/{intent}/{len(stored)}.parquet" if relation in large else None
+                stored.append(self._store(relation, delta, packed[relation], path))
+            fault.hit("after_data_files")
+            is_asked = True
+            return self.catalog.commit(replace(new, changes=stored), intent)
+        except BaseException:
+            if intent is not None:
+                self.abandon(intent, is_certain=not is_asked)
+            raise
+
+    def _store(self, relation: str, delta: Delta, data: bytes, path: str | None) -> StoredChange:
+        if path is None:
+            checksum = files.checksum_of(data)
+        else:
+            checksum = files.write(self.root, path, files.parquet_bytes(_with_kind(delta)))
+        return StoredChange(
+            relation,
+            delta.added.num_rows,
+            delta.removed.num_rows,
+            delta.is_full,
+            checksum,
+            data if path is None else None,
+            path,
+        )
+
+    def fold(
+        self,
+        number: int,
+        tables: Iterable[tuple[str, pa.Table]],
+        index: Iterable[tuple[str, bytes]],
+    ) -> None:
+        """Write relations as they are at a commit, and an engine's index of them.
+
+        They say nothing new, only sooner; so if another process has done it, that is as well.
+        """
+        intent = self.catalog.intend()
+        is_asked = False
+        try:
+            snapshots, parts = [], []
+            for at, (relation, table) in enumerate(tables):
+                name = f"{DATA}/{intent}/snapshot-{at}.parquet"
+                checksum = files.write(self.root, name, files.parquet_bytes(table))
+                snapshots.append(StoredSnapshot(relation, number, table.num_rows, name, checksum))
+                fault.hit("during_snapshot")
+            for name, data in index:
+                path = f"{DATA}/{intent}/{INDEX}{name}"
+                parts.append(StoredIndex(path, files.write(self.root, path, data)))
+            is_asked = True
+            is_wanted = self.catalog.record_fold(number, snapshots, parts, intent)
+        except BaseException:
+            self.abandon(intent, is_certain=not is_asked)
+            raise
+        if not is_wanted:
+            self.abandon(intent, is_certain=True)
+            return
+        fault.hit("after_snapshot")
+        for path in thin(self.catalog, number):
+            (self.root / path).unlink(missing_ok=True)
+
+    def abandon(self, intent: str, *, is_certain: bool = False) -> None:
+        """Take the intent of a transaction back that did not come to an end, and remove its files.
+
+        A commit that seems to have failed may have been made all the same (an interrupt, a broken
+        connection): its intent is gone then, and its files stay. What cannot be done now is left
+        to `gc`.
+
+        Args:
+            intent: of the transaction.
+            is_certain: whether the catalog has never been asked for the commit, or has said no.
+        """
+        with suppress(CorollaryError, OSError):
+            if is_certain:
+                self._remove(intent)
+            if self.catalog.forget(intent):
+                self._remove(intent)
+
+    def _remove(self, intent: str) -> None:
+        """Remove the files of a transaction."""
+        directory = self.root / DATA / intent
+        if directory.exists():
+            for file in directory.iterdir():
+                file.unlink(missing_ok=True)
+            directory.rmdir()
+
+
+def _has_catalog(root: Path) -> bool:
+    try:
+        (root / CATALOG).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise WarehouseError.cannot_read(root, error) from error
+    return True
+
+
+def located(place: str) -> tuple[Path, str | None]:
+    """Return the directory of a warehouse, and the URL of its catalog if it is not there.
+
+    Raises:
+        WarehouseError: the URL does not say where the files are.
+    """
+    if "://" not in place:
+        return Path(place), None
+    url, _, query = place.partition("?")
+    parameters = dict(parse_qsl(query))
+    directory = parameters.pop("data", None)
+    if directory is None or not url.startswith(("postgresql://", "postgresql+psycopg://")):
+        raise WarehouseError.of(
+            "C0930",
+            "This is no place of a warehouse.",
+            None,
+            "name a directory, or `postgresql://user@host/name?data=DIRECTORY`",
+        )
+    rest = f"?{urlencode(parameters)}" if parameters else ""
+    return Path(directory), f"postgresql+psycopg://{url.partition('://')[2]}{rest}"
+
+
+def _packed(delta: Delta) -> bytes:
+    """Return a change as an Arrow stream."""
+    return files.arrow_bytes(_with_kind(delta))
+
+
+def _with_kind(delta: Delta) -> pa.Table:
+    if delta.is_full:
+        return delta.added
+    tables = [
+        table.append_column(CHANGE, kinds) if table.num_columns else pa.table({CHANGE: kinds})
+        for table, kind in ((delta.added, INSERT), (delta.removed, DELETE))
+        for kinds in [pa.repeat(kind, table.num_rows)]
+    ]
+    return pa.concat_tables(tables)
+
+
+def _nullary(table: pa.Table, rows: int) -> pa.Table:
+    return table if table.num_columns else nullary_table(rows)
