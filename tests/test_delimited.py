@@ -32,6 +32,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.warehouse import delimited, exact, fast
 from corollary.warehouse.dialect import dialect_of, file_name_of
 from corollary.warehouse.lines import text_column
+from corollary.warehouse.outputs import Output, write_all
 from test_values import is_same, values
 
 BASIC = (SYMBOL, NUMBER, UNSIGNED, FLOAT, decimal(12, 2), decimal(18, 9), BOOL, DATE, TIMESTAMP)
@@ -323,14 +324,11 @@ def test_pieces_read_like_the_whole(file: tuple[Relation, Directive, bytes], siz
     p, asked, data = file
     malformed: list[list[Diagnostic]] = []
     whole = exact.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
-    quarantine: list[Diagnostic] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "PIECE_SIZE", size)
-        table = delimited.read_stream(
-            io.BytesIO(data), p, asked, name="p.facts", quarantine=quarantine
-        )
+        table, found = delimited.parse(data, "p.facts", p, dialect_of(p, asked))
     assert_same_rows(to_python(table), to_python(whole))
-    assert quarantine == [findings[0] for findings in malformed]
+    assert found == malformed
 
 
 # --- Soufflé's conventions ------------------------------------------------------------------------
@@ -379,10 +377,10 @@ def test_compression(tmp_path: Path) -> None:
     p, path = relation(NUMBER), tmp_path / "p.csv.gz"
     asked = directive("output", compress="true")
     assert file_name_of(asked) == "p.csv.gz"
-    delimited.write(from_python([(2,), (1,)], p), path, p, asked)
+    write_all([Output(from_python([(2,), (1,)], p), path, p, asked)])
     first = path.read_bytes()
     assert gzip.decompress(first) == b"1\n2\n"
-    delimited.write(from_python([(1,), (2,)], p), path, p, asked)
+    write_all([Output(from_python([(1,), (2,)], p), path, p, asked)])
     assert path.read_bytes() == first
     assert to_python(delimited.read(path, p, directive(compress="true"))) == [(1,), (2,)]
     assert to_python(delimited.read(path, p, directive())) == [(1,), (2,)]
@@ -479,14 +477,11 @@ def test_at_most_twenty_findings() -> None:
     assert found[-1].message == "and more in `p.facts`: only the first 20 findings are shown"
 
 
-def test_quarantine_keeps_the_good_rows() -> None:
-    bad: list[Diagnostic] = []
+def test_good_rows_beside_malformed_records() -> None:
     data = b"1\ta\nx\tb\n2\t\xff\n3\tc\n4\n"
-    table = delimited.read_stream(
-        io.BytesIO(data), EDGE, directive(), name="p.facts", quarantine=bad
-    )
+    table, malformed = delimited.parse(data, "p.facts", EDGE, dialect_of(EDGE, directive()))
     assert to_python(table) == [(1, "a"), (3, "c")]
-    assert [(f.code, f.span.line, f.span.file.text) for f in bad if f.span] == [
+    assert [(f.code, f.span.line, f.span.file.text) for (f, *_) in malformed if f.span] == [
         ("C0801", 2, "x\tb"),
         ("C0803", 3, "2\t\\xff"),
         ("C0802", 5, "4"),
@@ -581,24 +576,24 @@ def test_an_empty_symbol_is_not_written_as_null() -> None:
 # --- files appear whole or not at all -------------------------------------------------------------
 
 
-def output(path: Path, *symbols: str) -> delimited.Output:
+def output(path: Path, *symbols: str) -> Output:
     p = relation(SYMBOL)
     rows: list[tuple[Value, ...]] = [(symbol,) for symbol in symbols]
-    return delimited.Output(from_python(rows, p), path, p, directive("output"))
+    return Output(from_python(rows, p), path, p, directive("output"))
 
 
 def test_several_files_or_none(tmp_path: Path) -> None:
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     one.write_text("old\n")
     with pytest.raises(InputError, match="C0807"):
-        delimited.write_all([output(one, "new"), output(two, "a\tb")])
+        write_all([output(one, "new"), output(two, "a\tb")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.csv": "old\n"}
     with pytest.raises(InputError, match="C0804"):
-        delimited.write_all([output(tmp_path / "new" / "x", "a"), output(one / "x", "a")])
+        write_all([output(tmp_path / "new" / "x", "a"), output(one / "x", "a")])
     with pytest.raises(InputError, match="are both written to"):
-        delimited.write_all([output(one, "new"), output(one, "newer")])
+        write_all([output(one, "new"), output(one, "newer")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.csv": "old\n"}
-    delimited.write_all([output(one, "new"), output(two, "b", "a")])
+    write_all([output(one, "new"), output(two, "b", "a")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "one.csv": "new\n",
         "two.csv": "a\nb\n",
@@ -609,7 +604,7 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("")
     path.chmod(0o640)
-    delimited.write_all([output(path, "a")])
+    write_all([output(path, "a")])
     assert path.stat().st_mode & 0o777 == 0o640
 
 

@@ -8,9 +8,19 @@ from corollary.core.program import Directive
 from corollary.errors import Diagnostic
 
 _FORMAT = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
-_PARAMETERS = {"input": _FORMAT, "output": _FORMAT, "printsize": (), "limitsize": ("n",)}
-_CHANNELS = {"input": ("file", "stdin"), "output": ("file", "stdout")}
+_PARAMETERS = {
+    "input": (*_FORMAT, "format", "order", "new_columns"),
+    "output": _FORMAT,
+    "printsize": (),
+    "limitsize": ("n",),
+}
+_CHANNELS = {
+    "input": ("file", "stdin", "jsonlines", "parquet", "delta"),
+    "output": ("file", "stdout"),
+}
 _FLAGS = ("rfc4180", "headers", "compress")
+_WORDS = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
+_OF_CSV = ("delimiter", "rfc4180", "headers", "columns")
 
 
 def directives(survey: Survey) -> Iterator[Diagnostic]:
@@ -18,7 +28,7 @@ def directives(survey: Survey) -> Iterator[Diagnostic]:
     for directive in survey.program.directives:
         channel = directive.parameter("IO", "file")
         known = _PARAMETERS.get(directive.name, _FORMAT)
-        if directive.name in _CHANNELS and channel not in ("file", "stdin", "stdout"):
+        if directive.name in _CHANNELS and channel not in {*_CHANNELS["input"], "stdout"}:
             yield Diagnostic(
                 "C0102",
                 f"`IO={channel}` is not supported.",
@@ -34,6 +44,7 @@ def directives(survey: Survey) -> Iterator[Diagnostic]:
             wanted = _wanted(survey, directive, name, value)
             if wanted:
                 yield _bad(directive, f"`{name}={value}` is no value for `{name}`", wanted)
+        yield from _foreign(directive)
         if directive.name == "limitsize" and not directive.parameter("n"):
             yield _bad(directive, "`.limitsize` needs the number of tuples", "`n=1000`")
 
@@ -53,10 +64,25 @@ def _bad(directive: Directive, what: str, wanted: str) -> Diagnostic:
     return Diagnostic("C0206", f"{what}.", directive.span, f"write {wanted}")
 
 
+def _foreign(directive: Directive) -> Iterator[Diagnostic]:
+    """Yield the parameters that the format of an input has no use for."""
+    if directive.name != "input":
+        return
+    channel = directive.parameter("IO", "file")
+    said = directive.parameter("format", "csv" if channel in ("file", "stdin") else channel)
+    for name, _ in directive.parameters:
+        if said != "csv" and name in _OF_CSV:
+            yield _bad(directive, f"`{name}` says nothing about `{said}`", "it for `csv` only")
+        if name == "format" and channel != "file":
+            yield _bad(directive, f"`format` and `IO={channel}` exclude each other", "one of them")
+
+
 def _wanted(survey: Survey, directive: Directive, name: str, value: str) -> str | None:
     """Return what a parameter's value should be; None if it is right."""
     if name == "IO" and value not in _CHANNELS[directive.name]:
         return alternatives(f"`{channel}`" for channel in _CHANNELS[directive.name])
+    if name in _WORDS and value not in _WORDS[name]:
+        return alternatives(f"`{word}`" for word in _WORDS[name])
     if name in _FLAGS and value not in ("true", "false"):
         return "`true` or `false`"
     if name == "n" and not (value.isdecimal() and int(value)):
@@ -64,6 +90,11 @@ def _wanted(survey: Survey, directive: Directive, name: str, value: str) -> str 
     if name in ("delimiter", "filename") and not value:
         return "at least one character"
     shape = survey.shapes.get(directive.relation)
+    if name == "order" and shape is not None:
+        if value not in shape.columns:
+            return f"a column of `{shape.name}`"
+        if shape.declaration is not None and not shape.declaration.key:
+            return f"it only where `{shape.name}` has a `key`"
     if name == "columns" and shape is not None:
         places = value.split(":") if value else []
         distinct = {int(place) for place in places if place.isdecimal()}

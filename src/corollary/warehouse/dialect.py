@@ -9,16 +9,30 @@ r"""How a facts file is written, by the parameters of its `.input` or `.output` 
 | `headers`   | the first line names the columns                      | `false`                   |
 | `columns`   | `0:2:1`: column i of the relation is at that position | all, in order             |
 | `compress`  | gzip; input is recognised by itself                   | `false`                   |
+
+An `.input` may also say:
+
+| parameter     | meaning                                                           | default  |
+|---------------|-------------------------------------------------------------------|----------|
+| `format`      | `csv` (the above), `jsonl`, `parquet`, `delta`; `IO=jsonlines`,   | by the   |
+|               | `IO=parquet` and `IO=delta` say the same                          | name     |
+| `order`       | the column by which, of rows with one key, the last is taken      | none     |
+| `new_columns` | `ignore` or `refuse` columns that a named format has got later on | `ignore` |
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 
 PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
+INPUT_PARAMETERS = ("format", "order", "new_columns")
+FORMATS = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
+"""The formats that `IO` may name."""
+SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,7 @@ class Dialect:
     Attributes:
         positions: for each column of the relation, its position in the file, from 0.
         has_other_columns: whether the file may have more fields than those.
+        longest_line: bytes; records with a longer line are malformed.
     """
 
     positions: tuple[int, ...]
@@ -35,7 +50,7 @@ class Dialect:
     is_quoted: bool = False
     has_header: bool = False
     has_other_columns: bool = False
-    is_compressed: bool = False
+    longest_line: int | None = None
 
 
 def dialect_of(relation: Relation, directive: Directive) -> Dialect:
@@ -55,19 +70,23 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
             reject(f"`{name}` is `true` or `false`, not `{value}`")
         return value == "true"
 
+    parameters = PARAMETERS if directive.name == "output" else PARAMETERS + INPUT_PARAMETERS
     for name, _ in directive.parameters:
-        if name not in PARAMETERS:
-            known = ", ".join(f"`{known}`" for known in PARAMETERS)
+        if name not in parameters:
+            known = ", ".join(f"`{known}`" for known in parameters)
             reject(f"`.{directive.name}` has no parameter `{name}`", f"there are {known}")
     channels = ("file", "stdout" if directive.name == "output" else "stdin")
     if (channel := channel_of(directive)) not in channels:
         reject(f"`IO` is `{channels[0]}` or `{channels[1]}` here, not `{channel}`")
+    if (said := directive.parameter("format", "csv")) != "csv":
+        reject(f"`format` is `csv` here, not `{said}`")
     is_quoted = flag("rfc4180")
     delimiter = directive.parameter("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
     if not delimiter or re.search(r"[\n\r\0\ufeff\ud800-\udfff]", delimiter):
         reject("`delimiter` must not be empty or hold a line break")
     if is_quoted and '"' in delimiter:
         reject('`delimiter` must not hold a `"` where `rfc4180` is true')
+    flag("compress")  # judged here; `contents` and `outputs` act upon it
     has_columns = "columns" in dict(directive.parameters)
     dialect = Dialect(
         positions=_positions(relation, directive, reject) if has_columns else _all_of(relation),
@@ -75,7 +94,6 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
         is_quoted=is_quoted,
         has_header=flag("headers"),
         has_other_columns=has_columns,
-        is_compressed=flag("compress"),
     )
     if findings:
         raise InputError(findings)
@@ -85,6 +103,19 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
 def channel_of(directive: Directive) -> str:
     """Return where the data comes from or goes to: `file`, `stdin` or `stdout`."""
     return directive.parameter("IO", "file")
+
+
+def format_of(directive: Directive, name: str) -> str:
+    """Return the format of a file by what the directive says, or else by its name.
+
+    >>> (
+    ...     format_of(Directive("input", "p"), "p.facts"),
+    ...     format_of(Directive("input", "p"), "p.jsonl.gz"),
+    ... )
+    ('csv', 'jsonl')
+    """
+    said = directive.parameter("format") or FORMATS.get(channel_of(directive))
+    return said or SUFFIXES.get(PurePath(name.removesuffix(".gz")).suffix, "csv")
 
 
 def file_name_of(directive: Directive) -> str:

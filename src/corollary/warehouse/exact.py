@@ -99,6 +99,8 @@ class _Reader:
                 message = f"the byte 0x{byte:02x} is not UTF-8 here"
                 note = "convert the file to UTF-8, for instance with iconv"
             yield self.finding(record, (found.start(), found.end()), "C0803", message, note)
+        elif self.is_too_long(record):
+            yield too_long(self.name, record.line, record.raw)
         elif record.problem is not None:
             message, offset = record.problem
             yield self.finding(
@@ -119,6 +121,13 @@ class _Reader:
             )
             note = 'to take some columns of a wider file, name their positions: columns="0:1"'
             yield self.field(record, self.width, "C0802", message, note)
+
+    def is_too_long(self, record: Record) -> bool:
+        """Return whether a line of a record is longer than lines may be."""
+        longest = self.dialect.longest_line
+        if longest is None or 4 * len(record.raw) <= longest:
+            return False
+        return any(len(_bytes_of(line)) > longest for line in record.raw.split("\n"))
 
     def too_few(self, record: Record) -> Diagnostic:
         """Return the finding for a record that ends early."""
@@ -153,10 +162,22 @@ class _Reader:
         note: str | None = None,
     ) -> Diagnostic:
         """Return a finding about a stretch of a record's text."""
-        raw = record.raw.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        raw = _bytes_of(record.raw).decode("utf-8", "backslashreplace")
         file = SourceFile(self.name, raw, record.line)
         span = Span(file, *record.position(stretch[0]), *record.position(stretch[1]))
         return Diagnostic(code, message, span, note)
+
+
+def too_long(name: str, line: int, raw: str) -> Diagnostic:
+    """Return the finding about a record that is too long to be one."""
+    file = SourceFile(name, raw, line)
+    message = f"the line has {len(raw)} characters"
+    note = "a line break is missing here, or this is no file of facts"
+    return Diagnostic("C0952", message, Span(file, line, 1, line, 2), note)
+
+
+def _bytes_of(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _counted(number: int, noun: str) -> str:

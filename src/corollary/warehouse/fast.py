@@ -16,6 +16,7 @@ from pyarrow import csv
 from corollary.core.arrow import arrow_type, canonical_floats, schema_of
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+from corollary.warehouse.contents import has_longer_line
 from corollary.warehouse.dialect import Dialect
 
 _SUBSTITUTE = b"\x1f"
@@ -40,7 +41,7 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
         relation: the relation that the rows are of.
         dialect: the form of the file.
     """
-    if not relation.types or b"\0" in data:
+    if not relation.types or b"\0" in data or has_longer_line(data, dialect.longest_line):
         return None
     if dialect.has_header:
         header, _, data = data.partition(b"\n")
@@ -57,21 +58,21 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
         if dialect.is_quoted or _SUBSTITUTE in data:
             return None
         data, delimiter = data.replace(delimiter, _SUBSTITUTE), _SUBSTITUTE
-    if dialect.is_quoted and not _is_well_quoted(data, delimiter):
+    if dialect.is_quoted and not is_well_quoted(data, delimiter):
         return None
     texts = _read_texts(data, delimiter.decode(), relation, dialect)
     if texts is None:
         return None
     columns = []
     for text, type_ in zip(texts, relation.types, strict=True):
-        column = _convert(text, type_)
+        column = convert(text, type_)
         if column is None:
             return None
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema_of(relation))
 
 
-def _is_well_quoted(data: bytes, delimiter: bytes) -> bool:
+def is_well_quoted(data: bytes, delimiter: bytes) -> bool:
     """Return whether quotes stand only around fields, and doubled inside.
 
     Every quote toggles between inside and outside, so quotes of even number open: each must
@@ -120,7 +121,7 @@ def _read_texts(
     return None
 
 
-def _convert(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
+def convert(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     """Return a column of texts as values, or None if one of them may be none."""
     if type_.kind is Kind.SYMBOL:
         return text if type_.nullable else pc.fill_null(text, "")

@@ -10,7 +10,14 @@ from corollary.source import Span
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
-def resolve(root: Path, name: str, *, base: Path | None = None, span: Span | None = None) -> Path:
+def resolve(
+    root: Path,
+    name: str,
+    *,
+    base: Path | None = None,
+    span: Span | None = None,
+    may_be_directory: bool = False,
+) -> Path:
     """Return the real path of a file that the user named, if it lies under the root.
 
     Args:
@@ -18,6 +25,7 @@ def resolve(root: Path, name: str, *, base: Path | None = None, span: Span | Non
         name: the name as written in the program; absolute, or relative to `base`.
         base: the directory of facts or of output; the root itself where nothing is said.
         span: the directive that names the file, for the message.
+        may_be_directory: whether a directory will do as well.
 
     Raises:
         InputError: `C0805`; the name is a URL, leads outside the root (by `..`, as an absolute
@@ -39,12 +47,12 @@ def resolve(root: Path, name: str, *, base: Path | None = None, span: Span | Non
             span,
             "put the file under the root, or choose another root with --root DIR",
         )
-    if problem := _problem(path):
+    if problem := _problem(path, may_be_directory):
         raise _refused(name, problem, span)
     return path
 
 
-def _problem(path: Path) -> str | None:
+def _problem(path: Path, may_be_directory: bool) -> str | None:
     """Return why the path is no place for a file; one that does not exist yet may become one."""
     try:
         mode = path.stat().st_mode
@@ -52,6 +60,8 @@ def _problem(path: Path) -> str | None:
         return None
     except OSError as error:
         return f"cannot be followed to a file ({error.strerror})"
+    if stat.S_ISDIR(mode) and may_be_directory:
+        return None
     if stat.S_ISDIR(mode):
         return "is a directory, not a file"
     if not stat.S_ISREG(mode):

@@ -1,0 +1,43 @@
+"""The entries of a Delta log as files: one per version, a JSON object (an *action*) on each line.
+
+`deltalake` takes an empty or cut-off entry for a version without changes, so whoever has to trust a
+log looks at the entries itself.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+LOG = "_delta_log"
+"""The folder that makes another folder a Delta table."""
+_ENTRY = re.compile(r"[0-9]{20}\.json")
+
+
+def entry_path(log: Path, version: int) -> Path:
+    """Return the file of a version."""
+    return log / f"{version:020d}.json"
+
+
+def versions_in(log: Path) -> list[int]:
+    """Return the versions that have an entry, oldest first."""
+    try:
+        with os.scandir(log) as entries:  # a log may hold thousands: pathlib would be slow
+            return sorted(int(each.name[:20]) for each in entries if _ENTRY.fullmatch(each.name))
+    except OSError:
+        return []
+
+
+def actions_in(path: Path) -> list[Mapping[str, Any]]:
+    """Return the actions of an entry.
+
+    Raises:
+        ValueError: it is empty or cut off.
+    """
+    lines = path.read_bytes().splitlines()
+    actions = [json.loads(line) for line in lines if line.strip()]
+    if not actions or not all(isinstance(each, dict) for each in actions):
+        raise ValueError("no actions")
+    return actions

@@ -1,0 +1,110 @@
+"""What the name of a file says of its form, where no directive does.
+
+| name                            | form                                               |
+|---------------------------------|----------------------------------------------------|
+| `edges.csv`                     | commas, `"…"` around texts (`rfc4180`)             |
+| `edges.tsv`, `edges.facts`      | tabs, as in Soufflé                                |
+| `edges.jsonl`, `edges.ndjson`   | JSON lines                                         |
+| `edges.parquet`                 | Parquet                                            |
+| a folder with `_delta_log`      | a Delta table; to be read only                     |
+
+Text may be compressed: `edges.csv.gz`.
+"""
+
+import json
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corollary.core.arrow import sort, to_python
+from corollary.core.program import Directive, Relation
+from corollary.core.values import json_of
+from corollary.errors import InputError
+from corollary.warehouse import delimited
+from corollary.warehouse.delta_entries import LOG
+from corollary.warehouse.dialect import SUFFIXES, format_of
+from corollary.warehouse.outputs import Output
+from corollary.warehouse.publishing.rows import HOLDS
+
+DELIMITED = {
+    ".csv": (("delimiter", ","), ("rfc4180", "true")),
+    ".tsv": (),
+    ".facts": (),
+}
+PACKED = ".gz"
+
+
+def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Directive:
+    """Return the `.input` that would read a file, or a Delta table, for a relation.
+
+    >>> from corollary.core.types import NUMBER
+    >>> edge = Relation("edge", ("x",), (NUMBER,), is_derived=False)
+    >>> input_of(edge, "new/edges.csv").parameter("delimiter")
+    ','
+
+    Raises:
+        InputError: `C0972`, the name does not tell.
+    """
+    if (Path(file) / LOG).is_dir():
+        return Directive("input", relation.name, (("filename", file), ("format", "delta")))
+    return Directive("input", relation.name, _parameters(file, has_headers))
+
+
+def output_of(
+    table: pa.Table, relation: Relation, file: str, *, has_headers: bool = False
+) -> Output:
+    """Return the file that holds the rows of a relation, to be written.
+
+    Raises:
+        InputError: `C0972`, the name does not tell its form.
+    """
+    parameters = _parameters(file, has_headers)
+    if file.endswith(PACKED):
+        parameters = (*parameters, ("compress", "true"))
+    directive = Directive("output", relation.name, parameters)
+    return Output(table, Path(file), relation, directive, WRITERS[format_of(directive, file)])
+
+
+def is_delimited(file: str) -> bool:
+    """Whether a file is text whose first line may name the columns."""
+    return _suffix(file) in DELIMITED
+
+
+def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
+    suffix = _suffix(file)
+    named = ("filename", file)
+    if suffix in DELIMITED:
+        headers = (("headers", "true"),) if has_headers else ()
+        return (named, *DELIMITED[suffix], *headers)
+    if suffix not in SUFFIXES or (suffix == ".parquet" and file.endswith(PACKED)):
+        *most, last = (*DELIMITED, *SUFFIXES)
+        raise InputError.of(
+            "C0972",
+            f"The name of `{file}` does not tell its format.",
+            None,
+            f"let it end in {', '.join(most)} or {last}; all but the last also with {PACKED}",
+        )
+    return (named,)
+
+
+def _suffix(file: str) -> str:
+    return PurePath(file.removesuffix(PACKED)).suffix
+
+
+def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
+    """Write an object a line, by the names of the columns."""
+    for row in to_python(sort(table)):
+        values = map(json_of, row, relation.types)
+        named = dict(zip(relation.columns, values, strict=True))
+        stream.write(json.dumps(named, ensure_ascii=False).encode() + b"\n")
+
+
+def _write_parquet(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
+    """Write one row group after the other; of a relation without columns, whether it holds."""
+    whole = sort(table) if relation.arity else pa.table({HOLDS: [True] * table.num_rows})
+    pq.write_table(whole, stream, compression="zstd")
+
+
+WRITERS = {"csv": delimited.write, "jsonl": _write_json_lines, "parquet": _write_parquet}

@@ -1,0 +1,159 @@
+"""The log of a published table, read with suspicion.
+
+`deltalake` takes an empty or cut-off entry for a version without changes, and lets everybody write.
+So each version of ours names our application (`txn`) and carries a *mark*: the commit it shows, and
+how many actions it has. The entries are read back to the last one that is known to be good: one
+that the catalog has noted, or the start of the table. Whatever is not ours on the way is a finding.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from corollary.errors import Diagnostic, WarehouseError
+from corollary.warehouse import files
+from corollary.warehouse.delta_entries import actions_in, entry_path, versions_in
+
+MARK = "corollary"
+"""The field of an entry's `commitInfo` that holds our mark."""
+
+
+class Trouble(StrEnum):
+    """What can be wrong with a published table."""
+
+    STRANGER = "stranger"
+    """The directory holds something that is not of this warehouse."""
+    FOREIGN = "foreign"
+    """Somebody else made a version."""
+    DAMAGE = "damage"
+    """The log is torn, or cannot be read."""
+    FEATURE = "feature"
+    """The table uses what would make plain reading of its files wrong."""
+    CONTENT = "content"
+    """The files, or their rows, are not what was written."""
+    TIME = "time"
+    """The table shows a commit that the warehouse does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a published table."""
+
+    trouble: Trouble
+    what: str
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What we leave in each version.
+
+    Attributes:
+        warehouse: the id of the warehouse.
+        commit: the commit that the version shows.
+        created: when that commit was made, which tells it from one of the same number that was
+            made after the warehouse went back to a backup.
+        columns: a digest of the names and types of the table's columns.
+        rows: how many rows the table has.
+        actions: how many files the version adds and removes.
+        is_start: whether nothing before this version matters.
+    """
+
+    warehouse: str
+    commit: int
+    created: str
+    columns: str
+    rows: int
+    actions: int
+    is_start: bool = False
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return the mark as `deltalake` takes it."""
+        return {MARK: asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A version as the log has it: our mark, or a finding."""
+
+    version: int
+    mark: Mark | None = None
+    finding: Finding | None = None
+
+
+def read_entry(log: Path, version: int, application: str) -> Entry:
+    """Return what a version is."""
+    try:
+        actions = actions_in(entry_path(log, version))
+    except OSError as error:
+        return _damaged(version, f"cannot be read: {error.strerror}")
+    except ValueError:
+        return _damaged(version, "is empty or cut off")
+    info: Mapping[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
+    applications = {each["txn"].get("appId") for each in actions if "txn" in each}
+    found = info.get(MARK)
+    if found and not applications:
+        return _damaged(version, "is cut off")
+    if not found or application not in applications:
+        what = f"is {info.get('operation', 'a change')} by another writer"
+        return Entry(version, None, Finding(Trouble.FOREIGN, what, version))
+    try:
+        mark = Mark(**found)
+    except TypeError:
+        return _damaged(version, "has the mark of another version of corollary")
+    if sum("add" in each or "remove" in each for each in actions) != mark.actions:
+        return _damaged(version, "is cut off")
+    return Entry(version, mark)
+
+
+def _damaged(version: int, what: str) -> Entry:
+    return Entry(version, None, Finding(Trouble.DAMAGE, what, version))
+
+
+def entries_back(log: Path, application: str, noted: int | None) -> Iterator[Entry]:
+    """Yield the entries from the newest back to the last one that is known to be good."""
+    versions = versions_in(log)
+    for before, version in enumerate(reversed(versions)):
+        if version != versions[-1] - before:
+            return  # older entries have been cleaned up, or deltalake will miss this one
+        entry = read_entry(log, version, application)
+        yield entry
+        if entry.mark is not None and (entry.mark.is_start or version == noted):
+            return
+
+
+def take_back_torn_entry(log: Path, application: str, warehouse: str, noted: int | None) -> None:
+    """Remove a newest entry that a power failure has torn while we wrote it.
+
+    It was never acknowledged: the catalog notes a version only after its entry is on the disk.
+    Only an empty entry, or one that names this warehouse, is taken for ours.
+    """
+    versions = versions_in(log)
+    if not versions or versions[-1] <= (-1 if noted is None else noted):
+        return
+    finding = read_entry(log, versions[-1], application).finding
+    path = entry_path(log, versions[-1])
+    if finding is not None and finding.trouble is Trouble.DAMAGE:
+        data = path.read_bytes()
+        if not data or warehouse.encode() in data:
+            path.unlink()
+            files.force_directory(log)
+
+
+def as_error(relation: str, directory: Path, findings: list[Finding]) -> WarehouseError:
+    """Return the error that tells what is wrong with a published table, and the cure."""
+    parts = [
+        finding.what if finding.version is None else f"version {finding.version} {finding.what}"
+        for finding in findings
+    ]
+    shown = "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
+    is_stranger = any(each.trouble is Trouble.STRANGER for each in findings)
+    cure = (
+        f"move `{directory}` away, and publish again"
+        if is_stranger
+        else "the warehouse is unharmed; republish the relation to rebuild the table from it"
+    )
+    text = f"The published table of `{relation}` is not as it was left: {shown}."
+    return WarehouseError([Diagnostic("C0940", text, None, cure)])

@@ -1,0 +1,163 @@
+"""One publication: brings the table of one relation to one commit.
+
+| method | when |
+|---|---|
+| begin | there is no table yet: the relation as a whole becomes version 0 |
+| forward | the table shows an earlier commit: what has changed since becomes a version |
+| write_anew | the columns are others, or somebody has been at the table: as a whole again |
+| replace | the log itself is beyond repair: a new table takes the place of the old one |
+"""
+
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.warehouse import files
+from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.entries import Commit
+from corollary.warehouse.publishing import swap
+from corollary.warehouse.publishing.data_files import DataFiles, is_crowded
+from corollary.warehouse.publishing.history import History
+from corollary.warehouse.publishing.log import Finding, Mark, Trouble, as_error
+from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
+from corollary.warehouse.publishing.table import Shown, Target, files_of
+from corollary.warehouse.set_difference import difference
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A new version of a relation's table.
+
+    Attributes:
+        commit: the commit that it shows.
+        version: its number in the Delta log.
+        added: how many tuples came; of a table that was written as a whole, all.
+        removed: how many went.
+        files: how many data files were written.
+    """
+
+    relation: str
+    commit: int
+    version: int
+    added: int
+    removed: int
+    files: int
+
+
+class Publication:
+    """Brings the table of a relation to a commit; the caller holds the table's lock."""
+
+    def __init__(
+        self,
+        target: Target,
+        relation: Relation,
+        commit: Commit,
+        history: History,
+        catalog: Catalog,
+    ) -> None:
+        self._target = target
+        self._relation = relation
+        self._commit = commit
+        self._history = history
+        self._catalog = catalog
+        self._schema = published_schema(relation)
+        self._data = DataFiles(target.directory, target.warehouse, relation.name, self._schema)
+
+    def begin(self) -> Published:
+        """Make the first version of a table."""
+        rows = self._content()
+        new = self._data.write(rows)
+        mark = self._mark(rows.num_rows, is_start=True)
+        version = swap.create(self._target, self._schema, new, mark)
+        return self._note(version, rows.num_rows, 0, len(new))
+
+    def write_anew(self) -> Published:
+        """Make a version that owes nothing to those before it."""
+        delta = self._target.open()
+        rows = self._content()
+        new = self._data.write(rows)
+        mark = self._mark(rows.num_rows, is_start=True)
+        version = swap.overwrite(self._target, delta, self._schema, new, mark)
+        return self._note(version, rows.num_rows, 0, len(new))
+
+    def replace(self) -> Published:
+        """Put a new table into the place of one that is beyond repair."""
+        directory = self._target.directory
+        new = Target(beside(directory), self._target.warehouse, self._relation.name)
+        other = Publication(new, self._relation, self._commit, self._history, self._catalog)
+        published = other.begin()
+        old = beside(directory)
+        directory.rename(old)
+        new.directory.rename(directory)
+        files.force_directory(directory.parent)
+        shutil.rmtree(old)
+        return published
+
+    def forward(self, shown: Shown, start: int) -> Published | None:
+        """Apply the changes since a commit, which the table shows."""
+        added, removed = self._changes(shown, start)
+        if not added.num_rows and not removed.num_rows:
+            self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
+            return None
+        exchange, found = self._data.without(shown.held, removed)
+        if found != removed.num_rows:
+            what = f"{removed.num_rows - found} of its rows are gone or altered"
+            finding = Finding(Trouble.CONTENT, what)
+            raise as_error(self._relation.name, self._target.directory, [finding])
+        exchange.new.extend(self._data.write(added))
+        mark = self._mark(shown.mark.rows + added.num_rows - removed.num_rows)
+        version = swap.exchange(self._target, shown.delta, exchange, mark, is_change=True)
+        gone = {file.path for file in exchange.old}
+        sizes = [file.rows for file in shown.held if file.path not in gone]
+        sizes += [file.rows for file in exchange.new]
+        if is_crowded(sizes):
+            version = self._merge(mark, version)
+        return self._note(version, added.num_rows, removed.num_rows, len(exchange.new))
+
+    def _changes(self, shown: Shown, start: int) -> tuple[pa.Table, pa.Table]:
+        """Return the rows that the table lacks, and those that it has too many."""
+        delta = self._history.changes(self._relation, start, self._commit.number)
+        if delta is None:
+            return difference(self._data.read_all(shown.held), self._content())
+        return (
+            published_rows(delta.added, self._relation),
+            published_rows(delta.removed, self._relation),
+        )
+
+    def _content(self) -> pa.Table:
+        """Return the rows of the relation as a whole."""
+        content = self._history.content(self._relation, self._commit.number)
+        return published_rows(content, self._relation)
+
+    def _merge(self, mark: Mark, version: int) -> int:
+        """Make a version with fewer files and the same rows, unless somebody came between."""
+        delta = self._target.open()
+        if delta.version() != version:
+            return version
+        exchange = self._data.merge(files_of(delta))
+        return swap.exchange(self._target, delta, exchange, mark, is_change=False)
+
+    def _mark(self, rows: int, *, is_start: bool = False) -> Mark:
+        return Mark(
+            self._target.warehouse,
+            self._commit.number,
+            repr(self._commit.created),
+            columns_digest(self._schema),
+            rows,
+            actions=0,
+            is_start=is_start,
+        )
+
+    def _note(self, version: int, added: int, removed: int, written: int) -> Published:
+        name, commit = self._relation.name, self._commit.number
+        self._catalog.note_published(name, commit, version)
+        return Published(name, commit, version, added, removed, written)
+
+
+def beside(directory: Path) -> Path:
+    """Return a name that no table has, for one that comes or goes as a whole."""
+    return directory.with_name(f"{directory.name}.{secrets.token_hex(8)}")

@@ -1,0 +1,287 @@
+"""Publishes relations as Delta tables, for every reader that knows Delta.
+
+The table of a relation stands under `tables/` and shows the relation as it was at one commit. It is
+an output, never the truth: it is brought forward from the commit that its own log names, so that a
+publication that was killed at any point is simply done again, and it can be rebuilt at any time.
+
+| stage | what holds after it |
+|---|---|
+| examine | every version since the last known one is ours; else C0940 |
+| ask | what has changed since the commit that the table shows is one change |
+| write | new data files are on the disk; nobody refers to them |
+| swap | the next version refers to them, and names the commit; or somebody else was first |
+| note | the catalog knows the version, which later examinations start from |
+"""
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from corollary.core.program import Relation
+from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
+from corollary.warehouse import files
+from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.entries import Commit
+from corollary.warehouse.publishing.clean import KEEP_SECONDS
+from corollary.warehouse.publishing.data_files import DataFiles
+from corollary.warehouse.publishing.history import History
+from corollary.warehouse.publishing.log import Finding, Mark, Trouble, as_error
+from corollary.warehouse.publishing.publication import Publication, Published, beside
+from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
+from corollary.warehouse.publishing.table import Shown, Target
+from corollary.warehouse.publishing.tables import Tables
+from corollary.warehouse.set_difference import difference
+
+ATTEMPTS = 3
+"""How often a table is examined again when somebody was first to make its next version."""
+NOTE_EVERY = 64
+"""After so many commits that leave a relation alone, the catalog notes that its table is up to
+date all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of several tables.
+
+    Attributes:
+        published: the new versions.
+        problems: why other tables have none, as warnings: the commit itself is safe.
+    """
+
+    published: tuple[Published, ...]
+    problems: tuple[Diagnostic, ...]
+
+
+class Publisher:
+    """Publishes the relations of one warehouse.
+
+    Args:
+        root: the directory of the warehouse.
+        catalog: knows its commits, and keeps which version of each table shows which of them.
+    """
+
+    def __init__(self, root: Path, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._tables = Tables(root, catalog.meta("id"))
+
+    def path(self, relation: str) -> Path:
+        """Return the directory of a relation's table."""
+        return self._tables.path(relation)
+
+    # --- publishing ----------------------------------------------------------------------------
+
+    def publish_all(self, relations: Iterable[Relation], upto: int, history: History) -> Outcome:
+        """Bring the tables of several relations forward to a commit, as far as that goes."""
+        published: list[Published] = []
+        problems: list[Diagnostic] = []
+        for relation in relations:
+            try:
+                made = self.publish(relation, upto, history)
+            except WarehouseError as error:
+                problems += (replace(e, severity=Severity.WARNING) for e in error.diagnostics)
+            else:
+                published += [] if made is None else [made]
+        return Outcome(tuple(published), tuple(problems))
+
+    def publish(self, relation: Relation, upto: int, history: History) -> Published | None:
+        """Bring the table of a relation forward to a commit; return the new version, if any.
+
+        Where the table lags behind, however far, it is brought forward from where it is: this is
+        all that there is to do after a crash.
+
+        Raises:
+            WarehouseError: `C0940`, the table is not as it was left; `C0936`, there is no such
+                commit; `C0932` or `C0942`, the table cannot be written.
+        """
+        commit = self._commit(upto)
+        for _ in range(ATTEMPTS):
+            try:
+                return self._publish(relation, commit, history)
+            except ConflictError:
+                continue
+        raise WarehouseError.of(
+            "C0942",
+            f"`{relation.name}` cannot be published: others write to its table all the time.",
+            None,
+            "stop them, and publish again; the commit itself is safe",
+        )
+
+    def _publish(self, relation: Relation, commit: Commit, history: History) -> Published | None:
+        with self._tables.locked(relation.name) as target:
+            publication = Publication(target, relation, commit, history, self._catalog)
+            noted = self._catalog.published().get(relation.name)
+            target.take_back(noted and noted[1])
+            if target.is_absent():
+                return publication.begin()
+            if noted is not None and self._is_up_to_date(target, relation, *noted):
+                if commit.number - noted[0] >= NOTE_EVERY:
+                    self._catalog.note_published(relation.name, commit.number, noted[1])
+                return None
+            shown = self._demand_ours(target, noted and noted[1])
+            start = shown.mark.commit
+            if noted is not None and noted[1] == shown.version:
+                start = max(start, noted[0])
+            if commit.number < start:
+                return None
+            if shown.mark.columns != columns_digest(published_schema(relation)):
+                return publication.write_anew()
+            return publication.forward(shown, start)
+
+    def _is_up_to_date(self, target: Target, relation: Relation, commit: int, version: int) -> bool:
+        """Say whether nothing has happened, to the relation or its table, since it was noted."""
+        newest = target.newest()
+        return (
+            newest is not None
+            and commit >= int(self._catalog.meta("oldest"))
+            and newest.version == version
+            and newest.mark is not None
+            and newest.mark.columns == columns_digest(published_schema(relation))
+            and not self._of_another_time(newest.mark)
+            and not self._catalog.count_changes(relation.name, commit)
+        )
+
+    def republish(self, relation: Relation, upto: int, history: History) -> Published:
+        """Rebuild the table of a relation from the warehouse, whatever has become of it.
+
+        It becomes a new version, so that readers can go on. Where the log is damaged, or uses
+        features that we do not, a new table takes the place of the old one.
+
+        Raises:
+            WarehouseError: the directory holds something that never was a table of this warehouse.
+            ConflictError: somebody wrote to the table at the same time.
+        """
+        commit = self._commit(upto)
+        with self._tables.locked(relation.name) as target:
+            publication = Publication(target, relation, commit, history, self._catalog)
+            if target.is_absent():
+                return publication.begin()
+            _, findings = target.look(None)
+            troubles = {each.trouble for each in findings}
+            if Trouble.STRANGER in troubles:
+                raise as_error(relation.name, target.directory, findings)
+            if troubles & {Trouble.DAMAGE, Trouble.FEATURE} or target.has_torn_entry():
+                return publication.replace()
+            return publication.write_anew()
+
+    # --- looking -------------------------------------------------------------------------------
+
+    def shown(self, relation: Relation) -> int | None:
+        """Return the commit that a relation's table shows, by its own log; None without a table.
+
+        Raises:
+            WarehouseError: the table is not as it was left.
+        """
+        with self._tables.locked(relation.name) as target:
+            if target.is_absent():
+                return None
+            return self._demand_ours(target, self._noted_version(relation.name)).mark.commit
+
+    def lag(self, relations: Iterable[Relation]) -> dict[str, int]:
+        """Return for each relation how many commits have changed it that its table lacks."""
+        noted = self._catalog.published()
+        return {
+            each.name: self._catalog.count_changes(each.name, noted.get(each.name, (0, 0))[0])
+            for each in relations
+        }
+
+    def check(self, relation: Relation, history: History | None = None) -> list[Finding]:
+        """Return what is wrong with a relation's table: who wrote to it, what is missing.
+
+        Args:
+            relation: the relation.
+            history: if given, every row is compared with it.
+        """
+        with self._tables.locked(relation.name) as target:
+            noted = self._noted_version(relation.name)
+            if target.is_absent():
+                gone = Finding(Trouble.CONTENT, "it is gone")
+                return [] if noted is None else [gone]
+            shown, findings = target.look(noted)
+            if shown is None:
+                return findings
+            findings = self._of_another_time(shown.mark) or [
+                Finding(Trouble.CONTENT, f"its file `{each.path}` is missing or damaged")
+                for each in shown.held
+                if not _has_size(target.directory / each.path, each.size)
+            ]
+            is_alike = shown.mark.columns == columns_digest(published_schema(relation))
+            if not findings and history is not None and is_alike:
+                findings = self._compare(target, relation, shown, history)
+            return findings
+
+    def _compare(
+        self, target: Target, relation: Relation, shown: Shown, history: History
+    ) -> list[Finding]:
+        truth = published_rows(history.content(relation, shown.mark.commit), relation)
+        schema = published_schema(relation)
+        data = DataFiles(target.directory, target.warehouse, relation.name, schema)
+        missing, extra = difference(data.read_all(shown.held), truth)
+        if not missing.num_rows and not extra.num_rows:
+            return []
+        what = f"it lacks {missing.num_rows} rows and has {extra.num_rows} that it should not have"
+        return [Finding(Trouble.CONTENT, what)]
+
+    def _demand_ours(self, target: Target, noted: int | None) -> Shown:
+        shown, findings = target.look(noted)
+        if shown is not None:
+            findings = self._of_another_time(shown.mark)
+        if shown is None or findings:
+            raise as_error(target.relation, target.directory, findings)
+        return shown
+
+    def _of_another_time(self, mark: Mark) -> list[Finding]:
+        """Return a finding if the commit of a mark is not in the warehouse's history."""
+        known = self._catalog.commit_of(mark.commit)
+        latest = self._catalog.latest()
+        is_future = latest is None or mark.commit > latest.number
+        if not is_future and (known is None or repr(known.created) == mark.created):
+            return []
+        what = f"it shows a commit {mark.commit} that this warehouse, or its backup, does not have"
+        return [Finding(Trouble.TIME, what)]
+
+    # --- tidying -------------------------------------------------------------------------------
+
+    def clean(self, keep_seconds: float = KEEP_SECONDS) -> list[Path]:
+        """Remove files that no version refers to, or none has for so long; return them.
+
+        Args:
+            keep_seconds: how long readers may go on with a version that has been superseded.
+        """
+        return self._tables.clean(keep_seconds)
+
+    def withdraw(self, relation: str) -> None:
+        """Remove the table of a relation that is no longer published.
+
+        Raises:
+            WarehouseError: the directory holds something that never was a table of this warehouse.
+        """
+        with self._tables.locked(relation) as target:
+            if target.directory.exists():
+                _, findings = target.look(None)
+                if not target.is_absent() and Trouble.STRANGER in {e.trouble for e in findings}:
+                    raise as_error(relation, target.directory, findings)
+                old = beside(target.directory)
+                target.directory.rename(old)
+                files.force_directory(self._tables.directory)
+                shutil.rmtree(old)
+            self._catalog.forget_published(relation)
+
+    # --- small matters -------------------------------------------------------------------------
+
+    def _commit(self, number: int) -> Commit:
+        commit = self._catalog.commit_of(number)
+        if commit is None:
+            raise WarehouseError.of("C0936", f"There is no commit {number} to publish.")
+        return commit
+
+    def _noted_version(self, relation: str) -> int | None:
+        noted = self._catalog.published().get(relation)
+        return None if noted is None else noted[1]
+
+
+def _has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False

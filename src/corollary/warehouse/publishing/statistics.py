@@ -1,0 +1,127 @@
+"""The least and the greatest value of each column of a file, as the Delta log tells them.
+
+Readers skip files by them, and so do we when tuples go. A bound may be wide, never narrow: long
+strings are cut, and timestamps rounded to milliseconds, as some readers know no finer ones.
+
+Bounds are complete or absent: of a column without bounds in a file that has some, `deltalake` makes
+the condition `x <= null`, by which its readers skip all rows. NaN would have to be a bound, and
+readers do not agree how it compares, so a file with NaN has none at all.
+"""
+
+import json
+import math
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+COLUMNS = 32
+"""So many columns have statistics; it is the usual number for Delta."""
+LONGEST = 32
+_LAST = "\U0010ffff"
+"""The greatest character: it makes a cut string an upper bound."""
+
+
+def statistics_of(rows: pa.Table) -> str:
+    """Return the statistics of a file's rows, as JSON.
+
+    >>> statistics_of(pa.table({"x": [1, 2], "y": [None, "b"]}))
+    '{"numRecords":2,"minValues":{"x":1,"y":"b"},"maxValues":{"x":2,"y":"b"},"nullCount":{"x":0,"y":1}}'
+    """
+    if any(map(has_nan, rows.columns)):
+        return _object({"numRecords": str(rows.num_rows)})
+    names = rows.column_names[:COLUMNS]
+    columns = {name: rows.column(name) for name in names}
+    bounds = {
+        name: _bounds(column) for name, column in columns.items() if column.null_count < len(column)
+    }
+    parts = {
+        "numRecords": str(rows.num_rows),
+        "minValues": _object({name: low for name, (low, _) in bounds.items()}),
+        "maxValues": _object({name: high for name, (_, high) in bounds.items()}),
+        "nullCount": _object({name: str(column.null_count) for name, column in columns.items()}),
+    }
+    return _object(parts)
+
+
+def rows_within(rows: pa.Table, low: Any, high: Any, nulls: Any) -> pa.Table:
+    """Return the rows that a file may hold, by the bounds of its columns.
+
+    Args:
+        rows: the rows to look for.
+        low: the least value of each column by name; null, or with nulls, where it is not known.
+        high: the greatest.
+        nulls: how many nulls each column has.
+    """
+    if not low.is_valid:
+        return rows
+    for name in rows.column_names[:COLUMNS]:
+        least, greatest = low[name], high[name]
+        if not (least.is_valid and greatest.is_valid):
+            continue
+        column = rows.column(name)
+        inside = pc.and_(pc.greater_equal(column, least), pc.less_equal(column, greatest))
+        rows = rows.filter(pc.fill_null(inside, nulls[name].as_py() != 0))
+        if not rows.num_rows:
+            break
+    return rows
+
+
+def has_nan(column: pa.ChunkedArray) -> bool:
+    """Say whether a column holds NaN."""
+    return bool(pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py())
+
+
+def _json(value: object) -> str:
+    # The JSON reader of arrow-rs takes some escaped surrogate pairs for other characters.
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _object(parts: dict[str, str]) -> str:
+    return "{" + ",".join(f"{_json(name)}:{text}" for name, text in parts.items()) + "}"
+
+
+def _bounds(column: pa.ChunkedArray) -> tuple[str, str]:
+    """Return the bounds of a column, as JSON."""
+    type_ = column.type
+    if pa.types.is_timestamp(type_):
+        column = column.cast(pa.timestamp("us"))
+    low, high = (each.as_py() for each in pc.min_max(column).values())
+    if pa.types.is_string(type_):
+        return _json(low[:LONGEST]), _json(_text_above(high))
+    if pa.types.is_timestamp(type_):
+        return _json(_time(low, "milliseconds")), _json(_time_above(high))
+    if pa.types.is_date(type_):
+        return _json(low.isoformat()), _json(high.isoformat())
+    if pa.types.is_decimal(type_):
+        return f"{low:f}", f"{high:f}"
+    if pa.types.is_floating(type_):
+        return _float(low), _float(high)
+    return _json(low), _json(high)
+
+
+def _text_above(text: str) -> str:
+    if len(text) <= LONGEST or text[LONGEST] == _LAST:
+        return text
+    return text[:LONGEST] + _LAST
+
+
+def _time_above(time: datetime) -> str:
+    if not time.microsecond % 1000:
+        return _time(time, "milliseconds")
+    try:
+        return _time(time + timedelta(milliseconds=1), "milliseconds")
+    except OverflowError:
+        return _time(time, "microseconds")
+
+
+def _time(time: datetime, unit: str) -> str:
+    return f"{time.isoformat(timespec=unit)}Z"
+
+
+def _float(number: float) -> str:
+    """Return a number as JSON; an infinite one as Spark writes it."""
+    if math.isinf(number):
+        return '"Infinity"' if number > 0 else '"-Infinity"'
+    return _json(number)

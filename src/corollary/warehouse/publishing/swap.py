@@ -1,0 +1,179 @@
+"""New versions of a published table.
+
+A version is made by compare-and-swap on the one that was examined (no retries: `deltalake` would
+rebase an append silently). `deltalake` forces nothing to the disk, so its files are forced here
+before anybody is told.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+)
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from corollary import fault
+from corollary.errors import ConflictError, WarehouseError
+from corollary.warehouse import files
+from corollary.warehouse.delta_entries import entry_path
+from corollary.warehouse.publishing.data_files import Exchange, NewFile
+from corollary.warehouse.publishing.log import Mark
+from corollary.warehouse.publishing.table import CONFIGURATION, Target, first_line
+
+CHECKPOINT = 100
+"""After so many versions the log is summed up in a checkpoint."""
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+def create(target: Target, schema: pa.Schema, new: list[NewFile], mark: Mark) -> int:
+    """Make the first version of a table; return its number, 0.
+
+    Raises:
+        ConflictError: somebody else has made one.
+        WarehouseError: `C0942`, it cannot be written.
+    """
+    mark = replace(mark, actions=len(new))
+    with _committing(target.relation):
+        target.directory.mkdir(parents=True, exist_ok=True)
+        create_table_with_add_actions(
+            target.uri,
+            Schema.from_arrow(schema),
+            _adds(new, is_change=True),
+            mode="error",
+            name=target.relation,
+            description="published by corollary; do not write to it",
+            configuration=CONFIGURATION,
+            commit_properties=_properties(target, mark),
+            post_commithook_properties=_NO_HOOKS,
+        )
+        _force(target, 0)
+        files.force_directory(target.directory)
+        files.force_directory(target.directory.parent)
+    return 0
+
+
+def overwrite(
+    target: Target, delta: DeltaTable, schema: pa.Schema, new: list[NewFile], mark: Mark
+) -> int:
+    """Make a version that owes nothing to those before it, and may have other columns.
+
+    Raises:
+        ConflictError: the table is no longer at the version that was examined.
+        WarehouseError: `C0942`, it cannot be written.
+    """
+    mark = replace(mark, actions=len(new) + len(delta.file_uris()))
+    with _committing(target.relation):
+        delta.create_write_transaction(
+            [*_adds(new, is_change=True)],
+            mode="overwrite",
+            schema=Schema.from_arrow(schema),
+            commit_properties=_properties(target, mark),
+            post_commithook_properties=_NO_HOOKS,
+        )
+        return _after(target, delta)
+
+
+def exchange(
+    target: Target, delta: DeltaTable, change: Exchange, mark: Mark, *, is_change: bool
+) -> int:
+    """Make a version in which files have taken the place of others; return its number.
+
+    Args:
+        target: the place of the table.
+        delta: the table, at the version that was examined.
+        change: the files.
+        mark: what the version shows.
+        is_change: whether the rows of the table change, or only where they stand.
+
+    Raises:
+        ConflictError: the table is no longer at that version.
+        WarehouseError: `C0942`, it cannot be written.
+    """
+    mark = replace(mark, actions=len(change.new) + len(change.old))
+    now = _now()
+    removes = [RemoveAction(each.path, is_change, now, each.size, {}) for each in change.old]
+    with _committing(target.relation):
+        delta.create_write_transaction(
+            [*_adds(change.new, is_change=is_change), *removes],
+            mode="append",
+            schema=delta.schema(),
+            commit_properties=_properties(target, mark),
+            post_commithook_properties=_NO_HOOKS,
+        )
+        return _after(target, delta)
+
+
+def _properties(target: Target, mark: Mark) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata=mark.as_metadata(),
+        max_commit_retries=0,
+        app_transactions=[Transaction(target.application, mark.commit)],
+    )
+
+
+def _adds(new: list[NewFile], *, is_change: bool) -> list[AddAction]:
+    now = _now()
+    return [AddAction(each.path, each.size, {}, now, is_change, each.statistics) for each in new]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _after(target: Target, delta: DeltaTable) -> int:
+    """Force a new version to the disk; return its number."""
+    version = delta.version() + 1  # the swap saw to it, and `deltalake` does not look again
+    _force(target, version)
+    if version % CHECKPOINT == 0:
+        newest = target.open()
+        newest.create_checkpoint()
+        for path in target.log.glob("*checkpoint*"):
+            _force_file(path)
+        files.force_directory(target.log)
+        newest.cleanup_metadata()
+    return version
+
+
+def _force(target: Target, version: int) -> None:
+    """Force the entry of a version to the disk, which `deltalake` has only written."""
+    fault.hit("after_publish")
+    _force_file(entry_path(target.log, version))
+    files.force_directory(target.log)
+
+
+def _force_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _committing(relation: str) -> Iterator[None]:
+    """Turn the errors of a new version into ours."""
+    fault.hit("before_publish")
+    try:
+        yield
+    except CommitFailedError as error:
+        raise ConflictError(
+            f"somebody wrote to the published table of `{relation}` at the same time"
+        ) from error
+    except (DeltaError, OSError) as error:
+        raise WarehouseError.of(
+            "C0942",
+            f"`{relation}` cannot be published: {first_line(error)}.",
+            None,
+            "see to the directory of the table, and publish again; the commit itself is safe",
+        ) from error

@@ -1,0 +1,165 @@
+"""The Delta table of one relation: what it shows, or what is wrong with it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from corollary.warehouse.delta_entries import LOG, versions_in
+from corollary.warehouse.publishing.data_files import DataFile
+from corollary.warehouse.publishing.log import (
+    Entry,
+    Finding,
+    Mark,
+    Trouble,
+    entries_back,
+    read_entry,
+    take_back_torn_entry,
+)
+
+CONFIGURATION = {
+    "delta.logRetentionDuration": "interval 1 hours",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+}
+"""Old versions are kept for readers under way; it is the warehouse that remembers."""
+READER, WRITER = 1, 2
+"""The version of the Delta protocol that our tables have: no features at all."""
+_STRANGER = Finding(Trouble.STRANGER, "it is not a table of this warehouse")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a table shows when nothing is wrong with it."""
+
+    delta: DeltaTable
+    version: int
+    mark: Mark
+    held: list[DataFile]
+
+
+class Target:
+    """The place of a relation's Delta table.
+
+    Attributes:
+        directory: where the table is, or will be.
+        application: what its versions name as the application that made them.
+    """
+
+    def __init__(self, directory: Path, warehouse: str, relation: str) -> None:
+        self.directory = directory
+        self.relation = relation
+        self.warehouse = warehouse
+        self.application = f"corollary:{warehouse}:{relation}"
+        self.log = directory / LOG
+
+    def is_absent(self) -> bool:
+        """Say whether there is no table: at most the files of a first version that never was."""
+        if not self.directory.exists():
+            return True
+        has_log = versions_in(self.log) or any(self.log.glob("*checkpoint*"))
+        if not self.directory.is_dir() or has_log:
+            return False
+        return all(
+            path.name == LOG or path.name.startswith(self.warehouse)
+            for path in self.directory.iterdir()
+        )
+
+    def take_back(self, noted: int | None) -> None:
+        """Remove what a power failure has left of a version that was never acknowledged."""
+        take_back_torn_entry(self.log, self.application, self.warehouse, noted)
+
+    def look(self, noted: int | None) -> tuple[Shown | None, list[Finding]]:
+        """Return what the table shows, or what is wrong with it.
+
+        Args:
+            noted: a version that is known to be ours, from the catalog.
+        """
+        entries = list(entries_back(self.log, self.application, noted))
+        if not entries:
+            return None, [_STRANGER]
+        findings = [each.finding for each in entries if each.finding is not None]
+        try:
+            delta = self.open()
+            is_ours = delta.transaction_version(self.application) is not None
+        except (DeltaError, OSError) as error:
+            what = f"the log cannot be read ({first_line(error)})"
+            findings.append(Finding(Trouble.DAMAGE, what))
+            is_ours = any(each.mark for each in entries)
+            return None, findings if is_ours or self._has_our_files() else [_STRANGER]
+        is_torn = any(each.trouble is Trouble.DAMAGE for each in findings)
+        if not is_ours and not (is_torn and self._has_our_files()):
+            return None, [_STRANGER]
+        mark = entries[0].mark
+        if delta.version() != entries[0].version:
+            findings.append(Finding(Trouble.DAMAGE, "the entry of its newest version is missing"))
+        findings += _features(delta)
+        if findings or mark is None:
+            return None, findings
+        held = files_of(delta)
+        if sum(each.rows for each in held) != mark.rows:
+            return None, [Finding(Trouble.CONTENT, "the log has lost or gained files")]
+        return Shown(delta, delta.version(), mark, held), []
+
+    def newest(self) -> Entry | None:
+        """Return the newest entry of the log."""
+        return next(entries_back(self.log, self.application, None), None)
+
+    def has_torn_entry(self) -> bool:
+        """Say whether any version in the log is torn, however old."""
+        entries = (
+            read_entry(self.log, version, self.application) for version in versions_in(self.log)
+        )
+        return any(each.finding and each.finding.trouble is Trouble.DAMAGE for each in entries)
+
+    def open(self) -> DeltaTable:
+        """Return the table as `deltalake` has it."""
+        return DeltaTable(self.uri)
+
+    def _has_our_files(self) -> bool:
+        return any(path.name.startswith(self.warehouse) for path in self.directory.iterdir())
+
+    @property
+    def uri(self) -> str:
+        """The place as `deltalake` takes it."""
+        return self.directory.absolute().as_uri()
+
+
+def files_of(delta: DeltaTable) -> list[DataFile]:
+    """Return the files that make up the table."""
+    actions = pa.table(delta.get_add_actions())
+    if not actions.num_rows:
+        return []
+    low, high, nulls = (
+        actions.column(name).combine_chunks() for name in ("min", "max", "null_count")
+    )
+    return [
+        DataFile(path, size, rows, low[at], high[at], nulls[at])
+        for at, (path, size, rows) in enumerate(
+            zip(
+                actions.column("path").to_pylist(),
+                actions.column("size_bytes").to_pylist(),
+                actions.column("num_records").to_pylist(),
+                strict=True,
+            )
+        )
+    ]
+
+
+def _features(delta: DeltaTable) -> list[Finding]:
+    protocol = delta.protocol()
+    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    metadata = delta.metadata()
+    features += sorted(metadata.configuration.keys() - CONFIGURATION.keys())
+    if metadata.partition_columns:
+        features.append("partitions")
+    is_plain = (protocol.min_reader_version, protocol.min_writer_version) == (READER, WRITER)
+    if is_plain and not features:
+        return []
+    return [Finding(Trouble.FEATURE, f"it uses {', '.join(features) or 'another protocol'}")]
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its name where it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

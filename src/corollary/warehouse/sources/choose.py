@@ -1,0 +1,94 @@
+"""Which source an `.input` names.
+
+| `.input p(…)`                                   | source                                        |
+|-------------------------------------------------|-----------------------------------------------|
+| nothing, `filename="p.csv"`, `delimiter=…`      | a file of delimited text, perhaps gzip        |
+| `format="jsonl"`, or a name ending in `.jsonl`  | JSON lines, perhaps gzip                      |
+| `format="parquet"`, or `.parquet`               | a Parquet file                                |
+| the name of a folder, or with `*`, `?`, `**`    | all these files together                      |
+| `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from corollary.core.program import Directive, Program, Relation
+from corollary.errors import InputError
+from corollary.warehouse.delta_entries import LOG
+from corollary.warehouse.dialect import channel_of, file_name_of, format_of
+from corollary.warehouse.sources.file_source import FileSource
+from corollary.warehouse.sources.inlet import Inlet
+from corollary.warehouse.sources.keys import Key
+from corollary.warehouse.sources.listing import Place
+from corollary.warehouse.sources.quarantine import BadRows
+from corollary.warehouse.sources.source import Source
+
+
+def sources_of(
+    program: Program,
+    relations: Mapping[str, Relation],
+    *,
+    base: Path,
+    root: Path | None = None,
+    bad_rows: BadRows = BadRows.ABORT,
+) -> list[Source]:
+    """Return the sources of a program, one for each different `.input`, in its order.
+
+    Args:
+        program: the program, checked.
+        relations: the shapes of its relations by name.
+        base: the directory that file names are relative to (`-F`).
+        root: the directory that files must lie in (`--root`); the base where nothing is said.
+        bad_rows: what is done about malformed records.
+
+    Raises:
+        InputError: `C0805`, a name is out of reach; `C0956`, there is no such source, or a
+            relation reads one in two ways.
+    """
+    keys = {declaration.name: declaration.key for declaration in program.declarations}
+    found: dict[str, Source] = {}
+    for directive in dict.fromkeys(program.directives):
+        if directive.name != "input":
+            continue
+        relation = relations[directive.relation]
+        key = keys.get(relation.name, ())
+        source = source_of(directive, relation, base=base, root=root, key=key, bad_rows=bad_rows)
+        if source.name in found:
+            raise InputError.of(
+                "C0956",
+                f"`{relation.name}` reads `{file_name_of(directive)}` in two ways.",
+                directive.span,
+                "take one `.input` out, or let it fill a relation of its own",
+            )
+        found[source.name] = source
+    return list(found.values())
+
+
+def source_of(
+    directive: Directive,
+    relation: Relation,
+    *,
+    base: Path,
+    root: Path | None = None,
+    key: Sequence[str] = (),
+    bad_rows: BadRows = BadRows.ABORT,
+) -> Source:
+    """Return the source that an `.input` names; arguments as for `sources_of`."""
+    if channel_of(directive) == "stdin":
+        raise InputError.of(
+            "C0956",
+            f"`{relation.name}` reads from standard input, which has no memory: what changed since "
+            "the last run cannot be told.",
+            directive.span,
+            "read from a file, or hand the changes in with `corollary apply`",
+        )
+    place = Place(root or base, base, file_name_of(directive), directive.span)
+    path = place.resolve(place.name)
+    chosen = Key(tuple(key), directive.parameter("order"))
+    inlet = Inlet(relation, directive, place, chosen, bad_rows)
+    is_unsaid = not directive.parameter("format") and channel_of(directive) == "file"
+    if format_of(directive, place.name) == "delta" or (is_unsaid and (path / LOG).is_dir()):
+        from corollary.warehouse.sources.delta_source import DeltaSource
+
+        return DeltaSource(inlet, path)
+    return FileSource(inlet)

@@ -1,0 +1,85 @@
+"""One file of delimited text (CSV, TSV, Soufflé's facts) of a source.
+
+Columns are taken by position, as Soufflé does. If the file has headers, the names at these
+positions are noted when it is read first; later files are read by them, so that a column that was
+put in between is noticed rather than taken for its neighbour.
+"""
+
+from dataclasses import replace
+
+from corollary.warehouse import delimited, fast
+from corollary.warehouse.contents import LONGEST_LINE
+from corollary.warehouse.dialect import Dialect, dialect_of
+from corollary.warehouse.records import split
+from corollary.warehouse.sources import drift
+from corollary.warehouse.sources.drift import Expected, Reading
+
+LONGEST_HEADER = 2**20
+
+
+def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
+    """Return what a file holds from some offset on.
+
+    Args:
+        data: the file's text, without compression and byte order mark.
+        name: the name of the file in messages.
+        expected: what it should be like.
+        start: where to start; a record starts there.
+
+    Raises:
+        InputError: `C0806`, the directive makes no sense; `C0950`, a column is missing.
+    """
+    relation = expected.relation
+    dialect = replace(dialect_of(relation, expected.directive), longest_line=LONGEST_LINE)
+    columns = _header(data, dialect) if dialect.has_header else ()
+    named = _named(columns, dialect)
+    if columns and expected.named and named != expected.named:
+        dialect = _found_by_name(columns, name, dialect, expected)
+        named = expected.named
+    elif len(columns) > expected.arity and expected.named:
+        dialect = replace(dialect, has_other_columns=True)
+    line = data.count(b"\n", 0, start) + 1
+    if start:
+        dialect = replace(dialect, has_header=False)
+    table, malformed = delimited.parse(data[start:], name, relation, dialect, first_line=line)
+    return Reading(table, malformed, columns, named)
+
+
+def can_continue_at(data: bytes, offset: int, expected: Expected) -> bool:
+    """Return whether a record ends at an offset of a text."""
+    if not data.endswith(b"\n", 0, offset):
+        return False
+    dialect = dialect_of(expected.relation, expected.directive)
+    if not dialect.is_quoted or data.find(b'"', 0, offset) < 0:
+        return True
+    delimiter = dialect.delimiter.encode()
+    return len(delimiter) == 1 and fast.is_well_quoted(data[:offset], delimiter)
+
+
+def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:
+    text = data[:LONGEST_HEADER].decode("utf-8", "replace")
+    first = next(split(text, dialect), None)
+    return () if first is None else tuple(first.fields)
+
+
+def _named(columns: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
+    """Return the names at the positions that the relation takes, if they tell columns apart."""
+    if len(columns) <= max(dialect.positions, default=-1):
+        return ()
+    taken = [columns[position] for position in dialect.positions]
+    return tuple(taken) if all(columns.count(name) == 1 for name in taken) else ()
+
+
+def _found_by_name(
+    columns: tuple[str, ...], name: str, dialect: Dialect, expected: Expected
+) -> Dialect:
+    for column in expected.named:
+        if column not in columns:
+            example = ":".join(map(str, range(expected.arity)))
+            cure = f'if its new name is meant, say in the `.input` where it is: columns="{example}"'
+            raise drift.missing(expected, name, column, cure)
+        if columns.count(column) > 1:
+            raise drift.ambiguous(expected, name, column)
+    positions = tuple(columns.index(column) for column in expected.named)
+    has_others = dialect.has_other_columns or len(columns) > len(positions)
+    return replace(dialect, positions=positions, has_other_columns=has_others)

@@ -1,0 +1,166 @@
+"""The log of a Delta table that others write: which files it has at a version, and may we read it.
+
+Tables whose files say something else than their rows when read as raw Parquet (deletion vectors,
+mapped columns) are refused here, with a sentence each.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from corollary.errors import InputError
+from corollary.source import Span
+from corollary.warehouse.contents import Fingerprint, fingerprint_of
+from corollary.warehouse.delta_entries import LOG, actions_in, entry_path
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_UNDERSTOOD = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors"}
+"""Features of readers that do not matter here, and deletion vectors, as long as none is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a Delta table.
+
+    Attributes:
+        path: relative to the table, as a file name.
+        rows: how many it has, if that is known.
+        given: the values of the columns that the table is partitioned by.
+    """
+
+    path: str
+    rows: int | None
+    given: dict[str, pa.Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A Delta table at a version."""
+
+    table: str
+    version: int
+    schema: pa.Schema
+    files: dict[str, DataFile]
+
+
+def snapshot_of(path: Path, name: str, span: Span | None, version: int | None = None) -> Snapshot:
+    """Return the table at a version, or now.
+
+    Raises:
+        InputError: `C0804`, it is no Delta table; `C0955`, it cannot be read as it is.
+        LookupError: the version is no longer there.
+    """
+    try:
+        table = DeltaTable(str(path), version=version)
+        _refuse_features(table, name, span)
+        actions = pa.table(table.get_add_actions(flatten=True))
+        schema = pa.schema(table.schema().to_arrow())
+        files = _files(actions)
+        found = Snapshot(str(table.metadata().id), table.version(), schema, files)
+    except TableNotFoundError:
+        message = f"`{name}` cannot be read: it is not a Delta table"
+        cure = "write the table first, or leave `delta` out to read a folder of plain files"
+        raise InputError.of("C0804", message, span, cure) from None
+    except DeltaError as error:
+        if version is not None:
+            raise LookupError(version) from None
+        reason = str(error).strip().splitlines()[0]
+        raise damaged(name, reason, span) from None
+    _refuse_elsewhere(files, name, span)
+    return found
+
+
+def refuse_damage(path: Path, name: str, first: int, last: int, span: Span | None) -> None:
+    """Raise (`C0955`) if a commit of some versions is empty or cut off; those gone are fine."""
+    for version in range(first, last + 1):
+        commit = entry_path(path / LOG, version)
+        try:
+            actions_in(commit)
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            raise damaged(name, f"`{commit.name}` is empty or cut off", span) from None
+
+
+def damaged(name: str, reason: str, span: Span | None) -> InputError:
+    """Return the error of a log that cannot be trusted."""
+    return InputError.of(
+        "C0955",
+        f"The log of the Delta table `{name}` is damaged: {reason}.",
+        span,
+        "restore the table from a copy, or let its writer repair it; nothing was changed",
+    )
+
+
+def commit_fingerprint(path: Path, version: int) -> Fingerprint | None:
+    """Return the fingerprint of a commit, if its file is still there."""
+    try:
+        return fingerprint_of(entry_path(path / LOG, version).stat())
+    except OSError:
+        return None
+
+
+def first_needed(path: Path) -> int:
+    """Return the version that the present state is read from: behind the last checkpoint."""
+    try:
+        return int(json.loads((path / LOG / "_last_checkpoint").read_bytes())["version"]) + 1
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _files(actions: pa.Table) -> dict[str, DataFile]:
+    paths = actions["path"].to_pylist()
+    rows = actions["num_records"].to_pylist()
+    partitions = [each for each in actions.column_names if each.startswith("partition.")]
+    files = {}
+    for at, (path, count) in enumerate(zip(paths, rows, strict=True)):
+        given = {each.removeprefix("partition."): actions[each][at] for each in partitions}
+        files[path] = DataFile(unquote(path), count, given)
+    return files
+
+
+def _refuse_elsewhere(files: dict[str, DataFile], name: str, span: Span | None) -> None:
+    for path in files:
+        if path.startswith("/") or _URL.match(path):
+            raise InputError.of(
+                "C0955",
+                f"The Delta table `{name}` has files elsewhere: `{path}`.",
+                span,
+                "write a copy of the table that has all its files; nothing was changed",
+            )
+
+
+def _refuse_features(table: DeltaTable, name: str, span: Span | None) -> None:
+    features = set(table.protocol().reader_features or ())
+    mode = (table.metadata().configuration or {}).get("delta.columnMapping.mode", "none")
+    if mode != "none":
+        features.add("columnMapping")
+    foreign = sorted(features - _UNDERSTOOD)
+    if not foreign and "deletionVectors" in features and _has_deletion_vectors(table):
+        raise InputError.of(
+            "C0955",
+            f"The Delta table `{name}` has deletion vectors, which are not supported.",
+            span,
+            "let its writer apply them: `REORG TABLE … APPLY (PURGE)`; nothing was changed",
+        )
+    if foreign:
+        listed = ", ".join(f"`{feature}`" for feature in foreign)
+        raise InputError.of(
+            "C0955",
+            f"The Delta table `{name}` uses {listed}, which is not supported.",
+            span,
+            "write a copy of the table without it; nothing was changed",
+        )
+
+
+def _has_deletion_vectors(table: DeltaTable) -> bool:
+    try:
+        return any(batch.num_rows for batch in table.deletion_vectors())
+    except DeltaError:  # one is named but cannot be read
+        return True

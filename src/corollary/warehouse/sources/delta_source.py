@@ -1,0 +1,209 @@
+"""A Delta table as a source: its change is that of the files between two versions.
+
+Let F be the files that both versions have, G those that went and N those that came. A row of G has
+gone if neither N nor F has it. F need not be read if no row stands in the table twice: that is so
+if the log counts as many rows for the version before as the relation then had. Where a version or
+a file of it is no longer there (vacuum), or rows with the same key are ordered, the whole table is
+compared with what it held before.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.errors import InputError
+from corollary.warehouse import contents
+from corollary.warehouse.delta_entries import LOG, entry_path
+from corollary.warehouse.set_difference import minus
+from corollary.warehouse.sources import parquet_file
+from corollary.warehouse.sources.delta_log import (
+    DataFile,
+    Snapshot,
+    commit_fingerprint,
+    first_needed,
+    refuse_damage,
+    snapshot_of,
+)
+from corollary.warehouse.sources.drift import Reading
+from corollary.warehouse.sources.inlet import Collector, Inlet
+from corollary.warehouse.sources.keys import settle
+from corollary.warehouse.sources.source import Content, Position, SourceChange
+
+ATTEMPTS = 5
+"""How often a table is opened again when a vacuum took a file away meanwhile."""
+
+
+class DeltaSource:
+    """Reads a Delta table."""
+
+    def __init__(self, inlet: Inlet, path: Path) -> None:
+        self._inlet = inlet
+        self._path = path
+        self._form = inlet.form("delta")
+
+    @property
+    def name(self) -> str:
+        """What the source is called, the same in every run, and unlike all others."""
+        return self._inlet.name
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that it fills."""
+        return self._inlet.relation
+
+    def is_same(self, before: Position | None) -> bool:
+        """Return whether the commit read last is still the last one."""
+        if before is None or before.get("form") != self._form:
+            return False
+        commit = commit_fingerprint(self._path, before["version"])
+        if commit is None or list(commit) != before["commit"]:
+            return False
+        return not entry_path(self._path / LOG, before["version"] + 1).exists()
+
+    def difference(self, before: Position | None, content: Content) -> SourceChange:
+        """Return what has changed since a position.
+
+        Raises:
+            InputError: the table cannot be read, or has rows that are not acceptable.
+        """
+        if before is not None and before.get("form") != self._form:
+            before = None
+        rows_before = cache(lambda: self._inlet.rows(content))
+        for _ in range(ATTEMPTS):
+            try:
+                return self._difference(before, rows_before)
+            except FileNotFoundError:
+                continue
+        raise InputError.of(
+            "C0953",
+            f"Files of the Delta table `{self._inlet.place.shown}` are missing.",
+            self._inlet.directive.span,
+            "restore them, or let the table be repaired (`FSCK REPAIR TABLE`); nothing was changed",
+        )
+
+    def _difference(self, before: Position | None, content: Content) -> SourceChange:
+        now = snapshot_of(self._path, self._shown, self._inlet.directive.span)
+        then = self._snapshot_before(before, now)
+        first = first_needed(self._path) if then is None else then.version + 1
+        refuse_damage(self._path, self._shown, first, now.version, self._inlet.directive.span)
+        collector = Collector(self._inlet, before)
+        parquet_file.refuse_misfits(now.schema, self._shown, collector.expected)
+        columns = Reading(self._inlet.empty(), [], tuple(now.schema.names))
+        collector.take(self._inlet.place.name, columns)
+        visit = _Visit(self._inlet, collector)
+        rows = visit.rows(then, now, content)
+        # Version, table and commit are of the snapshot, whatever has been written since.
+        position = {**self._position(now.version), "table": now.table}
+        reread = None if visit.has_read_all else frozenset(visit.reread)
+        return collector.change(rows, position, reread)
+
+    @property
+    def _shown(self) -> str:
+        return self._inlet.place.shown
+
+    def _snapshot_before(self, before: Position | None, now: Snapshot) -> Snapshot | None:
+        """Return the table as it was read last, if it is the same table and still there."""
+        if before is None or before.get("table") != now.table or before["version"] > now.version:
+            return None
+        commit = commit_fingerprint(self._path, before["version"])
+        if commit is None or list(commit) != before["commit"]:
+            return None  # it may be a copy, from where the history has gone another way
+        if before["version"] == now.version:
+            return now
+        try:
+            span = self._inlet.directive.span
+            return snapshot_of(self._path, self._shown, span, before["version"])
+        except (LookupError, InputError):
+            return None
+
+    def _position(self, version: int) -> Position:
+        commit = commit_fingerprint(self._path, version)
+        return {"form": self._form, "version": version, "commit": commit and list(commit)}
+
+
+class _Visit:
+    """One attempt at reading what has changed.
+
+    Attributes:
+        reread: the files that were read, or have gone.
+        has_read_all: whether that is all of the table, whatever it was before.
+    """
+
+    def __init__(self, inlet: Inlet, collector: Collector) -> None:
+        self._inlet = inlet
+        self._collector = collector
+        self.reread: set[str] = set()
+        self.has_read_all = False
+
+    def rows(
+        self, then: Snapshot | None, now: Snapshot, content: Content
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return the rows that came and those that went."""
+        if then is None:
+            return self._all(now, content)
+        kept = now.files.keys() & then.files.keys()
+        gone = [each for path, each in then.files.items() if path not in kept]
+        fresh = [each for path, each in now.files.items() if path not in kept]
+        if not gone:
+            return self._inlet.extended(content, self._read(fresh))
+        if not kept or self._inlet.key.order:
+            return self._all(now, content)
+        try:
+            went = self._peek(gone)
+        except FileNotFoundError:
+            return self._all(now, content)
+        self.reread |= {self._name(each) for each in gone}
+        came = self._read(fresh)
+        before = self._inlet.rows(content)
+        went = minus(went, came)
+        if went.num_rows and _rows_in(then) != before.num_rows:
+            for path in sorted(kept):
+                went = minus(went, self._peek([now.files[path]]))
+                if not went.num_rows:
+                    break
+        added = minus(came, before)
+        if self._inlet.key.columns and added.num_rows:
+            rest = self._inlet.union([minus(before, went), added])
+            settle(rest, self._inlet.key, self._inlet.relation, self._inlet.directive)
+        return added, went
+
+    def _all(self, now: Snapshot, content: Content) -> tuple[pa.Table, pa.Table]:
+        self.has_read_all = True
+        return self._inlet.replaced(content, self._read(now.files.values()))
+
+    def _read(self, files: Iterable[DataFile]) -> pa.Table:
+        """Return the rows of files, and note their malformed ones."""
+        tables = []
+        for each in files:
+            tables.append(self._collector.take(self._name(each), self._reading(each)))
+            self.reread.add(self._name(each))
+        self._collector.refuse_malformed()
+        return self._inlet.union(tables)
+
+    def _peek(self, files: Iterable[DataFile]) -> pa.Table:
+        """Return the good rows of files that have been read before."""
+        return self._inlet.union([self._reading(each).table for each in files])
+
+    def _reading(self, file: DataFile) -> Reading:
+        name = str(self._inlet.place.base / self._name(file))
+        path = self._inlet.place.resolve(self._name(file))
+        expected = self._collector.expected
+
+        def use(opened: BinaryIO) -> Reading:
+            return parquet_file.read(opened, name, expected, given=file.given, may_lack=True)
+
+        reading, _ = contents.read(path, name, self._inlet.directive.span, use)
+        return Reading(reading.table, reading.malformed)
+
+    def _name(self, file: DataFile) -> str:
+        return f"{self._inlet.place.name}/{file.path}"
+
+
+def _rows_in(snapshot: Snapshot) -> int | None:
+    """Return how many rows the log counts, if it counts them for all files."""
+    counts = [each.rows for each in snapshot.files.values()]
+    return None if None in counts else sum(each or 0 for each in counts)

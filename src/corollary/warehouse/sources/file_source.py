@@ -1,0 +1,237 @@
+"""A file, a folder or a pattern of files as a source.
+
+The position notes for each file its fingerprint, a checksum of its content and how many good rows
+it had. Which files are read again:
+
+| since then                             | read                        | rows that go           |
+|----------------------------------------|-----------------------------|------------------------|
+| nothing                                | none                        | none                   |
+| files were added                       | these                       | none                   |
+| text files were touched, or got longer | these, parsed from the      | none                   |
+|                                        | point where they ended      |                        |
+| files were removed or altered          | all: which rows were in one | those that no file has |
+|                                        | file only is noted nowhere  |                        |
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from corollary.core.program import Relation
+from corollary.errors import Diagnostic, InputError, Severity
+from corollary.warehouse import contents
+from corollary.warehouse.contents import Fingerprint
+from corollary.warehouse.dialect import format_of
+from corollary.warehouse.files import checksum_of
+from corollary.warehouse.sources import csv_file, json_file, parquet_file
+from corollary.warehouse.sources.drift import Reading
+from corollary.warehouse.sources.inlet import Collector, Inlet
+from corollary.warehouse.sources.listing import Found, files_at, is_one_file
+from corollary.warehouse.sources.source import Content, Position, SourceChange
+
+ATTEMPTS = 5
+"""How often the files are listed again when one has vanished meanwhile."""
+_READ = {"csv": csv_file.read, "jsonl": json_file.read}
+_CAN_CONTINUE = {"csv": csv_file.can_continue_at, "jsonl": json_file.can_continue_at}
+
+T = TypeVar("T")
+
+
+class Entry(NamedTuple):
+    """What the position notes of a file; in JSON it is an array.
+
+    Attributes:
+        checksum: of the content; nothing for a format that is always read as a whole.
+        rows: how many good ones there were.
+    """
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+    checksum: str
+    rows: int
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What tells whether the file has been written since."""
+        return self.size, self.modified, self.changed, self.inode
+
+
+class FileSource:
+    """Reads the files that a name stands for."""
+
+    def __init__(self, inlet: Inlet) -> None:
+        self._inlet = inlet
+        self._form = inlet.form("files")
+
+    @property
+    def name(self) -> str:
+        """What the source is called, the same in every run, and unlike all others."""
+        return self._inlet.name
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that it fills."""
+        return self._inlet.relation
+
+    def is_same(self, before: Position | None) -> bool:
+        """Return whether the same files are there, untouched."""
+        now = {file.name: file.fingerprint for file in files_at(self._inlet.place)}
+        if before is None or before.get("form") != self._form:
+            return False
+        return {name: entry.fingerprint for name, entry in _entries(before).items()} == now
+
+    def difference(self, before: Position | None, content: Content) -> SourceChange:
+        """Return what has changed since a position.
+
+        Raises:
+            InputError: a file cannot be read, or has rows that are not acceptable.
+        """
+        if before is not None and before.get("form") != self._form:
+            before = None
+        for _ in range(ATTEMPTS):
+            try:
+                return _Visit(self._inlet, self._form, before).change(content)
+            except FileNotFoundError:
+                continue
+        raise InputError.of(
+            "C0953",
+            f"Files of `{self._inlet.place.shown}` vanish while they are read; {ATTEMPTS} attempts "
+            "failed.",
+            self._inlet.directive.span,
+            "run it again when their writer is done; nothing was changed",
+        )
+
+
+def _entries(position: Position) -> dict[str, Entry]:
+    return {name: Entry(*entry) for name, entry in position["files"].items()}
+
+
+class _Visit:
+    """One attempt at reading what has changed.
+
+    Attributes:
+        _known: what was noted of each file before.
+        _noted: what is noted of each file now.
+        _whole: the rows of the files that were read from their start.
+        _tails: the rows that files have got at their end.
+        _has_altered: whether rows may have gone.
+    """
+
+    def __init__(self, inlet: Inlet, form: str, before: Position | None) -> None:
+        self._inlet = inlet
+        self._form = form
+        self._is_first = before is None
+        self._known = {} if before is None else _entries(before)
+        self._files = files_at(inlet.place)
+        self._collector = Collector(inlet, before)
+        self._noted: dict[str, Entry] = {}
+        self._whole: dict[str, pa.Table] = {}
+        self._tails: list[pa.Table] = []
+        self._has_altered = bool(self._known.keys() - {file.name for file in self._files})
+
+    def change(self, content: Content) -> SourceChange:
+        """Return what has changed."""
+        for file in self._files:
+            entry = self._known.get(file.name)
+            if entry is None:
+                self._read_whole(file)
+            elif entry.fingerprint == file.fingerprint:
+                self._noted[file.name] = entry
+            else:
+                self._read_changed(file, entry)
+        self._collector.refuse_malformed()
+        if self._is_first or self._has_altered:
+            for file in self._files:
+                if file.name not in self._whole:
+                    self._read_whole(file)
+            self._collector.refuse_malformed()
+            rows = self._inlet.replaced(content, self._inlet.union(list(self._whole.values())))
+        else:
+            fresh = self._inlet.union([*self._whole.values(), *self._tails])
+            rows = self._inlet.extended(content, fresh)
+        gone = self._known.keys() - self._noted.keys()
+        reread = None if self._is_first else frozenset(self._whole) | gone
+        position = {"form": self._form, "files": self._noted}
+        return self._collector.change(rows, position, reread, self._doubts())
+
+    def _read_changed(self, file: Found, entry: Entry) -> None:
+        """Read what a file has that it had not before."""
+        if not self._is_text(file):
+            self._has_altered = True
+            self._read_whole(file)
+            return
+        raw, fingerprint = self._opened(file, lambda opened: opened.read())
+        checksum = checksum_of(raw)
+        if checksum == entry.checksum:
+            self._noted[file.name] = Entry(*fingerprint, checksum, entry.rows)
+        elif self._has_grown(raw, file, entry):
+            reading = self._parsed(raw, file, entry.size)
+            rows = self._collector.take(file.name, reading)
+            self._tails.append(rows)
+            self._noted[file.name] = Entry(*fingerprint, checksum, entry.rows + rows.num_rows)
+        else:
+            self._has_altered = True
+            self._take(file, self._parsed(raw, file), fingerprint, checksum)
+
+    def _read_whole(self, file: Found) -> None:
+        """Read all rows of a file."""
+        if self._is_text(file):
+            raw, fingerprint = self._opened(file, lambda opened: opened.read())
+            self._take(file, self._parsed(raw, file), fingerprint, checksum_of(raw))
+            return
+        name, expected = self._shown(file), self._collector.expected
+        reading, fingerprint = self._opened(
+            file, lambda opened: parquet_file.read(opened, name, expected)
+        )
+        self._take(file, reading, fingerprint, "")
+
+    def _take(self, file: Found, reading: Reading, fingerprint: Fingerprint, checksum: str) -> None:
+        had = self._known[file.name].rows if file.name in self._known else 0
+        rows = self._collector.take(file.name, reading, had)
+        self._whole[file.name] = rows
+        self._noted[file.name] = Entry(*fingerprint, checksum, rows.num_rows)
+
+    def _opened(self, file: Found, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
+        name, span = self._shown(file), self._inlet.directive.span
+        try:
+            return contents.read(Path(file.path), name, span, use)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise contents.unusable(name, "read", error, span) from None
+
+    def _has_grown(self, raw: bytes, file: Found, entry: Entry) -> bool:
+        """Return whether a file begins with all that it held before, whole records."""
+        if not 0 < entry.size < len(raw) or raw.startswith(contents.GZIP):
+            return False
+        can_continue = _CAN_CONTINUE[self._format(file)]
+        is_end = can_continue(raw, entry.size, self._collector.expected)
+        return is_end and checksum_of(memoryview(raw)[: entry.size]) == entry.checksum
+
+    def _parsed(self, raw: bytes, file: Found, start: int = 0) -> Reading:
+        name = self._shown(file)
+        text = contents.text_of(raw, name, self._inlet.directive.span)
+        if start:
+            start -= len(raw) - len(text)  # the byte order mark
+        return _READ[self._format(file)](text, name, self._collector.expected, start)
+
+    def _format(self, file: Found) -> str:
+        return format_of(self._inlet.directive, file.name)
+
+    def _is_text(self, file: Found) -> bool:
+        return self._format(file) in _READ
+
+    def _shown(self, file: Found) -> str:
+        return str(self._inlet.place.base / file.name)
+
+    def _doubts(self) -> list[Diagnostic]:
+        if self._files or is_one_file(self._inlet.place):
+            return []
+        place, span = self._inlet.place, self._inlet.directive.span
+        message = f"There is no file in `{place.shown}`, so `{self._inlet.relation.name}` is empty."
+        cure = "put files there, or correct the name"
+        return [Diagnostic("C0958", message, span, cure, severity=Severity.WARNING)]

@@ -1,0 +1,160 @@
+"""One line of JSON lines: its value, the values of columns in it, and what is wrong with it."""
+
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from corollary.core.arrow import nullary_table
+from corollary.core.program import Relation
+from corollary.errors import Diagnostic
+from corollary.source import SourceFile, Span
+from corollary.warehouse.contents import LONGEST_LINE
+from corollary.warehouse.exact import too_long
+from corollary.warehouse.sources.typed import from_json, good_rows
+
+CURES = {
+    "C0801": "correct the value, or the type of the column; text stands in quotes, numbers do not",
+    "C0802": "give a value for each column; one that may be missing is declared with `?`",
+    "C0803": "JSON is plain text; a NUL inside of a text is written \\u0000",
+    "C0957": "write one whole JSON object or array on each line",
+}
+
+Line = tuple[int, bytes]
+"""A line and its number."""
+
+
+class BadLineError(Exception):
+    """A line that is no row.
+
+    Attributes:
+        code: of the finding.
+        message: what is wrong.
+        offset: where in the line, in characters from 0.
+        note: how to mend it.
+    """
+
+    def __init__(self, code: str, message: str, offset: int = 0, note: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.offset = offset
+        self.note = note or CURES.get(code)
+
+
+def decoder(*, is_exact: bool) -> Callable[[str], Any]:
+    """Return what makes a value of a JSON text; exact numbers are decimals, others floats."""
+    return json.JSONDecoder(
+        object_pairs_hook=_object,
+        parse_float=Decimal if is_exact else float,
+        parse_constant=_refuse_constant,
+    ).decode
+
+
+def parsed(line: bytes, decode: Callable[[str], Any]) -> Any:
+    """Return the value that a line is the text of.
+
+    Raises:
+        BadLineError: it is the text of none.
+    """
+    if len(line) > LONGEST_LINE:
+        raise BadLineError("C0952", "")
+    if b"\0" in line:
+        raise BadLineError("C0803", "the file holds a NUL byte here", line.index(b"\0"))
+    try:
+        return decode(line.decode())
+    except UnicodeDecodeError as error:
+        note = "convert the file to UTF-8, for instance with iconv"
+        message = f"the byte 0x{line[error.start]:02x} is not UTF-8 here"
+        before = len(line[: error.start].decode())
+        raise BadLineError("C0803", message, before, note) from None
+    except json.JSONDecodeError as error:
+        raise BadLineError("C0957", f"the line is not JSON: {error.msg}", error.pos) from None
+    except ValueError as error:
+        raise BadLineError("C0957", f"the line is not JSON: {error}") from None
+    except RecursionError:
+        raise BadLineError("C0957", "the line is nested too deeply") from None
+
+
+def values_of(value: object, relation: Relation) -> list[Any]:
+    """Return what a value has for the columns: an object by their names, an array in their order.
+
+    Raises:
+        BadLineError: it does not have one for each.
+    """
+    match value:
+        case dict():
+            return [
+                value[name] if name in value else _absent(relation, at)
+                for at, name in enumerate(relation.columns)
+            ]
+        case list():
+            if len(value) != relation.arity:
+                message = (
+                    f"{len(value)} values stand where `{relation.name}` has "
+                    f"{relation.arity} columns"
+                )
+                raise BadLineError("C0802", message)
+            return value
+        case _:
+            raise BadLineError("C0957", "the line is neither a JSON object nor an array")
+
+
+def converted(
+    rows: Sequence[Sequence[Any]], relation: Relation
+) -> tuple[pa.Table, dict[int, list[str]]]:
+    """Return the table of the rows whose values fit, and for each other row, from 0, why not."""
+    if not relation.types:
+        return nullary_table(len(rows)), {}
+    columns = list(zip(*rows, strict=True)) if rows else [()] * relation.arity
+    found = []
+    failures: dict[int, list[str]] = {}
+    for at, (values, type_) in enumerate(zip(columns, relation.types, strict=True)):
+        array, failed = from_json(values, type_)
+        found.append(array)
+        for row, reason in failed.items():
+            where = f"column `{relation.columns[at]}` of `{relation.name}`"
+            failures.setdefault(row, []).append(f"{reason} ({where})")
+    return good_rows(found, failures, relation), failures
+
+
+def finding(name: str, place: Line, bad: BadLineError) -> Diagnostic:
+    """Return what is wrong with a line of a file as a finding."""
+    span = span_of(name, place, bad.offset)
+    if bad.code == "C0952":
+        return too_long(name, span.line, span.file.text)
+    return Diagnostic(bad.code, bad.message, span, bad.note)
+
+
+def line_of(findings: Sequence[Diagnostic]) -> int:
+    """Return the number of the line that findings are about."""
+    span = findings[0].span
+    return 0 if span is None else span.line
+
+
+def span_of(name: str, place: Line, offset: int = 0) -> Span:
+    """Return where something stands in a line of a file."""
+    number, line = place
+    raw = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
+    return Span(SourceFile(name, raw, number), number, offset + 1, number, offset + 2)
+
+
+def _absent(relation: Relation, column: int) -> Any:
+    """Return what a column has that an object lacks: null, if it may be null."""
+    if relation.types[column].nullable:
+        return None
+    where = f"column `{relation.columns[column]}` of `{relation.name}`"
+    raise BadLineError("C0802", f"the object has no value for {where}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object names a key twice")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"`{name}` is no JSON; write it as a text")

@@ -1,0 +1,154 @@
+"""One Parquet file of a source or of a Delta table: columns by name, types before values."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corollary.core.arrow import arrow_type, nullary_table
+from corollary.errors import Diagnostic, InputError
+from corollary.source import SourceFile, Span
+from corollary.warehouse.contents import HARMLESS_SIZE, HIGHEST_RATIO
+from corollary.warehouse.sources import drift
+from corollary.warehouse.sources.drift import Expected, Reading
+from corollary.warehouse.sources.quarantine import LONGEST_RAW
+from corollary.warehouse.sources.typed import Failures, from_arrow, good_rows, is_readable
+
+WIDTH = 8
+"""Bytes that a value takes at least in memory."""
+
+
+def read(
+    file: BinaryIO,
+    name: str,
+    expected: Expected,
+    *,
+    given: Mapping[str, pa.Scalar] | None = None,
+    may_lack: bool = False,
+) -> Reading:
+    """Return what a file holds.
+
+    Args:
+        file: the file, open.
+        name: its name in messages.
+        expected: what it should be like.
+        given: columns that have one value for the whole file (the partition of a Delta table).
+        may_lack: whether columns that it lacks are null.
+
+    Raises:
+        InputError: `C0804`, it is no sound Parquet file; `C0950`, a column is missing or of
+            another type.
+    """
+    given = given or {}
+    try:
+        parquet = pq.ParquetFile(file)
+        schema = parquet.schema_arrow
+        refuse_misfits(schema, name, expected, given=given, may_lack=may_lack)
+        _refuse_bomb(parquet, file, name, expected)
+        relation = expected.relation
+        present = [each for each in relation.columns if each in schema.names and each not in given]
+        table = parquet.read(columns=present)
+    except pa.ArrowException as error:
+        message = f"`{name}` cannot be read: it is not a sound Parquet file ({error})"
+        cure = "write the file anew, or say which format it has, as in format=csv"
+        raise InputError.of("C0804", message, expected.directive.span, cure) from None
+    count = parquet.metadata.num_rows
+    columns = tuple(schema.names)
+    if not relation.types:
+        return Reading(nullary_table(min(1, count)), [], columns)
+    held = []
+    for each, type_ in zip(relation.columns, relation.types, strict=True):
+        if each in given:
+            held.append(pa.chunked_array([pa.repeat(given[each], count)]))
+        elif each in present:
+            held.append(table.column(each))
+        else:
+            held.append(pa.chunked_array([pa.nulls(count, arrow_type(type_))]))
+    good, malformed = rows_of(held, name, expected)
+    return Reading(good, malformed, columns)
+
+
+def refuse_misfits(
+    schema: pa.Schema,
+    name: str,
+    expected: Expected,
+    *,
+    given: Mapping[str, Any] | None = None,
+    may_lack: bool = False,
+) -> None:
+    """Raise if a schema has not the columns of the relation (`C0950`)."""
+    for at, (column, type_) in enumerate(
+        zip(expected.relation.columns, expected.relation.types, strict=True)
+    ):
+        if given and column in given:
+            continue
+        places = schema.get_all_field_indices(column)
+        if len(places) > 1:
+            raise drift.ambiguous(expected, name, column)
+        if not places:
+            if may_lack or (type_.nullable and column not in expected.known):
+                continue
+            raise drift.missing(expected, name, column)
+        if not is_readable(schema.field(places[0]).type, type_):
+            raise drift.retyped(expected, name, at, schema.field(places[0]).type)
+
+
+def rows_of(
+    columns: list[pa.ChunkedArray], name: str, expected: Expected
+) -> tuple[pa.Table, list[list[Diagnostic]]]:
+    """Return the good rows of columns as they are in a file, and the findings about the others."""
+    relation = expected.relation
+    converted = []
+    failures: dict[int, list[str]] = {}
+    for at, (column, type_) in enumerate(zip(columns, relation.types, strict=True)):
+        array, failed = from_arrow(column, type_)
+        converted.append(array)
+        _collect(failed, f"column `{relation.columns[at]}` of `{relation.name}`", failures)
+    malformed = [
+        [_finding(name, row, reason, columns, relation.columns) for reason in reasons]
+        for row, reasons in sorted(failures.items())
+    ]
+    return good_rows(converted, failures, relation), malformed
+
+
+def _collect(failed: Failures, where: str, failures: dict[int, list[str]]) -> None:
+    for row, reason in failed.items():
+        failures.setdefault(row, []).append(f"{reason} ({where})")
+
+
+def _finding(
+    name: str, row: int, message: str, columns: list[pa.ChunkedArray], names: tuple[str, ...]
+) -> Diagnostic:
+    values = {each: _shown(column[row]) for each, column in zip(names, columns, strict=True)}
+    raw = json.dumps(values, ensure_ascii=False)
+    number = row + 1
+    span = Span(SourceFile(name, raw, number), number, 1, number, 2)
+    cure = "correct the value, or the type of the column; the line is the number of the row"
+    return Diagnostic("C0801", message, span, cure)
+
+
+def _shown(scalar: pa.Scalar) -> str | None:
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_dictionary(scalar.type):
+        return _shown(scalar.value)
+    text = scalar.cast(pa.string())  # `as_py` fails for what is out of range or not UTF-8
+    content = text.as_buffer().to_pybytes()[:LONGEST_RAW]
+    return str(content.decode("utf-8", "backslashreplace"))
+
+
+def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: Expected) -> None:
+    size = file.seek(0, 2)
+    metadata = parquet.metadata
+    groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
+    expanded = max(
+        sum(group.total_byte_size for group in groups),
+        metadata.num_rows * max(1, expected.arity) * WIDTH,
+    )
+    if expanded > max(HARMLESS_SIZE, HIGHEST_RATIO * size):
+        message = f"`{name}` cannot be read: it expands to more than {HIGHEST_RATIO} times its size"
+        raise InputError.of(
+            "C0804", message, expected.directive.span, "split it into several files"
+        )

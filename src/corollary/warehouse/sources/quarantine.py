@@ -1,0 +1,93 @@
+"""Malformed records: the reason to stop, or set aside while the good rows are taken.
+
+The relation of those set aside follows the files: when a file is read again, its records of earlier
+readings go, and those that are malformed still come back.
+"""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow import from_python
+from corollary.core.program import Relation
+from corollary.core.types import NUMBER, SYMBOL
+from corollary.errors import Diagnostic
+from corollary.warehouse.set_difference import difference
+
+LONGEST_RAW = 1000
+"""So many characters of a malformed record are kept."""
+QUARANTINE = Relation(
+    "quarantine",
+    ("relation", "source", "file", "line", "code", "reason", "raw"),
+    (SYMBOL, SYMBOL, SYMBOL, NUMBER, SYMBOL, SYMBOL, SYMBOL),
+    is_derived=False,
+)
+"""The shape of the relation that holds them; its columns are the attributes of `BadRow`."""
+
+
+class BadRows(StrEnum):
+    """What is done about malformed records (`--bad-rows`)."""
+
+    ABORT = "abort"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A record that is no row of its relation.
+
+    Attributes:
+        relation: the relation that it was meant for.
+        source: the name of the source that has it.
+        file: the name of its file.
+        line: the number of its first line, or in a format without lines of the row; from 1.
+        code: what is wrong, as in `docs/diagnostics.md`.
+        reason: the same in a sentence.
+        raw: its text, cut if it is long.
+    """
+
+    relation: str
+    source: str
+    file: str
+    line: int
+    code: str
+    reason: str
+    raw: str
+
+
+def bad_rows_of(
+    relation: str, source: str, file: str, malformed: Iterable[list[Diagnostic]]
+) -> list[BadRow]:
+    """Return the malformed records of a file; of several findings the first is the reason."""
+    found = []
+    for first, *_ in malformed:
+        assert first.span is not None
+        record = first.span.file
+        raw = record.text if len(record.text) <= LONGEST_RAW else record.text[:LONGEST_RAW] + "…"
+        line = record.first_line
+        found.append(BadRow(relation, source, file, line, first.code, first.message, raw))
+    return found
+
+
+def quarantine_change(
+    held: pa.Table, source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
+) -> tuple[pa.Table, pa.Table]:
+    """Return what comes to the quarantine and what goes, after a source has been read.
+
+    Args:
+        held: what is in quarantine.
+        source: the name of the source.
+        bad: its malformed records, from `SourceChange.bad`.
+        reread: the files whose earlier records no longer count, from `SourceChange.reread`; None
+            for all, which is right for a source that is no longer read, too.
+    """
+    is_stale = pc.equal(held.column("source"), source)
+    if reread is not None:
+        names = pa.array(sorted(reread), pa.string())
+        is_stale = pc.and_(is_stale, pc.is_in(held.column("file"), value_set=names))
+    found = from_python((astuple(each) for each in bad), QUARANTINE)
+    held = held.cast(found.schema)
+    return difference(held, pa.concat_tables([held.filter(pc.invert(is_stale)), found]))

@@ -1,0 +1,142 @@
+"""A source beside a model: after each reading, the rows are those that it should hold."""
+
+import gzip
+import io
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corollary.core.arrow import from_python, schema_of, to_python
+from corollary.core.program import Directive, Relation
+from corollary.core.types import NUMBER, SYMBOL
+from corollary.errors import Diagnostic, InputError
+from corollary.source import SourceFile, Span
+from corollary.warehouse.sources.choose import source_of
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows, quarantine_change
+from corollary.warehouse.sources.source import Position, Source, SourceChange
+
+Row = tuple[Any, ...]
+P = Relation("p", ("x", "y"), (NUMBER, SYMBOL), is_derived=False)
+SPAN = Span(SourceFile("p.dl", ".input p"), 1, 1, 1, 9)
+
+
+def canonical(row: Row) -> Row:
+    """Returns a row that equals another exactly if the tuples are the same."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, float):
+            return "nan" if math.isnan(value) else value + 0.0
+        return value
+
+    return tuple(map(one, row))
+
+
+def a_source(
+    base: Path,
+    filename: str = "p.facts",
+    *,
+    relation: Relation = P,
+    key: tuple[str, ...] = (),
+    quarantine: bool = False,
+    **parameters: str,
+) -> Source:
+    directive = Directive("input", "p", (("filename", filename), *parameters.items()), SPAN)
+    bad_rows = BadRows.QUARANTINE if quarantine else BadRows.ABORT
+    return source_of(directive, relation, base=base, key=key, bad_rows=bad_rows)
+
+
+class Run:
+    """A warehouse's view of a source: what it held, and where it has been read to."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.relation = source.relation
+        self.position: Position | None = None
+        self.rows: dict[Row, Row] = {}
+        self.quarantine = from_python([], QUARANTINE)
+        self.asked = 0
+
+    def content(self) -> pa.Table:
+        self.asked += 1
+        return from_python(list(self.rows.values()), self.relation)
+
+    def step(self, expected: Iterable[Row] | None = None) -> SourceChange:
+        """Reads the change, applies it, and compares with the rows that there should be."""
+        self.asked = 0
+        change = self.source.difference(self.position, self.content)
+        assert self.asked <= 1
+        added = [canonical(row) for row in to_python(change.added)]
+        removed = [canonical(row) for row in to_python(change.removed)]
+        assert len(set(added)) == len(added)
+        assert len(set(removed)) == len(removed)
+        assert not set(added) & self.rows.keys()
+        assert set(removed) <= self.rows.keys()
+        if self.relation.types:
+            assert change.added.schema == schema_of(self.relation)
+            assert change.removed.schema == schema_of(self.relation)
+        for row in removed:
+            del self.rows[row]
+        self.rows |= {canonical(row): row for row in to_python(change.added)}
+        self._quarantine(change)
+        if expected is not None:
+            assert self.rows.keys() == {canonical(row) for row in expected}
+        self.position = json.loads(json.dumps(change.position))
+        assert self.source.is_same(self.position)
+        return change
+
+    def _quarantine(self, change: SourceChange) -> None:
+        name = self.source.name
+        added, removed = quarantine_change(self.quarantine, name, change.bad, change.reread)
+        rows = {*to_python(self.quarantine)} - {*to_python(removed)} | {*to_python(added)}
+        self.quarantine = from_python(sorted(rows), QUARANTINE)
+
+    def bad_lines(self) -> dict[str, list[int]]:
+        """Returns the numbers of the lines that are in quarantine, by file."""
+        found: dict[str, list[int]] = {}
+        for row in to_python(self.quarantine):
+            _, _, file, line, *_ = row
+            found.setdefault(str(file), []).append(int(str(line)))
+        return found
+
+
+def refused(action: Any, *codes: str) -> tuple[Diagnostic, ...]:
+    with pytest.raises(InputError) as caught:
+        action()
+    found = caught.value.diagnostics
+    assert tuple(dict.fromkeys(each.code for each in found)) == codes, str(caught.value)
+    return found
+
+
+def parquet(rows: Iterable[Row], relation: Relation = P) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(from_python(list(rows), relation), sink)
+    return sink.getvalue()
+
+
+def csv(rows: Iterable[Row]) -> bytes:
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+
+
+def objects(rows: Iterable[Row], names: tuple[str, ...] = P.columns) -> bytes:
+    lines = (json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def arrays(rows: Iterable[Row]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+FORMS = {
+    "p.facts": csv,
+    "p.csv.gz": lambda rows: gzip.compress(csv(rows)),
+    "p.jsonl": objects,
+    "p.ndjson": arrays,
+    "p.jsonl.gz": lambda rows: gzip.compress(objects(rows)),
+    "p.parquet": parquet,
+}
