@@ -3,13 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from corollary.database.database import Database
 
 __version__ = "0.1.0"
 
 
-def open(path: str | None = None, **options: Any) -> "Database":  # noqa: A001 - read as corollary.open
-    """Open a database; `open(None, engine="local")` is one in memory.
+def open(path: "str | Path | None" = None, **options: Any) -> "Database":  # noqa: A001 - read as corollary.open
+    """Open a database: one that lasts in a warehouse, or, with `open(None)`, one in memory.
 
     See `corollary.database.database.open_database` for the options.
     """

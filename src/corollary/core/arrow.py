@@ -118,6 +118,28 @@ def sort(table: pa.Table) -> pa.Table:
     return table.take(order)
 
 
+def disagreeing(
+    rows: pa.Table, determinants: Sequence[int], dependents: Sequence[int]
+) -> tuple[pa.Table, pa.Table]:
+    """Return pairs of rows that agree in some columns and not in others, one pair a group.
+
+    >>> table = pa.table({"k": [1, 1, 2], "v": [5, 6, 7]})
+    >>> [to_python(side) for side in disagreeing(table, [0], [1])]
+    [[(1, 5)], [(1, 6)]]
+    """
+    number = "row"
+    names = [str(at) for at in range(rows.num_columns)]
+    columns = [*rows.columns, pa.array(range(rows.num_rows), pa.int64())]
+    numbered = pa.Table.from_arrays(columns, [*names, number])
+    keys, rest = ([names[at] for at in side] for side in (determinants, dependents))
+    told = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
+    told = told.rename_columns([*keys, *rest, number])
+    groups = told.group_by(keys).aggregate([(number, "min"), (number, "max")])
+    least, most = groups[f"{number}_min"], groups[f"{number}_max"]
+    several = pc.not_equal(least, most)
+    return rows.take(least.filter(several)), rows.take(most.filter(several))
+
+
 def _is_float(array: pa.Array) -> bool:
     return bool(pa.types.is_floating(array.type))
 

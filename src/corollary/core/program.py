@@ -137,6 +137,11 @@ class Relation:
         """The number of columns."""
         return len(self.types)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether its tuples are kept; those of a virtual relation are while it has no rules."""
+        return not (self.is_derived and self.is_virtual)
+
 
 @dataclass(frozen=True, slots=True)
 class NormalProgram:
@@ -145,6 +150,8 @@ class NormalProgram:
     Attributes:
         facts: the tuples of base relations that stand in the program text.
         bases: for each derived relation that has base tuples too, the relation that holds them.
+        parts: for each base relation that was written to, who asserts tuples of it, each with the
+            relation that holds them; the base relation itself, while there is one writer.
     """
 
     relations: Mapping[str, Relation]
@@ -152,3 +159,4 @@ class NormalProgram:
     aggregations: tuple[Aggregation, ...]
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     bases: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

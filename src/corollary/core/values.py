@@ -17,6 +17,7 @@ Null is the empty text in a nullable column.
 
 import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import assert_never
@@ -105,6 +106,19 @@ def value_of(text: str, type_: Type) -> Value:
 def canonical_float(value: float) -> float:
     """Return the one representative of the equal floats: 0.0 for -0.0, one NaN for all."""
     return math.nan if math.isnan(value) else value + 0.0
+
+
+def row_text(row: Iterable[Value], types: Iterable[Type]) -> str:
+    """Return a tuple as messages show it.
+
+    >>> row_text((1, None), (Type(Kind.NUMBER), Type(Kind.SYMBOL, nullable=True)))
+    '(1, null)'
+    """
+    values = (
+        "null" if value is None else shown(text_of(value, type_))
+        for value, type_ in zip(row, types, strict=True)
+    )
+    return f"({', '.join(values)})"
 
 
 def shown(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.arrow import to_python
+from corollary.core.arrow import sort, to_python
 from corollary.core.engine import Kept
 from corollary.core.program import Relation
 from corollary.core.values import json_of
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1000
 """Longer lists are cut in JSON, unless asked otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Tuples that are at hand."""
+
+    _table: "pa.Table"
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def table(self) -> "pa.Table":
+        """Return the tuples."""
+        return self._table
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +65,26 @@ class Change:
 
     def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
-        added, removed = (json_rows(table, self.relation) for table in (self.added, self.removed))
-        found: dict[str, Any] = {"added": added[:max_rows], "removed": removed[:max_rows]}
-        if max(len(added), len(removed)) > max_rows:
-            found |= {"truncated": True, "counts": {"added": len(added), "removed": len(removed)}}
+        found: dict[str, Any] = {
+            "added": json_rows(self.added, self.relation, max_rows),
+            "removed": json_rows(self.removed, self.relation, max_rows),
+        }
+        added, removed = self.counts
+        if max(added, removed) > max_rows:
+            found |= {"truncated": True, "counts": {"added": added, "removed": removed}}
         return found
 
 
-def json_rows(table: "pa.Table", relation: Relation) -> list[list[Any]]:
-    """Return the rows of a relation as JSON arrays, sorted."""
-    rows = sorted(to_python(table), key=lambda row: [(value is not None, value) for value in row])
+def json_rows(
+    table: "pa.Table", relation: Relation, most: int | None = None, *, is_ordered: bool = False
+) -> list[list[Any]]:
+    """Return the rows of a relation as JSON arrays, sorted if they are not; so many at most."""
+    ordered = table if is_ordered else sort(table)
+    if ordered.num_columns:  # Arrow does not know how many rows a table without columns has
+        ordered = ordered.slice(0, most)
     return [
         [json_of(value, type_) for value, type_ in zip(row, relation.types, strict=True)]
-        for row in rows
+        for row in to_python(ordered)[:most]
     ]
 
 

@@ -179,3 +179,9 @@ class Stats:
             "seconds": round(self.seconds, 6),
             **{name: self.counts.get(name, 0) for name in COUNTED},
         }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Stats":
+        """Return the figures that were printed; the reason is not among them."""
+        counts = {name: found[name] for name in COUNTED if found.get(name)}
+        return cls(found["algorithm"], "", found["seconds"], counts, found["placement"])

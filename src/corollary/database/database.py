@@ -1,39 +1,35 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from corollary.analysis.strata import strata
-from corollary.console import Console, SilentConsole
+from corollary.console import Console
 from corollary.core.arrow import to_python
-from corollary.core.engine import Engine, Limits
-from corollary.core.plan import working
-from corollary.core.program import NormalProgram, Program, Relation
-from corollary.core.recorder import Tally
+from corollary.core.engine import Limits
+from corollary.core.program import Relation
 from corollary.core.states import State
-from corollary.database.counters import Counters
-from corollary.database.names import readable, writable
+from corollary.database.changes import Changes
+from corollary.database.kernel import Kernel
+from corollary.database.names import readable
 from corollary.database.once import Places, answer_relation, inputs
-from corollary.database.planning import Planning, algorithms_by_relation
-from corollary.database.program import Loaded, load, read_goal, read_programs
-from corollary.database.rules import moved, with_base_parts
-from corollary.database.transaction import SIGNS, Transaction
+from corollary.database.planning import algorithms_by_relation
+from corollary.database.program import load, read_goal, read_programs
+from corollary.database.progress import Progress
+from corollary.database.transaction import Transaction
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.maintenance import (
-    Maintenance,
-)
-from corollary.maintain.payload import payload_relations
 from corollary.maintain.solve import answer
-from corollary.maintain.update import EMPTY, Update
 from corollary.source import SourceFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from corollary.database.durable import Durable
+    from corollary.database.history import Logged
+    from corollary.warehouse.publishing.publisher import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class RelationView:
         return int(self.arrow().num_rows)
 
 
-class Database:
+class Database(Kernel):
     """Relations kept true while the data under them changes.
 
     >>> db = open_database(None)
@@ -76,28 +72,6 @@ class Database:
     >>> tx.changes["p"].counts
     (0, 2)
     """
-
-    def __init__(
-        self,
-        engine: Engine,
-        algorithm: str | Mapping[str, str] = "auto",
-        *,
-        is_strict: bool = False,
-        limits: Limits | None = None,
-        console: Console | None = None,
-    ) -> None:
-        self.engine = engine
-        self.limits = limits or Limits()
-        self.console = console or SilentConsole()
-        self.commits = 0
-        self.loaded = Loaded(Program(), load(Program()).checked, EMPTY)
-        self.watched: dict[str, frozenset[State]] = {}
-        self.planning = Planning(engine, algorithm, is_strict=is_strict)
-
-    @property
-    def program(self) -> Program:
-        """The program in force."""
-        return self.loaded.program
 
     # --- using it ------------------------------------------------------------------------------
 
@@ -134,16 +108,26 @@ class Database:
                     transaction.insert_input(relation, table)
         return transaction
 
-    def transaction(self, *, algorithm: str | None = None, is_traced: bool = False) -> Transaction:
+    def transaction(
+        self,
+        *,
+        algorithm: str | None = None,
+        is_traced: bool = False,
+        idempotency: str | None = None,
+        is_dry: bool = False,
+    ) -> Transaction:
         """Begin a transaction.
 
         Args:
             algorithm: instead of the database's own.
             is_traced: whether to keep the rows of the papers' tables in `trace`.
+            idempotency: a key of the caller's; a second transaction of the same key does nothing
+                and tells what the first one did. Needs a warehouse.
+            is_dry: whether to find out only what would change.
         """
         if algorithm is not None:
             algorithms_by_relation(algorithm)
-        return Transaction(self, algorithm, is_traced)
+        return Transaction(self, algorithm, is_traced, idempotency, is_dry)
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -155,6 +139,7 @@ class Database:
 
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
+        self.refresh()
         readable(self.loaded.normal, name)
         return RelationView(self, name)
 
@@ -169,6 +154,11 @@ class Database:
 
     def query(self, goal: str) -> "pa.Table":
         """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
+        return self.answers(goal)[1]
+
+    def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
+        """Return the answers to a goal, and the relation that they make."""
+        self.refresh()
         literal = read_goal(self.program, goal)
         normal = self.loaded.normal
         answers = answer_relation(literal)
@@ -180,135 +170,139 @@ class Database:
         plan = answer(normal, literal, self.planning.statistics, is_there)
         self.engine.declare({answers.name: answers})
         try:
-            self.engine.run(plan, Tally(), self.limits)
-            return self.engine.read(answers.name)
+            self.engine.run(plan, Progress(self.console), self.limits)
+            return answers, self.engine.read(answers.name)
         finally:
+            self.console.done()
             self.engine.drop([answers.name])
 
-    def declared(self, name: str) -> Relation:
-        """Return a relation that may be written to.
+    # --- what lasts ----------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """See what other processes have committed."""
+        if self.store is not None and not self.is_busy:
+            self.store.catch_up(self)
+
+    def at(self, commit: int) -> "Database":
+        """Return the database as it was after a commit, in memory: what changes there stays there.
 
         Raises:
-            InputError: there is none of that name, or it has rules and no base part.
+            WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return writable(self.loaded.normal, name)
+        past = Database(LocalEngine(), limits=self.limits, console=self.console)
+        self._durable.recall(past, commit)
+        return past
 
-    # --- what transactions need ----------------------------------------------------------------
+    def log(self, limit: int | None = None) -> "list[Logged]":
+        """Return the commits that are kept, newest first, with how much each has changed.
 
-    @contextmanager
-    def attempt(self, after: Loaded) -> Iterator[NormalProgram]:
-        """Let a transaction change relations; if it fails, everything is as it was.
-
-        Yields the program before, with the relations that the one after has.
+        Args:
+            limit: so many at most.
         """
-        before = self.loaded.normal
-        known = set(before.relations)
-        fresh: dict[str, Relation] = {}
-        if after.normal is not before:
-            fresh = {
-                name: each for name, each in after.normal.relations.items() if name not in known
-            }
-            fresh |= self._payload_of(after.normal)
-            fresh = {name: each for name, each in fresh.items() if not self._is_known(name)}
-            self.engine.declare(fresh)
-            for name, base in moved(before, after.normal).items():
-                self.engine.copy(name, base)
-            before = with_base_parts(before, after.normal)
-            self._declare_deltas(after.normal)
-        commits = self.commits
-        try:
-            yield before
-        finally:
-            if self.commits == commits:
-                self.console.done()
-                self._clear_deltas()
-                self.engine.rollback()
-                self.engine.drop(fresh)
+        from corollary.database.history import logged
 
-    def _is_known(self, name: str) -> bool:
-        return name in self.loaded.normal.relations or name in self._payload_of(self.loaded.normal)
+        return logged(self._durable.warehouse, limit)
 
-    @staticmethod
-    def _payload_of(program: NormalProgram) -> dict[str, Relation]:
-        """Return the payload relations of a program by name."""
-        return {
-            each.name: each
-            for stratum in strata(program)
-            for each in payload_relations(stratum, program).values()
-        }
+    def changes(self, commit: int) -> Changes:
+        """Return what a commit changed.
 
-    def _declare_deltas(self, program: NormalProgram) -> None:
-        """Declare where the changes of watched virtual relations stand during a transaction."""
-        self.engine.declare(
-            {
-                working(name, sign): replace(
-                    program.relations[name], name=working(name, sign), is_declared=False
-                )
-                for name in self.watched
-                for sign in SIGNS
-            }
-        )
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        return self._durable.changes_at(commit)
 
-    def accept(
-        self, after: Loaded, update: Update, maintenance: Maintenance, recorder: Counters
-    ) -> None:
-        """Commit: NEW becomes OLD, the program after the one in force."""
-        self.planning.note(update, maintenance, recorder)
-        self._clear_deltas()
-        self.engine.commit()
-        self.commits += 1
-        if after.normal is not self.loaded.normal:
-            self._replace(after)
+    def feed(
+        self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
+    ) -> "Iterator[tuple[Relation, pa.Table]]":
+        """Yield what commits have changed, relation by relation, as change feeds of Delta do.
 
-    def _clear_deltas(self) -> None:
-        """Forget the changes of virtual relations."""
-        self.engine.clear(working(name, sign) for name in self.watched for sign in SIGNS)
+        A table has the columns of the relation, then `_change_type` (`insert` or `delete`),
+        `_commit_version` and `_commit_timestamp`.
 
-    def adopt(self, after: Loaded) -> None:
-        """Put a program into force that says the same as the one before."""
-        if after is not self.loaded:
-            self.loaded = after
-            self.planning.forget(after.normal)
+        Args:
+            relation: the one to tell of; all if it is not given.
+            since: only commits after this one; if it is not given, all that are kept.
+            upto: the last commit to tell of.
 
-    def _replace(self, after: Loaded) -> None:
-        """Put a program into force: forget relations it has no more, and payload of other kind."""
-        old, new = self.loaded.normal, after.normal
-        kept = {**new.relations, **self._payload_of(new)}
-        known = {**old.relations, **self._payload_of(old)}
-        self.engine.drop(name for name in known if name not in kept)
-        self.engine.clear(name for name in moved(old, new) if new.relations[name].is_virtual)
-        self.loaded = after
-        self.planning.forget(new)
+        Raises:
+            InputError: there is no such relation, or its changes are not kept.
+            WarehouseError: not all commits since then are kept.
+        """
+        from corollary.database.history import fed
+
+        warehouse = self._durable.warehouse
+        self.refresh()
+        asked = None if relation is None else readable(self.loaded.normal, relation)
+        return fed(warehouse, asked, since, upto)
+
+    def publish(self, transaction: Transaction | None = None) -> "Outcome | None":
+        """Bring the Delta tables of all `.output` relations forward to the last commit.
+
+        Args:
+            transaction: the one that made the last commit, so that it need not be read back.
+        """
+        return None if self.store is None else self.store.publish(self, transaction)
+
+    def close(self) -> None:
+        """Let go of the warehouse."""
+        if self.store is not None:
+            self.store.warehouse.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _durable(self) -> "Durable":
+        if self.store is None:
+            raise InputError.of(
+                "C0918",
+                "This database is in memory, so it has no history.",
+                None,
+                "open one that lasts with `corollary.open(DIRECTORY)`",
+            )
+        return self.store
 
 
 def open_database(
-    path: str | None = None,
+    path: str | Path | None = None,
     *,
     engine: str = "local",
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
     limits: Limits | None = None,
     console: Console | None = None,
+    create: bool = True,
 ) -> Database:
-    """Open a database in memory; nothing of it is durable.
+    """Open a database: one that lasts in a warehouse, or one in memory.
 
     Args:
-        path: None.
+        path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
+            `postgresql://user@host/name?data=DIRECTORY`; None for a database in memory, of which
+            nothing is durable.
         engine: `local`.
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
+        create: whether to make the warehouse if there is none.
 
     Raises:
         InputError: something is asked for that there is not.
+        WarehouseError: the warehouse cannot be read, or has another format.
     """
-    if path is not None or engine != "local":
+    if engine != "local":
         raise InputError.of(
-            "C0918",
-            "So far a database lives in memory, on the local engine.",
-            None,
-            'open it with `corollary.open(None, engine="local")`',
+            "C0918", "So far there is the local engine only.", None, 'open it with engine="local"'
         )
-    return Database(LocalEngine(), algorithm, is_strict=strict, limits=limits, console=console)
+    database = Database(LocalEngine(), algorithm, is_strict=strict, limits=limits, console=console)
+    if path is not None:
+        from corollary.database.durable import Durable
+        from corollary.warehouse.warehouse import Warehouse
+
+        database.store = Durable(Warehouse.open(path, create=create))
+        database.store.restore(database)
+    return database

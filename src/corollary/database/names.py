@@ -33,7 +33,7 @@ def writable(program: NormalProgram, name: str, span: Span | None = None) -> Rel
         InputError: there is none of that name, or it has rules and no base part.
     """
     relation = readable(program, name, span)
-    if relation.is_derived and name not in program.bases:
+    if program.relations[program.bases.get(name, name)].is_derived:
         raise InputError.of(
             "C0915",
             f"`{name}` is derived by rules, so tuples cannot be added to it or removed from it.",

@@ -20,6 +20,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
 from corollary.warehouse import delimited
 from corollary.warehouse.dialect import channel_of, file_name_of
+from corollary.warehouse.outputs import Output, refuse_clashes, write_all
 from corollary.warehouse.paths import resolve
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path]:
         and directive.relation in loaded.normal.relations
         and channel_of(directive) != "stdout"
     }
-    delimited.refuse_clashes(targets.items())
+    refuse_clashes(targets.items())
     return targets
 
 
@@ -190,7 +191,7 @@ def write(
 ) -> Outcome:
     """Write the outputs, all files or none."""
     outcome = Outcome(warnings=loaded.checked.warnings)
-    files: list[delimited.Output] = []
+    files: list[Output] = []
     for directive in dict.fromkeys(loaded.program.directives):
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
@@ -200,10 +201,10 @@ def write(
             outcome.sizes[relation.name] = size
         elif directive in targets:
             table = engine.read(relation.name)
-            files.append(delimited.Output(table, targets[directive], relation, directive))
+            files.append(Output(table, targets[directive], relation, directive))
             shown = places.outputs / file_name_of(directive)
             outcome.written.append(Written(relation.name, shown, size))
         elif directive.name == "output":
             outcome.printed.append((directive, relation, engine.read(relation.name)))
-    delimited.write_all(files)
+    write_all(files)
     return outcome

@@ -9,9 +9,9 @@ from corollary.core.program import NormalProgram
 from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.database.counters import Counters
+from corollary.database.counters import Counters, StratumRecord
 from corollary.errors import InputError
-from corollary.maintain.choose import SELECTABLE, Algorithm, Sizes
+from corollary.maintain.choose import SELECTABLE, Algorithm, Choice, Sizes
 from corollary.maintain.maintenance import (
     KEEPS_PAYLOAD,
     Maintenance,
@@ -44,6 +44,13 @@ class Planning:
         self._is_strict = is_strict
         self._work: dict[str, int] = {}
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
+
+    def begin(self, engine: Engine) -> None:
+        """Plan for another engine, of whose relations nothing is known yet."""
+        self._engine = engine
+        self.statistics = Statistics()
+        self._work.clear()
+        self._plans.clear()
 
     def planned(
         self,
@@ -97,8 +104,11 @@ class Planning:
                 self._plans.clear()
                 return
 
-    def refresh(self, update: Update, maintenance: Maintenance, limits: Limits) -> None:
-        """Make the payload anew, as of OLD, where an algorithm needs it and it is out of date."""
+    def refresh(self, update: Update, maintenance: Maintenance, limits: Limits) -> set[str]:
+        """Make the payload anew, as of OLD, where an algorithm needs it and it is out of date.
+
+        Returns the relations whose payload was made anew.
+        """
         needed = {
             procedure
             for procedure, choice in maintenance.choices.items()
@@ -106,25 +116,35 @@ class Planning:
             and not update.payload >= set(choice.relations)
         }
         if not needed:
-            return
+            return set()
         for stratum in strata(update.new):
             for choice in (maintenance.choices[each] for each in needed):
                 if choice.relations == stratum.relations:
                     self._engine.run(rebuild(stratum, update), Tally(), limits)
                     made = payload_relations(stratum, update.new)
                     self._engine.commit(each.name for each in made.values())
+        return {name for each in needed for name in maintenance.choices[each].relations}
+
+    @staticmethod
+    def payload_after(
+        update: Update, maintenance: Maintenance, recorder: Counters
+    ) -> frozenset[str]:
+        """Return the relations whose payload is valid after a transaction."""
+        payload = update.payload
+        for procedure, record in recorder.strata.items():
+            choice = maintenance.choices[procedure]
+            if choice.algorithm in KEEPS_PAYLOAD or _is_full(choice, record):
+                payload |= set(choice.relations)
+            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which keeps what is valid
+                payload -= set(choice.relations)
+        return payload
 
     def note(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
         """Learn from a transaction: which payload is valid now, what an evaluation costs."""
-        self.payload = update.payload
+        self.payload = self.payload_after(update, maintenance, recorder)
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
-            is_full = choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
-            if choice.algorithm in KEEPS_PAYLOAD or is_full:
-                self.payload |= set(choice.relations)
-            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which keeps what is valid
-                self.payload -= set(choice.relations)
-            if is_full:
+            if _is_full(choice, record):
                 self._work |= dict.fromkeys(choice.relations, 0)
                 self._work[choice.relations[0]] = record.handled
 
@@ -147,6 +167,11 @@ class Planning:
             if was is not None and payload_of(was, old) == payload_of(stratum, new):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
+
+
+def _is_full(choice: Choice, record: StratumRecord) -> bool:
+    """Whether a stratum was evaluated anew."""
+    return choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
 
 
 def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:

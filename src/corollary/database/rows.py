@@ -83,6 +83,8 @@ def _checked_table(table: "pa.Table", relation: Relation) -> "pa.Table":
             f"`{relation.name}` has {relation.arity}.",
             f"give one column for each of {columns}",
         )
+    if not relation.arity:  # Arrow's casts forget how many rows a table without columns has
+        return table
     for at, (column, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
         if not type_.nullable and table.column(at).null_count:
             raise _error(

@@ -1,5 +1,6 @@
 """Rules that come and go: from their text to the next program."""
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 
 from corollary.analysis.check import check
@@ -7,6 +8,7 @@ from corollary.core.printer import print_clause
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.rules import Rule
 from corollary.core.terms import Variable
+from corollary.database.parts import carried
 from corollary.database.program import Loaded
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse_clause
@@ -14,18 +16,18 @@ from corollary.rewrite.align import align
 from corollary.rewrite.normalise import normalise
 
 
-def with_rule(program: Program, text: str) -> Program:
-    """Return the program with one more rule or fact."""
-    return replace(program, clauses=(*program.clauses, parse_clause(text)))
+def with_rule(program: Program, text: str, place: str = "rule") -> Program:
+    """Return the program with one more rule or fact; messages call its text by the place."""
+    return replace(program, clauses=(*program.clauses, parse_clause(text, place)))
 
 
-def without_rule(program: Program, text: str) -> Program:
+def without_rule(program: Program, text: str, place: str = "rule") -> Program:
     """Return the program without a rule or fact; the names of variables do not matter.
 
     Raises:
         InputError: there is no such rule.
     """
-    gone = parse_clause(text)
+    gone = parse_clause(text, place)
     wanted = _canonical(gone)
     for at, clause in enumerate(program.clauses):
         if _canonical(clause) == wanted:
@@ -42,7 +44,7 @@ def without_rule(program: Program, text: str) -> Program:
     cure = f"its rules are {listed}" if near else f"the program has no rule for {names} at all"
     if not gone.body:
         cure = "delete tuples that are not in the program's text with `delete`"
-    raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", None, cure)
+    raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", gone.span, cure)
 
 
 def _canonical(node: object, names: dict[str, int] | None = None) -> object:
@@ -58,16 +60,28 @@ def _canonical(node: object, names: dict[str, int] | None = None) -> object:
     return (type(node).__name__, str(node))
 
 
-def load_after(program: Program, before: NormalProgram) -> Loaded:
+def load_after(
+    program: Program, before: NormalProgram, known: Mapping[str, str] | None = None
+) -> Loaded:
     """Check and normalise a program that follows another, so that the data finds its place.
+
+    Args:
+        program: the program.
+        before: the one until now; of one that was stored, the relations only.
+        known: what the relations that rewriting made were defined as, if `before` has no rules.
 
     Raises:
         InputError: the program is wrong, or changes the columns of a relation.
     """
     checked = check(program)
-    normal = align(normalise(checked, before), before)
+    normal = align(normalise(checked, before), before, known)
     limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
-    normal = replace(normal, relations=limits)
+    normal = carried(replace(normal, relations=limits), before)
+    _refuse_other_columns(normal, before)
+    return Loaded(program, checked, normal)
+
+
+def _refuse_other_columns(normal: NormalProgram, before: NormalProgram) -> None:
     for name, relation in normal.relations.items():
         was = before.relations.get(name)
         if was is not None and relation.is_declared and _shape(was) != _shape(relation):
@@ -75,7 +89,7 @@ def load_after(program: Program, before: NormalProgram) -> Loaded:
                 "C0912",
                 f"`{name}` was {_described(was)}, and is declared as {_described(relation)} now.",
                 None,
-                "keep the declaration as it was, or declare a relation with a new name",
+                "keep the declaration as it was, or change columns with `corollary alter`",
             )
     for name, was in before.relations.items():
         if was.is_declared and name not in normal.relations:
@@ -85,7 +99,6 @@ def load_after(program: Program, before: NormalProgram) -> Loaded:
                 None,
                 "keep its `.decl`; delete its tuples and remove its rules if it is not needed",
             )
-    return Loaded(program, checked, normal)
 
 
 def _described(relation: Relation) -> str:
@@ -112,7 +125,7 @@ def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgra
         bases[name] = base
         if name in facts:
             facts[base] = facts.pop(name)
-    return NormalProgram(relations, tuple(rules), before.aggregations, facts, bases)
+    return replace(before, relations=relations, rules=tuple(rules), facts=facts, bases=bases)
 
 
 def moved(before: NormalProgram, after: NormalProgram) -> dict[str, str]:

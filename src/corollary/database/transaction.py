@@ -5,17 +5,22 @@ relation, stratum by stratum → commit, all or nothing
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from corollary.core.engine import Kept
-from corollary.core.plan import working
-from corollary.core.program import NormalProgram, Program
+from corollary.core.plan import WORKING, working
+from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.database.changes import MAX_ROWS, Change, Changes
 from corollary.database.counters import Counters, Stats, TraceRow
+from corollary.database.journal import Attempt, Journal, Ran, Reading
+from corollary.database.keys import demand_keys, dependences
+from corollary.database.names import writable
+from corollary.database.operations import Operation, apply, edited_facts, with_writers
+from corollary.database.program import Loaded
 from corollary.database.rows import checked_rows
 from corollary.database.rules import load_after, with_rule, without_rule
 from corollary.errors import InputError
@@ -31,33 +36,41 @@ if TYPE_CHECKING:
 SIGNS = (State.ADDED, State.REMOVED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """Tuples to add to a base relation, or to take out of it."""
-
-    sign: State
-    relation: str
-    rows: Any
-
-
 class Transaction:
     """Inserts, deletes, rules added and removed, in the order given; the last one wins.
 
     Used as a context manager it commits at the end of the block, and forgets everything if the
-    block raises. Afterwards `changes`, `stats` and `commit` tell what happened.
+    block raises. Afterwards `changes`, `stats` and `commit_number` tell what happened, `kept` which
+    tuples were to be deleted and are there all the same, since another part asserts them, and
+    `is_repeated` whether all this is what an earlier transaction of the same key did. Such a
+    transaction does nothing, whatever is asked of it.
     """
 
-    def __init__(self, database: "Database", algorithm: str | None, is_traced: bool) -> None:
+    def __init__(
+        self,
+        database: "Database",
+        algorithm: str | None,
+        is_traced: bool,
+        idempotency: str | None = None,
+        is_dry: bool = False,
+    ) -> None:
         self._database = database
         self._algorithm = algorithm
         self._is_traced = is_traced
-        self._operations: list[_Operation] = []
+        self._idempotency = idempotency
+        self._is_dry = is_dry
+        self._operations: list[Operation] = []
+        self._shapes: dict[str, Relation] = {}
+        self._readings: list[Callable[[], Reading]] = []
         self._edits: list[Callable[[Program], Program]] = []
         self._is_open = True
         self.changes = Changes({}, {})
         self.stats: dict[str, Stats] = {}
         self.trace: list[TraceRow] = []
+        self.kept: dict[str, Kept] = {}
         self.commit_number: int | None = None
+        self.is_repeated = False
+        self._recall()
 
     def __enter__(self) -> Self:
         return self
@@ -95,30 +108,43 @@ class Transaction:
 
     def _operate(self, sign: State, relation: str, rows: Any) -> None:
         self._demand_open()
-        declared = self._database.declared(relation)
-        self._operations.append(_Operation(sign, relation, checked_rows(rows, declared)))
+        if not self.is_repeated:
+            declared = self._shapes[relation] = self._database.declared(relation)
+            self._operations.append(Operation(sign, relation, checked_rows(rows, declared)))
 
     def insert_input(self, relation: str, table: "pa.Table") -> None:
         """Add what was read for an `.input` of the program that is put into force."""
-        self._operations.append(_Operation(State.ADDED, relation, table))
+        self._operations.append(Operation(State.ADDED, relation, table))
 
-    def add_rule(self, text: str) -> None:
+    def read(self, reading: Callable[[], Reading]) -> None:
+        """Add what a source has to say at the commit, and again if another one comes first."""
+        self._readings.append(reading)
+
+    def add_rule(self, text: str, *, place: str = "rule") -> None:
         """Add a rule, such as `link(x, y) :- cable(x, y).`, or a fact.
+
+        Args:
+            text: the rule.
+            place: what messages call the text.
 
         Raises:
             InputError: the text is no rule. Whether it fits the program is judged at the commit.
         """
         self._demand_open()
-        self._edit(lambda program: with_rule(program, text))
+        self._edit(lambda program: with_rule(program, text, place))
 
-    def remove_rule(self, text: str) -> None:
+    def remove_rule(self, text: str, *, place: str = "rule") -> None:
         """Remove a rule or fact of the program; the names of its variables do not matter.
+
+        Args:
+            text: the rule.
+            place: what messages call the text.
 
         Raises:
             InputError: the program has no such rule.
         """
         self._demand_open()
-        self._edit(lambda program: without_rule(program, text))
+        self._edit(lambda program: without_rule(program, text, place))
 
     def set_program(self, program: Program) -> None:
         """Replace the whole program, as if its text had been edited."""
@@ -127,8 +153,9 @@ class Transaction:
 
     def _edit(self, edit: Callable[[Program], Program]) -> None:
         """Keep an edit for the commit; what is wrong with it by itself is said now."""
-        edit(self._edited())
-        self._edits.append(edit)
+        if not self.is_repeated:
+            edit(self._edited())
+            self._edits.append(edit)
 
     def _edited(self) -> Program:
         """Return the program in force with all edits so far."""
@@ -156,58 +183,101 @@ class Transaction:
     def commit(self) -> None:
         """Apply what was asked and maintain what depends on it; all or nothing.
 
+        If another transaction came first, everything is done again on what it left.
+
         Raises:
             InputError: the rules do not fit, or an expression has no value.
+            ConstraintError: a key or functional dependency would not hold.
             LimitError: a limit was hit.
+            ConflictError: others came first again and again.
         """
         self._demand_open()
         self._is_open = False
+        if not self.is_repeated:
+            self._database.insist(self._attempt)
+
+    def _attempt(self) -> None:
         database = self._database
-        after = database.loaded
-        if self._edits:
-            after = load_after(self._edited(), database.loaded.normal)
-        with database.attempt(after) as before:
-            self._apply(before, after.normal)
-            update, maintenance = self._plan(before, after.normal)
-            if maintenance is None:
+        self._recall()
+        if self.is_repeated:
+            return
+        loaded, asked = database.loaded, self._edited_program()
+        reading = [each() for each in self._readings]
+        if database.loaded is not loaded:  # a reading has seen what others have committed
+            asked = self._edited_program()
+        self._demand_shapes(asked.normal)
+        operations = [*self._operations, *(one for each in reading for one in each.operations)]
+        after = with_writers(asked, operations)
+        with database.attempt(after) as attempt:
+            self._apply(attempt, after.normal, operations)
+            update, maintenance = self._plan(attempt.before, after.normal)
+            positions = {name: each for read in reading for name, each in read.positions.items()}
+            if self._is_empty(update) and not database.must_note(asked.program):
                 self._collect(update)
-                database.adopt(after)
+                if not self._is_dry:
+                    database.adopt(asked, positions)
                 return
-            recorder = self._run(update, maintenance)
+            recorder = self._run(attempt, update, maintenance)
             self._collect(update)
             self.trace = recorder.rows
             self._tell(update, maintenance, recorder)
-            database.accept(after, update, maintenance, recorder)
+            if self._is_dry:
+                return
+            stats = {name: each.as_json() for name, each in self.stats.items()}
+            journal = Journal(stats, positions, self._idempotency)
+            database.accept(attempt, update, Ran(maintenance, recorder), journal)
         self.commit_number = database.commits
+        database.settle()
 
-    def _apply(self, before: NormalProgram, after: NormalProgram) -> None:
+    def _recall(self) -> None:
+        """Tell what the transaction of the same key did, if there was one."""
+        if self._idempotency is None:
+            return
+        found = self._database.told(self._idempotency)
+        if found is not None:
+            self.commit_number, self.changes = found.number, found.changes
+            self.stats = dict(found.stats)
+            self.is_repeated = True
+
+    def _demand_shapes(self, program: NormalProgram) -> None:
+        """Refuse rows that were given for columns that others have altered since."""
+        for name, shape in self._shapes.items():
+            now = writable(program, name)
+            if (now.columns, now.types) != (shape.columns, shape.types):
+                raise InputError.of(
+                    "C0910",
+                    f"The columns of `{name}` have been altered since rows were given for it.",
+                    None,
+                    f"its columns are {', '.join(now.columns) or 'none'} now; nothing was changed",
+                )
+
+    def _edited_program(self) -> Loaded:
+        """Return the program in force with all edits, ready to be used after the one before."""
+        loaded = self._database.loaded
+        return load_after(self._edited(), loaded.normal) if self._edits else loaded
+
+    def _apply(
+        self, attempt: Attempt, after: NormalProgram, operations: Sequence[Operation]
+    ) -> None:
         """Open the changes of base relations: edited facts of the text, then the operations."""
-        engine = self._database.engine
-        for name in dict.fromkeys((*before.facts, *after.facts)):
-            old, new = before.facts.get(name, ()), after.facts.get(name, ())
-            if old != new:
-                gone, come = set(old) - set(new), set(new) - set(old)
-                engine.delete(name, list(gone))
-                engine.insert(name, list(come))
-        for operation in self._operations:
-            name = after.bases.get(operation.relation, operation.relation)
-            if operation.sign is State.ADDED:
-                engine.insert(name, operation.rows)
-            else:
-                engine.delete(name, operation.rows)
+        database = self._database
+        facts = edited_facts(attempt.before, after)
+        every = [*facts, *operations]
+        self.kept = apply(database.engine, after, every, database.limits)
+        known = set(dependences(database.program, database.loaded.normal))
+        program = attempt.after.program
+        demand_keys(database.engine, known, program, after, database.limits)
 
-    def _plan(
-        self, before: NormalProgram, after: NormalProgram
-    ) -> tuple[Update, Maintenance | None]:
+    def _plan(self, before: NormalProgram, after: NormalProgram) -> tuple[Update, Maintenance]:
         database = self._database
         engine = database.engine
         changes = {
             name: found
             for name, relation in after.relations.items()
-            if not relation.is_derived
+            if not relation.is_derived and WORKING not in name
             if (found := {s: size for s in SIGNS if (size := engine.size(name, s))})
         }
-        update, maintenance = database.planning.planned(
+        return database.planning.planned(
             before,
             after,
             changes,
@@ -215,16 +285,24 @@ class Transaction:
             self._algorithm,
             is_traced=self._is_traced,
         )
-        is_empty = not changes and (before.relations, before.rules) == (
-            after.relations,
-            after.rules,
-        )
-        return update, None if is_empty else maintenance
 
-    def _run(self, update: Update, maintenance: Maintenance) -> Counters:
+    def _is_empty(self, update: Update) -> bool:
+        """Whether nothing changes: no rule, no base relation, and no part of one either."""
+        before, after, engine = update.old, update.new, self._database.engine
+        if update.changed or before.rules != after.rules:
+            return False
+        parts = {at for held in after.parts.values() for at in held.values()}
+        if any(engine.size(at, sign) for at in parts for sign in SIGNS):
+            return False
+        whole = (
+            {n: r for n, r in each.relations.items() if n not in parts} for each in (before, after)
+        )
+        return next(whole) == next(whole)
+
+    def _run(self, attempt: Attempt, update: Update, maintenance: Maintenance) -> Counters:
         database = self._database
         recorder = Counters(database.console, update.new, maintenance.choices)
-        database.planning.refresh(update, maintenance, database.limits)
+        attempt.rebuilt |= database.planning.refresh(update, maintenance, database.limits)
         limits = database.limits
         if limits.seconds is not None:
             limits = replace(limits, since=time.monotonic())

@@ -8,6 +8,7 @@ Base parts, seeds of equivalences and relations on a cycle have names of their o
 shift; their rules are compared like those of declared relations.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,19 +18,41 @@ from corollary.core.rules import Aggregation, Literal, Rule, names_in
 from corollary.core.terms import Constant, Expression, Functor, Slot, Variable, Wildcard
 from corollary.rewrite.conjunction import unused
 
-Definition = tuple[object, ...]
 
+def definitions(program: NormalProgram) -> dict[str, str]:
+    """Return what the relations that rewriting made are defined as, by name.
 
-def align(program: NormalProgram, before: NormalProgram) -> NormalProgram:
-    """Return the program with the names that made-up relations have in the one before."""
-    known = {_definition(name, before, {}): name for name in _made(before)}
-    renamed: dict[str, str] = {}
-    taken = {*before.relations, *program.relations}
+    Several may be defined alike: the same aggregate in two rules.
+    """
+    found: dict[str, str] = {}
     for name in _made(program):
-        definition = _definition(name, program, renamed)
-        old = known.get(definition)
-        if old is not None and old not in renamed.values():
-            renamed[name] = old
+        found[name] = _definition(name, program, found)
+    return found
+
+
+def align(
+    program: NormalProgram, before: NormalProgram, known: Mapping[str, str] | None = None
+) -> NormalProgram:
+    """Return the program with the names that made-up relations have in the one before.
+
+    Args:
+        program: whose relations get their names back.
+        before: where they have them.
+        known: the definitions of `before`, where it has no rules to tell them by.
+    """
+    known = definitions(before) if known is None else known
+    wanted = definitions(program)
+    renamed = {name: name for name, each in wanted.items() if known.get(name) == each}
+    free: dict[str, list[str]] = {}
+    for name, definition in known.items():
+        if name not in renamed:
+            free.setdefault(definition, []).append(name)
+    taken = {*before.relations, *program.relations}
+    for name, definition in wanted.items():
+        if name in renamed:
+            continue
+        if free.get(definition):
+            renamed[name] = free[definition].pop(0)
         elif name in before.relations:
             renamed[name] = unused(name, taken)
             taken.add(renamed[name])
@@ -56,18 +79,24 @@ def _made(program: NormalProgram) -> list[str]:
     ]
 
 
-def _definition(name: str, program: NormalProgram, renamed: dict[str, str]) -> Definition:
-    """Return what a relation is: its types, its rules without the names of variables."""
+def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> str:
+    """Return a digest of what a relation is: its types, its rules without names of variables.
+
+    Of the relations that it reads the known definitions stand for their names, so that it does not
+    matter which of two that are defined alike it reads.
+    """
     rules = sorted(
-        repr(canonical(rule, renamed)) for rule in program.rules if rule.head.relation == name
+        repr(canonical(rule, known)) for rule in program.rules if rule.head.relation == name
     )
     aggregations = [
-        (each.operator, renamed.get(each.body, each.body), each.groups, each.value)
+        (each.operator, known.get(each.body, each.body), each.groups, each.value)
         for each in program.aggregations
         if each.relation == name
     ]
     relation = program.relations[name]
-    return (relation.types, relation.is_virtual, tuple(rules), tuple(aggregations))
+    types = tuple(map(str, relation.types))
+    said = repr((types, relation.is_virtual, rules, aggregations))
+    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
 def canonical(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:

@@ -179,7 +179,7 @@ def _with_bases(
             has_base |= was.is_derived != (name in derived)
         is_derived = name in derived or (was is not None and was.is_derived)
         relations[name] = replace(relation, is_derived=is_derived)
-        if is_derived and has_base:
+        if is_derived and has_base and name not in program.bases:
             base = bases[name] = unused(f"{name}.base", program.relations)
             relations[base] = Relation(
                 base, relation.columns, relation.types, is_derived=False, is_declared=False

@@ -1,8 +1,10 @@
 """The parser that lark makes of `grammar.lark`; made once, shared by all threads."""
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, UnexpectedToken
@@ -46,4 +48,19 @@ def _grammar() -> Lark:
         start=["item", "goal"],
         transformer=_Builder(),
         maybe_placeholders=False,
+        cache=_cache(),
     )
+
+
+def _cache() -> str | bool:
+    """Return the file that keeps the parser's tables, which take long to make; False for none.
+
+    Lark writes them, and makes them anew when the grammar or its own version differs.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corollary"
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_ours = os.access(home, os.W_OK) and home.stat().st_uid == os.getuid()
+    except (OSError, RuntimeError):
+        return False
+    return str(home / "grammar") if is_ours else False

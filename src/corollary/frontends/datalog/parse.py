@@ -83,16 +83,18 @@ def parse_goal(text: str) -> Atom:
     >>> parse_goal('link("a", y)').relation
     'link'
     """
-    return cast(Atom, _only(text, "goal"))
+    return cast(Atom, _only(text, "goal", "goal"))
 
 
-def parse_clause(text: str) -> Clause:
+def parse_clause(text: str, place: str = "rule") -> Clause:
     """Return the rule or fact that a text stands for; its full stop may be missing.
+
+    Messages call the text by its place.
 
     >>> len(parse_clause("p(x) :- q(x), x > 3").body)
     2
     """
-    items = cast(tuple[Item, ...], _only(text, "item"))
+    items = cast(tuple[Item, ...], _only(text, "item", place))
     if len(items) != 1 or not isinstance(items[0], Clause):
         raise InputError.of(
             "C0101", "A rule or fact is expected here.", getattr(items[0], "span", None)
@@ -100,8 +102,8 @@ def parse_clause(text: str) -> Clause:
     return items[0]
 
 
-def _only(text: str, start: str) -> object:
-    source = SourceFile(start if start == "goal" else "rule", text)
+def _only(text: str, start: str, place: str) -> object:
+    source = SourceFile(place, text)
     preprocessor = Preprocessor(None)
     diagnostics = preprocessor.diagnostics
     expanded = preprocessor.run(source)

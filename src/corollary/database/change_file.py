@@ -1,0 +1,251 @@
+"""A file of changes: JSON lines, each one operation of a transaction.
+
+| line                                                        | does                              |
+|-------------------------------------------------------------|-----------------------------------|
+| `{"op": "insert", "relation": "edge", "row": ["a", "b"]}`   | adds a tuple to a base relation   |
+| `{"op": "delete", "relation": "edge", "row": ["a", "b"]}`   | takes one out                     |
+| `{"op": "add-rule", "rule": "link(x, y) :- edge(x, y)."}`   | adds a rule, or a fact of the text|
+| `{"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}`| removes one                       |
+
+Operations apply in order: of several on one tuple the last one wins. Empty lines mean nothing.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corollary.analysis.wording import suggestion
+from corollary.core.arrow import to_python
+from corollary.core.program import NormalProgram, Relation
+from corollary.core.states import State
+from corollary.core.terms import Value
+from corollary.database.names import writable
+from corollary.database.transaction import Transaction
+from corollary.errors import Diagnostic, InputError
+from corollary.warehouse import contents
+from corollary.warehouse.delimited import first_findings
+from corollary.warehouse.sources.json_line import (
+    CURES,
+    BadLineError,
+    Line,
+    converted,
+    decoder,
+    finding,
+    line_of,
+    parsed,
+    span_of,
+)
+
+STDIN = "-"
+SIGNS = {"insert": State.ADDED, "delete": State.REMOVED}
+KEYS = {
+    "insert": ("relation", "row"),
+    "delete": ("relation", "row"),
+    "add-rule": ("rule",),
+    "remove-rule": ("rule",),
+}
+"""The operations, and what each one needs beside `op`."""
+KINDS: dict[str, tuple[type, str]] = {
+    "relation": (str, "the name of a relation, as a text"),
+    "row": (list, "an array of values in the order of the columns"),
+    "rule": (str, "the text of a rule"),
+}
+EXAMPLES = {
+    "row": '{"op": "%s", "relation": "edge", "row": ["a", "b"]}',
+    "rule": '{"op": "%s", "rule": "link(x, y) :- edge(x, y)."}',
+}
+NAN = object()
+DECODE = decoder(is_exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A rule that comes or goes, and what messages call its place."""
+
+    operation: str
+    rule: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """What a file of changes asks for.
+
+    Attributes:
+        name: what messages call it.
+        operations: for each relation the tuples that are deleted and those that are inserted.
+        edits: the rules that are added and removed, in order.
+    """
+
+    name: str
+    operations: list[tuple[State, str, list[tuple[Value, ...]]]]
+    edits: list[Edit]
+
+    def into(self, transaction: Transaction) -> None:
+        """Let a transaction do what the file asks for.
+
+        Raises:
+            InputError: a rule cannot be added or removed.
+        """
+        for sign, relation, rows in self.operations:
+            if sign is State.ADDED:
+                transaction.insert(relation, rows)
+            else:
+                transaction.delete(relation, rows)
+        findings: list[list[Diagnostic]] = []
+        for edit in self.edits:
+            is_added = edit.operation == "add-rule"
+            change = transaction.add_rule if is_added else transaction.remove_rule
+            try:
+                change(edit.rule, place=edit.place)
+            except InputError as error:
+                findings.append(list(error.diagnostics))
+        if findings:
+            raise InputError(first_findings(findings, self.name))
+
+
+def read_changes(file: str, program: NormalProgram) -> ChangeFile:
+    """Return the changes in a file, or on standard input if it is `-`.
+
+    Args:
+        file: the name of the file.
+        program: the program whose relations are changed.
+
+    Raises:
+        InputError: `C0804`, it cannot be read; or lines of it are no changes of this program.
+    """
+    name = "<stdin>" if file == STDIN else file
+    reader = _Reader(name, program)
+    for number, line in enumerate(_content(file, name).split(b"\n"), 1):
+        if line and not line.isspace():
+            reader.take((number, line))
+    operations = [each for held in reader.rows.values() for each in reader.settled(held)]
+    if reader.findings:
+        raise InputError(first_findings(sorted(reader.findings, key=line_of), name))
+    return ChangeFile(name, operations, reader.edits)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What is done to one relation, line by line."""
+
+    relation: Relation
+    signs: list[State] = field(default_factory=list)
+    values: list[list[Any]] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+
+
+class _Reader:
+    """Takes lines, and notes what cannot be done."""
+
+    def __init__(self, name: str, program: NormalProgram) -> None:
+        self.name = name
+        self.program = program
+        self.rows: dict[str, _Rows] = {}
+        self.edits: list[Edit] = []
+        self.findings: list[list[Diagnostic]] = []
+        self.refused: set[str] = set()
+
+    def take(self, place: Line) -> None:
+        """Take note of what a line asks for."""
+        try:
+            change = _change(place[1])
+            if change["op"] not in SIGNS:
+                where = f"{self.name}:{place[0]} rule"
+                self.edits.append(Edit(change["op"], change["rule"], where))
+            elif change["relation"] not in self.refused:
+                self.take_row(change, place)
+        except BadLineError as bad:
+            self.findings.append([finding(self.name, place, bad)])
+
+    def take_row(self, change: dict[str, Any], place: Line) -> None:
+        """Take note of a tuple that comes or goes."""
+        name = change["relation"]
+        try:
+            relation = writable(self.program, name, span_of(self.name, place))
+        except InputError as error:
+            self.refused.add(name)  # said once is enough
+            self.findings.append(list(error.diagnostics))
+            return
+        if len(change["row"]) != relation.arity:
+            columns = f"give a value for each of {', '.join(relation.columns) or 'no columns'}"
+            message = (
+                f"the row has {len(change['row'])} values, `{name}` has {relation.arity} columns"
+            )
+            raise BadLineError("C0971", message, 0, columns)
+        held = self.rows.setdefault(name, _Rows(relation))
+        held.signs.append(SIGNS[change["op"]])
+        held.values.append(change["row"])
+        held.lines.append(place)
+
+    def settled(self, held: _Rows) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
+        """Yield what is deleted from a relation and what is inserted in the end."""
+        table, failures = converted(held.values, held.relation)
+        for row, reasons in failures.items():
+            bad = [BadLineError("C0971", each, 0, CURES["C0801"]) for each in reasons]
+            self.findings.append([finding(self.name, held.lines[row], each) for each in bad])
+        if failures:
+            return
+        rows = to_python(table)
+        last = {_key(row): number for number, row in enumerate(rows)}
+        for sign in (State.REMOVED, State.ADDED):
+            found = [rows[number] for number in last.values() if held.signs[number] is sign]
+            if found:
+                yield sign, held.relation.name, found
+
+
+def _content(file: str, name: str) -> bytes:
+    try:
+        if file == STDIN:
+            data = sys.stdin.buffer.read()
+        else:
+            with contents.open_file(Path(file), name, None) as stream:
+                data = stream.read()
+    except OSError as error:
+        raise contents.unusable(name, "read", error, None) from None
+    return contents.text_of(data, name, None)
+
+
+def _change(line: bytes) -> dict[str, Any]:
+    """Return the change that a line is.
+
+    Raises:
+        BadLineError: `C0970`, it is none.
+    """
+    try:
+        value = parsed(line, DECODE)
+    except BadLineError as bad:
+        code = "C0970" if bad.code == "C0957" else bad.code
+        raise BadLineError(code, bad.message, bad.offset, _such_as("insert")) from None
+    if not isinstance(value, dict):
+        raise BadLineError("C0970", "the line is not a JSON object", 0, _such_as("insert"))
+    operation = value.get("op")
+    if not isinstance(operation, str) or operation not in KEYS:
+        listed = ", ".join(f'"{each}"' for each in KEYS)
+        message = "the line has no `op`" if operation is None else f"there is no `op` {operation!r}"
+        near = suggestion(operation, KEYS) if isinstance(operation, str) else None
+        raise BadLineError("C0970", message, 0, near or f"`op` is one of {listed}")
+    article = "an" if operation[0] in "ai" else "a"
+    for key in KEYS[operation]:
+        kind, described = KINDS[key]
+        if key not in value:
+            message = f"{article} `{operation}` needs `{key}`, {described}"
+            raise BadLineError("C0970", message, 0, _such_as(operation))
+        if not isinstance(value[key], kind):
+            message = f"`{key}` is {described}"
+            raise BadLineError("C0970", message, 0, _such_as(operation))
+    for key in value.keys() - {"op", *KEYS[operation]}:
+        message = f"{article} `{operation}` has no `{key}`"
+        raise BadLineError("C0970", message, 0, _such_as(operation))
+    return value
+
+
+def _such_as(operation: str) -> str:
+    return f"write a line such as `{EXAMPLES[KEYS[operation][-1]] % operation}`"
+
+
+def _key(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what is equal for equal rows; NaN equals itself here."""
+    return tuple(NAN if value != value else value for value in row)  # noqa: PLR0124 - only NaN

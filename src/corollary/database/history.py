@@ -1,0 +1,171 @@
+"""The history of a warehouse: its commits, and what they have changed as a feed of rows.
+
+The feed has the columns of the change feeds of Delta and Spark:
+
+| column              | holds                                              |
+|---------------------|----------------------------------------------------|
+| those of the tuples | a tuple that came or went                          |
+| `_change_type`      | `insert` or `delete`                               |
+| `_commit_version`   | the number of the commit                           |
+| `_commit_timestamp` | when it was made, in UTC                           |
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from itertools import groupby
+
+import pyarrow as pa
+
+from corollary.core.arrow import arrow_type, sort
+from corollary.core.program import Relation
+from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
+from corollary.errors import InputError
+from corollary.warehouse.entries import Commit, StoredChange
+from corollary.warehouse.places import relations_in
+from corollary.warehouse.warehouse import CHANGE, DELETE, INSERT, Warehouse
+
+VERSION, MOMENT = "_commit_version", "_commit_timestamp"
+TOLD = {CHANGE: SYMBOL, VERSION: NUMBER, MOMENT: TIMESTAMP}
+"""The columns of a feed behind those of the tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A commit as the log shows it.
+
+    Attributes:
+        at: when it was made.
+        changes: for each relation that it changed, how many tuples came and how many went.
+        has_new_program: whether the program in force is another since then.
+        idempotency: the key that it was made under, if any.
+    """
+
+    number: int
+    at: datetime
+    changes: Mapping[str, tuple[int, int]]
+    has_new_program: bool
+    idempotency: str | None
+
+
+def logged(warehouse: Warehouse, limit: int | None = None) -> list[Logged]:
+    """Return the commits that are kept, newest first."""
+    commits = warehouse.commits(limit)
+    if not commits:
+        return []
+    programs = _Programs(warehouse)
+    oldest, newest = commits[-1], commits[0]
+    changes: dict[int, dict[str, tuple[int, int]]] = {each.number: {} for each in commits}
+    by_number = {each.number: each for each in commits}
+    for number, name, added, removed in warehouse.catalog.counts(oldest.number - 1, newest.number):
+        if number in by_number and programs.declared(by_number[number], name) is not None:
+            changes[number][name] = added, removed
+    parents = [*commits[1:], warehouse.catalog.commit_of(oldest.number - 1)]
+
+    def is_new(commit: Commit, parent: Commit | None) -> bool:
+        if parent is None:  # it was the first one, or the one before is no longer known
+            return commit.number == 1
+        return programs.text(parent.program) != programs.text(commit.program)
+
+    return [
+        Logged(
+            each.number,
+            moment_of(each),
+            changes[each.number],
+            is_new(each, parent),
+            each.idempotency,
+        )
+        for each, parent in zip(commits, parents, strict=True)
+    ]
+
+
+def fed(
+    warehouse: Warehouse, relation: Relation | None, since: int | None, upto: int | None
+) -> Iterator[tuple[Relation, pa.Table]]:
+    """Return what commits have changed, relation by relation, as often as its columns changed.
+
+    Args:
+        warehouse: whose history it is.
+        relation: the one to tell of, or None for all.
+        since: only later commits; None for all that are kept.
+        upto: the last commit to tell of; None for all.
+
+    Raises:
+        InputError: the changes of the relation are not kept.
+        WarehouseError: not all these commits are kept.
+    """
+    if relation is not None and relation.is_derived and relation.is_virtual:
+        raise InputError.of(
+            "C0975",
+            f"`{relation.name}` is virtual, so its changes are kept nowhere.",
+            None,
+            "declare it without `virtual`, or look at the relations it is derived from",
+        )
+    oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest()
+    last = 0 if latest is None else latest.number
+    for asked in (upto, since):
+        if asked is not None and not oldest - 1 <= asked <= last:
+            warehouse.commit_at(asked)
+    first = oldest - 1 if since is None else since
+    name = None if relation is None else relation.name
+    return _feeds(warehouse, first, last if upto is None else upto, name)
+
+
+def _feeds(
+    warehouse: Warehouse, first: int, last: int, relation: str | None
+) -> Iterator[tuple[Relation, pa.Table]]:
+    programs = _Programs(warehouse)
+    commits = {each.number: each for each in warehouse.commits()}
+    found: dict[str, list[tuple[Relation, Commit, StoredChange]]] = {}
+    for number, stored in warehouse.catalog.changes(first, last, relation):
+        commit = commits.get(number)
+        declared = commit and programs.declared(commit, stored.relation)
+        if commit and declared and (stored.added or stored.removed):
+            found.setdefault(stored.relation, []).append((declared, commit, stored))
+    for every in found.values():
+        for shape, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
+            told = replace(
+                every[0][0], columns=(*shape[0], *TOLD), types=(*shape[1], *TOLD.values())
+            )
+            tables = [
+                table for _, commit, stored in alike for table in _rows(warehouse, commit, stored)
+            ]
+            yield told, pa.concat_tables(tables)
+
+
+def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterator[pa.Table]:
+    """Yield the rows of one change: the tuples that went, then those that came."""
+    delta = warehouse.change(stored)
+    for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
+        rows = sort(tuples)
+        for value, (name, type_) in zip(
+            (kind, commit.number, moment_of(commit)), TOLD.items(), strict=True
+        ):
+            column = pa.repeat(pa.scalar(value, arrow_type(type_)), tuples.num_rows)
+            rows = (
+                rows.append_column(name, column) if rows.num_columns else pa.table({name: column})
+            )
+        yield rows
+
+
+def moment_of(commit: Commit) -> datetime:
+    """Return when a commit was made."""
+    return datetime.fromtimestamp(commit.created, UTC)
+
+
+class _Programs:
+    """What the programs of commits say, each read once."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._stored = cache(warehouse.catalog.program)
+        self._relations = cache(lambda id_: relations_in(self._stored(id_).places).relations)
+
+    def text(self, id_: int) -> str:
+        """Return the text of a program."""
+        return self._stored(id_).text
+
+    def declared(self, commit: Commit, name: str) -> Relation | None:
+        """Return a relation as a commit's program declares it."""
+        relation = self._relations(commit.program).get(name)
+        return relation if relation is not None and relation.is_declared else None

@@ -1,0 +1,79 @@
+"""Who asserts the tuples of base relations: the program text, each source, and manual writes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from corollary.core.plan import working
+from corollary.core.program import NormalProgram, Relation
+
+TEXT, MANUAL = "text", "manual"
+SOURCE = "source "
+"""Begins the name of a source's part; the name of the source follows."""
+
+
+def carried(normal: NormalProgram, before: NormalProgram) -> NormalProgram:
+    """Return a program with the parts that the one before it had.
+
+    The parts of a base relation that has rules now are those of its base part.
+    """
+    parts: dict[str, Mapping[str, str]] = {}
+    relations = dict(normal.relations)
+    for name, held in before.parts.items():
+        base = normal.bases.get(name, name)
+        if base in normal.relations:
+            parts[base] = {part: base if at == name else at for part, at in held.items()}
+            relations |= {at: before.relations[at] for at in parts[base].values() if at != base}
+    return replace(normal, relations=relations, parts=parts) if parts else normal
+
+
+def with_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> NormalProgram:
+    """Return the program in which each writer of a base relation has a part of it."""
+    parts, relations = dict(normal.parts), dict(normal.relations)
+    for name, added in writers.items():
+        known = parts.get(name, {})
+        every = tuple(dict.fromkeys((*known, *sorted(added))))
+        if len(every) == len(known):
+            continue
+        own = {part: at for part, at in known.items() if at != name}
+        parts[name] = {
+            part: name if len(every) == 1 else own.get(part, working(name, part)) for part in every
+        }
+        for at in parts[name].values():
+            if at != name:
+                relations[at] = replace(normal.relations[name], name=at, is_declared=False)
+    return replace(normal, relations=relations, parts=parts) if parts != normal.parts else normal
+
+
+def separated(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
+    """Return the relations that take over a base relation's tuples, as a part of their own."""
+    found: dict[str, str] = {}
+    for name, held in before.parts.items():
+        base = after.bases.get(name, name)
+        for part, at in held.items():
+            now = after.parts.get(base, {}).get(part)
+            if at == name and now is not None and now != base:
+                found[now] = name
+    return found
+
+
+def divided(normal: NormalProgram, names: Iterable[str]) -> list[str]:
+    """Return which of some base relations have several parts."""
+    return [name for name in dict.fromkeys(names) if len(normal.parts.get(name, ())) > 1]
+
+
+def described(parts: Iterable[str]) -> str:
+    """Return who asserts something, in words.
+
+    >>> described([TEXT, "source edge < edge.csv"])
+    'the program text or the source `edge.csv`'
+    """
+    words = {TEXT: "the program text", MANUAL: "a manual write"}
+    return " or ".join(
+        words.get(part) or f"the source `{part.partition(' < ')[2]}`" for part in parts
+    )
+
+
+def as_relation(relation: Relation, role: str) -> Relation:
+    """Return a working relation of the shape of another."""
+    name = working(relation.name, role)
+    return replace(relation, name=name, is_declared=False, is_derived=False)

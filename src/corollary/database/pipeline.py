@@ -1,0 +1,243 @@
+"""The pipeline: a program, its sources and a warehouse; run again, only what has changed flows.
+
+what changed in the sources and in the text → one transaction → commit → publish
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corollary.analysis.check import check
+from corollary.core.program import Column, Declaration, Program, Relation, TypeName
+from corollary.core.states import State
+from corollary.database.journal import Position, Reading
+from corollary.database.operations import Operation
+from corollary.database.parts import SOURCE
+from corollary.database.program import load
+from corollary.database.transaction import Transaction
+from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.sources.choose import sources_of
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows, quarantine_change
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.database.database import Database
+    from corollary.warehouse.catalog import Catalog
+    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.sources.source import Source
+
+
+SET_ASIDE = Declaration(
+    QUARANTINE.name,
+    tuple(
+        Column(name, TypeName(str(type_)))
+        for name, type_ in zip(QUARANTINE.columns, QUARANTINE.types, strict=True)
+    ),
+)
+"""The declaration of the relation that malformed records are set aside in."""
+
+QUARANTINE_PART = SOURCE + "quarantine"
+"""Who writes to it: all sources together."""
+
+
+OF_ONE_SHOT_RUNS = {"C0701", "C0702"}
+"""Warnings that are none here: relations are there to be asked for, and filled by `apply`, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Where sources are, and what is done about malformed records."""
+
+    facts: Path = Path()
+    root: Path | None = None
+    bad_rows: BadRows = BadRows.QUARANTINE
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run did.
+
+    Attributes:
+        transaction: what changed; None if nothing had.
+        commit: the commit it made, or the last one if there was nothing to do; None in a dry run.
+        published: the tables that show it; None if nothing was to be published.
+        warnings: what is doubtful about the program or the sources.
+        quarantined: how many records are set aside in all.
+    """
+
+    transaction: Transaction | None = None
+    commit: int | None = None
+    published: "Outcome | None" = None
+    warnings: list[Diagnostic] = field(default_factory=list)
+    quarantined: int = 0
+    seconds: float = 0.0
+
+    def as_json(self, max_rows: int) -> dict[str, Any]:
+        """Return what happened as `run --warehouse` prints it."""
+        told: dict[str, Any] = {"commit": None, "changes": {}, "alerts": [], "stats": {}}
+        if self.transaction is not None:
+            told = self.transaction.as_json(max_rows)
+        return {**told, "commit": self.commit}
+
+
+def run(
+    database: "Database",
+    program: Program,
+    inputs: Inputs | None = None,
+    *,
+    idempotency: str | None = None,
+) -> Run:
+    """Bring a warehouse to what a program and its sources say now.
+
+    Raises:
+        InputError: the program or a source is not acceptable; nothing was changed.
+        ConflictError: others committed first again and again.
+    """
+    began = time.monotonic()
+    inputs = inputs or Inputs()
+    warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
+    database.refresh()
+    transaction = database.transaction(idempotency=idempotency)
+    if transaction.is_repeated:
+        published = database.publish()
+        return Run(transaction, transaction.commit_number, published, warnings)
+    program = _with_quarantine(program, inputs, database.program)
+    relations = load(program).normal.relations
+    sources = sources_of(
+        program, relations, base=inputs.facts, root=inputs.root, bad_rows=inputs.bad_rows
+    )
+    outcome = Run(warnings=warnings)
+    is_needed = program != database.program
+    if is_needed:
+        transaction.set_program(program)
+    reader = _Reader(database, outcome)
+    known = reader.catalog.sources()
+    for source in sources:
+        if not source.is_same(_position(known, source.name)):
+            transaction.read(reader.reading(source))
+            is_needed = True
+    for name in known.keys() - {source.name for source in sources}:
+        transaction.read(reader.withdrawal(name))
+        is_needed = True
+    if is_needed:
+        transaction.commit()
+        outcome.transaction = transaction
+    outcome.commit = transaction.commit_number or database.commits
+    database.console.progress("publishing")
+    outcome.published = database.publish(transaction)
+    if SET_ASIDE in program.declarations:
+        outcome.quarantined = database.engine.size(QUARANTINE.name)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _position(known: Mapping[str, Position], name: str) -> dict[str, Any] | None:
+    found = known.get(name)
+    return None if found is None else found[1]
+
+
+def _with_quarantine(program: Program, inputs: Inputs, before: Program) -> Program:
+    """Return the program with the relation that malformed records are set aside in.
+
+    It stays when it is not needed any more, since the warehouse has it.
+
+    Raises:
+        InputError: it has another relation of that name.
+    """
+    has_inputs = any(each.name == "input" for each in program.directives)
+    is_needed = has_inputs and inputs.bad_rows is BadRows.QUARANTINE
+    if not is_needed and SET_ASIDE not in before.declarations:
+        return program
+    for each in program.declarations:
+        if each.name == SET_ASIDE.name:
+            if each == SET_ASIDE:
+                return program
+            raise InputError.of(
+                "C0959",
+                f"`{each.name}` is where malformed records are set aside, and has other columns.",
+                each.span,
+                "give the relation another name, or refuse malformed records with "
+                "`--bad-rows abort`",
+            )
+    return replace(program, declarations=(*program.declarations, SET_ASIDE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads sources on the state that a transaction starts from."""
+
+    database: "Database"
+    outcome: Run
+
+    @property
+    def catalog(self) -> "Catalog":
+        """Where the positions of sources are kept."""
+        assert self.database.store is not None
+        return self.database.store.warehouse.catalog
+
+    def reading(self, source: "Source") -> Callable[[], Reading]:
+        """Return what reads a source, as often as the transaction is tried."""
+
+        def read() -> Reading:
+            self.database.console.progress(f"reading {source.name}")
+            before = _position(self.catalog.sources(), source.name)
+            part = SOURCE + source.name
+            content = self._content(source.relation, part)
+            change = source.difference(before, content)
+            self.outcome.warnings += change.warnings
+            name = source.relation.name
+            operations = [
+                Operation(State.REMOVED, name, change.removed, part),
+                Operation(State.ADDED, name, change.added, part),
+                *self._set_aside(source.name, change.bad, change.reread),
+            ]
+            return Reading(operations, {source.name: (name, change.position)})
+
+        return read
+
+    def withdrawal(self, name: str) -> Callable[[], Reading]:
+        """Return what takes back all that a source said that is read no more."""
+
+        def withdraw() -> Reading:
+            relation, _ = self.catalog.sources()[name]
+            part = SOURCE + name
+            held = self._content(self.database.loaded.normal.relations[relation], part)()
+            operations = [
+                Operation(State.REMOVED, relation, held, part),
+                *self._set_aside(name, (), None),
+            ]
+            return Reading(operations, {name: (relation, None)})
+
+        return withdraw
+
+    def _content(self, relation: Relation, part: str) -> "Callable[[], pa.Table]":
+        """Return what reads all that a source has said of a relation so far."""
+        from corollary.core.arrow import from_python
+
+        def content() -> "pa.Table":
+            normal = self.database.loaded.normal
+            base = normal.bases.get(relation.name, relation.name)
+            at = normal.parts.get(base, {}).get(part)
+            return from_python((), relation) if at is None else self.database.engine.read(at)
+
+        return content
+
+    def _set_aside(
+        self, source: str, bad: Sequence[Any], reread: frozenset[str] | None
+    ) -> list[Operation]:
+        """Return what happens to the quarantine when a source was read."""
+        from corollary.core.arrow import from_python
+
+        known = QUARANTINE.name in self.database.loaded.normal.relations
+        if not bad and not known:
+            return []
+        engine = self.database.engine
+        held = engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
+        added, removed = quarantine_change(held, source, bad, reread)
+        return [
+            Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
+            Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),
+        ]
