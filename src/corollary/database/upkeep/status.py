@@ -1,0 +1,213 @@
+"""The state of a warehouse at a glance: from its catalog and the sizes of its files alone."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from corollary.core.program import NormalProgram
+from corollary.database.upkeep.retention import catalog_bytes
+from corollary.frontends.datalog.parse import parse
+from corollary.source import SourceFile
+from corollary.warehouse.entries import Commit
+from corollary.warehouse.holdings import (
+    SourceState,
+    changes_since,
+    sizes,
+    source_states,
+    waiting,
+)
+from corollary.warehouse.loose_files import Listing, listing
+from corollary.warehouse.places import relations_in
+from corollary.warehouse.publishing.tables import TABLES
+from corollary.warehouse.retention import Intent, intents
+from corollary.warehouse.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class RelationState:
+    """A declared relation; `tuples` is None where it is virtual."""
+
+    name: str
+    kind: str
+    tuples: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A published table.
+
+    Attributes:
+        commit: the commit that it shows; 0 if it was never published.
+        lag: how many commits have changed the relation since.
+    """
+
+    relation: str
+    commit: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The last index.
+
+    Attributes:
+        commit: the commit that it is of; 0 if there is none.
+        commits: how many commits were made since.
+        tuples: how many tuples came and went since, which opening has to go through.
+    """
+
+    commit: int
+    commits: int
+    tuples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a warehouse holds, and how it is.
+
+    Attributes:
+        oldest: the first commit that is kept.
+        latest: the last one; None if there is none yet.
+        bytes: how much is on the disk, by kind.
+    """
+
+    id: str
+    format: int
+    oldest: int
+    latest: Commit | None
+    relations: tuple[RelationState, ...]
+    index: IndexState
+    bytes: dict[str, int]
+    tables: tuple[TableState, ...]
+    sources: tuple[SourceState, ...]
+    outbox: int
+    intents: tuple[Intent, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `status` prints it."""
+        latest = self.latest
+        return {
+            "id": self.id,
+            "format": self.format,
+            "commits": {
+                "first": self.oldest if latest else None,
+                "last": latest.number if latest else None,
+                "at": moment(latest.created) if latest else None,
+            },
+            "relations": {
+                each.name: {"kind": each.kind, "tuples": each.tuples} for each in self.relations
+            },
+            "index": {
+                "commit": self.index.commit,
+                "commits_since": self.index.commits,
+                "tuples_since": self.index.tuples,
+            },
+            "bytes": self.bytes,
+            "published": {
+                each.relation: {"commit": each.commit, "lag": each.lag} for each in self.tables
+            },
+            "sources": {
+                each.name: {
+                    "relation": each.relation,
+                    "commit": each.commit,
+                    "read": moment(each.read),
+                }
+                for each in self.sources
+            },
+            "outbox": self.outbox,
+            "intents": [
+                {"writer": each.writer, "seconds": round(time.time() - each.heartbeat, 1)}
+                for each in self.intents
+            ],
+        }
+
+
+def status(warehouse: Warehouse) -> Status:
+    """Return how a warehouse is."""
+    catalog = warehouse.catalog
+    latest = catalog.latest()
+    stored = None if latest is None else catalog.program(latest.program)
+    outputs: list[str] = []
+    program = NormalProgram({}, (), (), {})
+    if stored is not None:
+        program = relations_in(stored.places)
+        directives = parse(SourceFile("program", stored.text)).directives
+        outputs = [each.relation for each in directives if each.name == "output"]
+    return Status(
+        catalog.meta("id"),
+        int(catalog.meta("format")),
+        max(1, int(catalog.meta("oldest"))),
+        latest,
+        tuple(_relations(program, sizes(catalog))),
+        _index(warehouse, latest),
+        _bytes(warehouse),
+        tuple(_tables(warehouse, program, outputs)),
+        tuple(source_states(catalog)),
+        waiting(catalog),
+        tuple(intents(catalog)),
+    )
+
+
+def moment(seconds: float) -> str:
+    """Return a time as text.
+
+    >>> moment(1763193600.0)
+    '2025-11-15T08:00:00Z'
+    """
+    return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _relations(program: NormalProgram, counts: dict[str, int]) -> Iterable[RelationState]:
+    for name, relation in program.relations.items():
+        if relation.is_declared:
+            kind = "derived" if relation.is_derived else "base"
+            is_virtual = relation.is_derived and relation.is_virtual
+            tuples = None if is_virtual else counts.get(name, 0)
+            yield RelationState(name, "virtual" if is_virtual else kind, tuples)
+
+
+def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
+    number = 0 if latest is None else latest.number
+    found = warehouse.catalog.index(number)
+    commit = 0 if found is None else found[0]
+    return IndexState(commit, number - commit, changes_since(warehouse.catalog, commit))
+
+
+def _bytes(warehouse: Warehouse) -> dict[str, int]:
+    found: Listing = listing(warehouse.root, warehouse.catalog)
+    kinds = dict.fromkeys(("changes", "snapshots", "index", "in flight", "loose"), 0)
+    loose = found.loose
+    for path, size in found.sizes.items():
+        kind = found.named.get(path)
+        if kind is None:
+            kind = "loose" if path in loose else "in flight"
+        kinds[kind] += size
+    return {
+        "catalog": catalog_bytes(warehouse),
+        **kinds,
+        "tables": _below(warehouse.root / TABLES),
+    }
+
+
+def _below(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:  # somebody tidies up meanwhile
+            continue
+    return total
+
+
+def _tables(
+    warehouse: Warehouse, program: NormalProgram, outputs: Iterable[str]
+) -> Iterable[TableState]:
+    published = warehouse.catalog.published()
+    for name in dict.fromkeys((*outputs, *published)):
+        relation = program.relations.get(name)
+        if name in published or (relation is not None and relation.is_stored):
+            commit = published.get(name, (0, 0))[0]
+            yield TableState(name, commit, warehouse.catalog.count_changes(name, commit))

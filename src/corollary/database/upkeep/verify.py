@@ -1,0 +1,290 @@
+"""Verification: everything that a warehouse says, compared with everything else that it says.
+
+| stage | what holds after it |
+|---|---|
+| catalog | the database is sound, every commit follows another |
+| history | every file is what was written; a change adds what was not there and removes what was; |
+|  | snapshots and index files say what the changes before them say |
+| state | what relations are made of others, as `rightful` says, hold just that |
+| tables | published tables show what the relations held |
+"""
+
+import time
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from corollary.console import Console, SilentConsole
+from corollary.core.plan import WORKING
+from corollary.core.program import Relation
+from corollary.database.durable import Durable
+from corollary.database.upkeep.findings import Finding, Kind, Report
+from corollary.database.upkeep.replay import Follower, Past, events
+from corollary.database.upkeep.rightful import is_made, rightful
+from corollary.database.upkeep.soundness import Index, Reader
+from corollary.errors import WarehouseError
+from corollary.warehouse.entries import StoredChange, StoredSnapshot
+from corollary.warehouse.holdings import Holdings, holdings, integrity
+from corollary.warehouse.publishing.history import StoredHistory
+from corollary.warehouse.publishing.publisher import Publisher
+from corollary.warehouse.set_difference import difference
+from corollary.warehouse.warehouse import Delta, Warehouse
+
+CATALOG = "the catalog"
+
+
+def verify(warehouse: Warehouse, console: Console | None = None) -> Report:
+    """Check a warehouse; if `gc` takes something away meanwhile, check it again.
+
+    Raises:
+        WarehouseError: the catalog itself cannot be read.
+    """
+    while True:
+        before = holdings(warehouse.catalog)
+        report, error = None, None
+        try:
+            report = Verification(warehouse, before, console or SilentConsole()).run()
+        except WarehouseError as found:
+            error = found
+        after = holdings(warehouse.catalog)
+        is_same = (after.oldest, after.indexes) == (before.oldest, before.indexes)
+        if report is not None and (is_same or not report.findings):
+            return report
+        if error is not None and is_same:
+            raise error
+
+
+class Verification:
+    """One look at everything.
+
+    Attributes:
+        past: what relations looked like at every commit.
+        state: what the relations of now hold, as far as it is known.
+    """
+
+    def __init__(self, warehouse: Warehouse, held: Holdings, console: Console) -> None:
+        self.past = Past(warehouse, held)
+        self.state: dict[str, pa.Table] = {}
+        self._warehouse = warehouse
+        self._held = held
+        self._console = console
+        self._report = Report(commits=len(held.programs))
+        self._reader = Reader(warehouse, self._report, console)
+        self._indexes: dict[int, Index] = {}
+
+    def run(self) -> Report:
+        """Go through all stages."""
+        began = time.monotonic()
+        self._check_catalog()
+        if self._held.programs:
+            self.follow_all()
+            self._check_state()
+            self._check_tables()
+        self._console.done()
+        self._report.seconds = time.monotonic() - began
+        return self._report
+
+    def _find(
+        self,
+        kind: Kind,
+        found: str | WarehouseError,
+        file: str = CATALOG,
+        relation: str = "",
+        commit: int = 0,
+        *,
+        is_mendable: bool = False,
+        sound_from: int = 0,
+    ) -> None:
+        if isinstance(found, WarehouseError):
+            code, text = found.diagnostics[0].code, found.diagnostics[0].message
+        else:
+            code, text = "C0968", found
+        self._report.findings.append(
+            Finding(kind, code, text, file, relation, commit, is_mendable, sound_from)
+        )
+
+    def _check_catalog(self) -> None:
+        self._console.progress("checking the catalog")
+        for said in integrity(self._warehouse.catalog):
+            self._find(Kind.CATALOG, f"The catalog is damaged: {said}.")
+        kept = [number for number in self._held.programs if number >= self._held.oldest]
+        for number in kept[1:]:
+            parent = self._held.parents[number]
+            if parent != number - 1 or parent not in self._held.programs:
+                text = f"Commit {number} follows commit {parent}, not the one before it."
+                self._find(Kind.CATALOG, text, commit=number)
+
+    # --- history -------------------------------------------------------------------------------
+
+    def follow_all(self) -> None:
+        """Follow every relation through history, and note what those of now hold."""
+        self._open_indexes()
+        now = self.past.program_at(self._held.latest).relations
+        for name in dict.fromkeys((*self._held.changed, *self._held.snapshots)):
+            self._console.progress(f"following {name.replace(WORKING, ' ')}")
+            follower = self._follow(name)
+            relation = now.get(name)
+            if relation is not None and relation.is_stored:
+                self._report.relations += 1
+                if follower.is_known and follower.shape is not None:
+                    self.state[name] = follower.table()
+                    self._report.tuples += self.state[name].num_rows
+
+    def _open_indexes(self) -> None:
+        for commit, listed in self._held.indexes.items():
+            index = self._reader.index(listed, self.past.program_at(commit))
+            self._indexes[commit] = index
+            for path, error in index.errors:
+                self._find(Kind.INDEX, error, path, "", commit, is_mendable=True)
+
+    def _is_bad_index(self, commit: int, found: str | WarehouseError) -> None:
+        directory = self._held.indexes[commit][0].path.rpartition("/")[0]
+        self._find(Kind.INDEX, found, directory, "", commit, is_mendable=True)
+
+    def _follow(self, name: str) -> Follower:
+        held = self._held
+        follower = Follower(is_known=not held.fold)
+        changes = self._warehouse.catalog.changes(0, held.latest, name)
+        indexes = [at for at, index in self._indexes.items() if name in index.relations]
+        for commit, each in events(changes, held.snapshots.get(name, []), indexes):
+            shape = self.past.shape_at(name, commit)
+            if isinstance(each, StoredChange):
+                self._take_change(follower, commit, each, shape)
+            elif shape is not None and isinstance(each, StoredSnapshot):
+                self._take_snapshot(follower, each, shape)
+            elif shape is not None:
+                self._take_index(follower, commit, shape)
+        return follower
+
+    def _take_change(
+        self, follower: Follower, commit: int, each: StoredChange, shape: Relation | None
+    ) -> None:
+        place = each.path or CATALOG
+        is_mendable = shape is None or is_made(self.past.program_at(commit), each.relation)
+        try:
+            delta = self._reader.change(each, shape)
+        except WarehouseError as error:
+            follower.is_known = False
+            self._find(
+                Kind.CHANGE,
+                error,
+                place,
+                each.relation,
+                commit,
+                is_mendable=is_mendable,
+                sound_from=self._sound_from(each.relation, commit),
+            )
+            return
+        if shape is None or not (follower.is_known or delta.is_full):
+            return
+        if not follower.apply(shape, delta):
+            text = (
+                f"The change of `{each.relation}` in commit {commit} adds tuples that were there, "
+                "or removes some that were not."
+            )
+            self._find(Kind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable)
+
+    def _sound_from(self, relation: str, commit: int) -> int:
+        """Return the next commit that needs no change up to one, if there is one."""
+        snapshots = self._held.snapshots.get(relation, [])
+        taken = next((each.commit for each in snapshots if each.commit >= commit), 0)
+        first = max(taken, commit + 1)
+        return first if taken and first <= self._held.latest else 0
+
+    def _take_snapshot(self, follower: Follower, each: StoredSnapshot, shape: Relation) -> None:
+        try:
+            table = self._reader.snapshot(each, shape)
+        except WarehouseError as error:
+            follower.is_known &= follower.shape is not None
+            index = self._indexes.get(each.commit)
+            is_mendable = (
+                follower.is_known
+                or (index is not None and shape.name in index.relations)
+                or is_made(self.past.program_at(each.commit), shape.name)
+            )
+            self._find(
+                Kind.SNAPSHOT, error, each.path, shape.name, each.commit, is_mendable=is_mendable
+            )
+            return
+        if self._is_new(follower, shape, table):
+            text = f"The snapshot of `{shape.name}` is not what the changes before it say."
+            self._find(Kind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True)
+
+    def _take_index(self, follower: Follower, commit: int, shape: Relation) -> None:
+        try:
+            table = self._indexes[commit].engine.read(shape.name)
+        except WarehouseError as error:
+            self._is_bad_index(commit, error)
+            return
+        if self._is_new(follower, shape, table):
+            text = f"The index of commit {commit} has other tuples of `{shape.name}` than history."
+            self._is_bad_index(commit, text)
+
+    @staticmethod
+    def _is_new(follower: Follower, shape: Relation, table: pa.Table) -> bool:
+        """Whether a table says something else than what is known; if nothing is, it is believed."""
+        if not follower.is_known or follower.shape is None:
+            follower.become(shape, table)
+            return False
+        return any(side.num_rows for side in difference(follower.table(), table))
+
+    # --- state ---------------------------------------------------------------------------------
+
+    def _check_state(self) -> None:
+        """Compare relations that are made of others with what they are made of."""
+        latest = self._warehouse.commit_at(self._held.latest)
+        assert latest is not None
+        program = Durable(self._warehouse).loaded_at(latest).normal
+        self._console.progress("recomputing")
+        made = rightful(program, self.state, self._console)
+        self._report.has_recomputed = made is not None
+        for name, right in (made or {}).items():
+            held = self.state.get(name)
+            if held is None:
+                continue
+            missing, extra = difference(held, right)
+            if missing.num_rows or extra.num_rows:
+                text = (
+                    f"`{name.replace(WORKING, ' ')}` lacks {missing.num_rows:,} tuples that it "
+                    f"should have, and has {extra.num_rows:,} that it should not have."
+                )
+                self._find(Kind.STATE, text, CATALOG, name, latest.number, is_mendable=True)
+
+    def _check_tables(self) -> None:
+        """Compare published tables with what the relations held."""
+        published = self._warehouse.catalog.published()
+        if not published:
+            return
+        publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
+        relations = self.past.program_at(self._held.latest).relations
+        for name in sorted(published.keys() & relations.keys()):
+            self._console.progress(f"comparing the table of {name}")
+            self._report.tables += 1
+            shown, _ = published[name]
+            is_kept = shown >= self._held.oldest
+            history = _At(StoredHistory(self._warehouse), shown) if is_kept else None
+            try:
+                found = [each.what for each in publisher.check(relations[name], history)]
+            except WarehouseError:
+                found = ["it cannot be compared, since its relation is damaged"]
+            except (pa.ArrowException, OSError) as error:
+                found = [f"it cannot be read ({error})"]
+            for said in found:
+                text = f"The published table of `{name}` is not as it was left: {said}."
+                self._find(Kind.TABLE, text, str(publisher.path(name)), name, is_mendable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """The past as far as a table shows it; its log may name an earlier commit, with equal rows."""
+
+    history: StoredHistory
+    commit: int
+
+    def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
+        """Return what some commits have done to a relation, in all."""
+        return self.history.changes(relation, after, upto)
+
+    def content(self, relation: Relation, at: int) -> pa.Table:
+        """Return all tuples that a relation had at a commit."""
+        return self.history.content(relation, max(at, self.commit))
