@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from corollary.cli import options
+from corollary.cli.tables import counted
 from corollary.console import TerminalConsole
 
 
@@ -46,11 +47,7 @@ def command(programs: tuple[Path, ...], strict: bool, format: str, quiet: bool) 
                 click.echo(render(each) + "\n")
             rules = len(program.clauses)
             console.note(
-                f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')} in "
-                f"{_counted(len(program.declarations), 'relation')} and {_counted(rules, 'clause')}"
+                f"{counted(errors, 'error')}, {counted(warnings, 'warning')} in "
+                f"{counted(len(program.declarations), 'relation')} and {counted(rules, 'clause')}"
             )
         sys.exit(1 if errors or (strict and warnings) else 0)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -8,13 +8,24 @@ import click
 from corollary import __version__
 
 COMMANDS = {
-    "run": "Evaluate a program once: read its facts, write its outputs.",
+    "run": "Evaluate a program once, or keep a warehouse up to date with it.",
+    "apply": "Change a warehouse: one transaction, all or nothing.",
     "query": "Answer one goal, computing only what it asks for.",
+    "log": "List the commits of a warehouse, newest first.",
+    "changes": "Print what commits have changed, row by row: the audit feed.",
+    "export": "Write a relation of a warehouse to a file.",
     "check": "Say everything that is wrong or doubtful about a program.",
     "show": "Print a program in its normal form.",
     "graph": "Draw which relation is computed from which.",
     "explain": "Show how a program will be evaluated, or maintained.",
     "trace": "Show one propagation step by step, as the tables of the papers do.",
+    "status": "Say what a warehouse holds, and how it is.",
+    "verify": "Compare everything that a warehouse says with everything else.",
+    "gc": "Drop old history, dead writers, and files that nobody needs.",
+    "backup": "Copy a warehouse while others use it.",
+    "restore": "Make a warehouse of a backup.",
+    "alter": "Add, rename or drop columns of a base relation, keeping the data.",
+    "erase": "Take tuples out of the data and out of history.",
     "demo": "Run the bundled example from end to end.",
 }
 
@@ -56,21 +67,24 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "COROLLARY"},
     epilog=(
-        "Exit status: 0 ok, 1 error in the input, 2 wrong usage, 5 a limit was hit. Every option "
-        "can also be set as COROLLARY_<COMMAND>_<OPTION> in the environment."
+        "Exit status: 0 ok, 1 error in the input, 2 wrong usage, 3 aborted by a constraint, 4 "
+        "others committed first, 5 a limit was hit. Every option can also be set as "
+        "COROLLARY_<COMMAND>_<OPTION> in the environment."
     ),
 )
 @click.version_option(__version__, prog_name="corollary")
 def group() -> None:
     """Corollary keeps derived data true while the data under it changes.
 
-    Views are written as Datalog rules; from Python, `corollary.open` keeps them true. Begin with:
+    Views are written as Datalog rules; a warehouse keeps them true from run to run. Begin with:
 
     \b
-      corollary demo                          see it at work
-      corollary check network.dl              what is wrong with a program
-      corollary run network.dl -F facts -D out   evaluate it
-      corollary query network.dl -F facts 'link("a", y)'
+      corollary demo                                    see it at work
+      corollary check network.dl                        what is wrong with a program
+      corollary run network.dl -F facts -D out          evaluate it once
+      corollary run network.dl -F facts --warehouse wh  keep it; run again when something changed
+      corollary apply wh --insert direct_link=new.csv   change it by hand
+      corollary query wh 'link("a", y)'                 ask it
       corollary trace network.dl -F facts --remove 'direct_link("a", "b")'
     """
 

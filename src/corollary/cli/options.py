@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from corollary.console import TerminalConsole
 from corollary.errors import CorollaryError, Diagnostic, InputError, LimitError, render
@@ -50,6 +51,9 @@ format_ = click.option(
     default="text",
     help="How results and errors are printed.",
 )
+at = click.option(
+    "--at", metavar="COMMIT", type=click.IntRange(min=1), help="As it was after this commit."
+)
 engine = click.option(
     "--engine",
     type=click.Choice(["local"]),
@@ -75,12 +79,36 @@ by_relation = click.option(
     multiple=True,
     help="What maintains one of them, instead. May be repeated.",
 )
+strict = click.option(
+    "--strict", is_flag=True, help="Fail rather than recompute a relation in full."
+)
+max_rows = click.option(
+    "--max-rows",
+    type=click.IntRange(min=0),
+    default=1000,
+    show_default=True,
+    help="List so many tuples of a relation in JSON; the counts stay exact.",
+)
+idempotency_key = click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    allow_from_autoenv=False,
+    help="If a transaction with this key was made before, tell what it did, and do nothing.",
+)
+headers = click.option(
+    "--headers", is_flag=True, help="The first line of CSV and TSV files names the columns."
+)
 watch = click.option(
     "--watch",
     metavar="RELATION",
     multiple=True,
     help="Ask for the changes of this virtual relation only. Default: of all that are declared.",
 )
+
+
+def update(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
+    """Return an option that is no setting, so that no environment variable stands for it."""
+    return click.option(name, metavar=metavar, multiple=True, help=text, allow_from_autoenv=False)
 
 
 def algorithms_of(algorithm: str, relations: tuple[str, ...]) -> dict[str, str]:
@@ -138,7 +166,7 @@ def _bytes(text: str | None) -> int | None:
 
 @contextmanager
 def reported(format_: str, console: TerminalConsole) -> Iterator[None]:
-    """Turn errors into messages (or JSON) and exit codes; Ctrl-C ends quietly."""
+    """Turn errors into messages (or JSON) and exit codes; Ctrl-C says what it has left."""
     try:
         yield
     except CorollaryError as error:
@@ -148,9 +176,9 @@ def reported(format_: str, console: TerminalConsole) -> Iterator[None]:
         else:
             click.echo(str(error), err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         console.done()
-        click.echo("interrupted; nothing was written", err=True)
+        click.echo(f"interrupted; {str(error) or 'nothing was written'}", err=True)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
@@ -181,17 +209,6 @@ def as_json(diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def rows_as_json(table: "pa.Table", relation: "Relation") -> list[list[Any]]:
-    """Return the rows of a relation, sorted, as JSON arrays."""
-    from corollary.core.arrow import sort, to_python
-    from corollary.core.values import json_of
-
-    return [
-        [json_of(value, type_) for value, type_ in zip(row, relation.types, strict=True)]
-        for row in to_python(sort(table))
-    ]
-
-
 def print_json(value: Any) -> None:
     """Print a JSON document on one line."""
     click.echo(json.dumps(value, ensure_ascii=False))
@@ -203,7 +220,24 @@ def note_reactions(program: "Program", console: TerminalConsole) -> None:
         console.note("alerts, constraints and triggers are checked, but do not run here yet")
 
 
-def print_warnings(warnings: tuple[Diagnostic, ...], console: TerminalConsole) -> None:
-    """Print what is doubtful about a program."""
+def print_rows(table: "pa.Table", relation: "Relation") -> None:
+    """Print the names of the columns, and a line per row, with tabs in between."""
+    from corollary.core.program import Directive
+    from corollary.warehouse.dialect import dialect_of
+    from corollary.warehouse.lines import lines_of
+
+    asked = Directive("output", relation.name, (("headers", "true"),))
+    for lines in lines_of(table, relation, asked, dialect_of(relation, asked), is_checked=False):
+        click.echo(lines, nl=False)
+
+
+def is_given(option: str) -> bool:
+    """Whether an option stands on the command line, not only in the environment."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def print_warnings(warnings: Iterable[Diagnostic], console: TerminalConsole) -> None:
+    """Print what is doubtful about a program or its data."""
     for warning in warnings:
         console.note(render(warning))

@@ -1,25 +1,34 @@
 """`corollary query`."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from corollary.cli import options
+from corollary.cli.warehouses import is_warehouse, opened
 from corollary.console import TerminalConsole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.core.engine import Limits
+    from corollary.core.program import Relation
 
 
 @click.command()
-@options.programs
+@click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 @click.argument("goal")
+@options.at
 @options.facts
 @options.root
 @options.limits
 @options.format_
 @options.quiet
 def command(
-    programs: tuple[Path, ...],
+    places: tuple[str, ...],
     goal: str,
+    at: int | None,
     facts: Path,
     root: Path | None,
     format: str,
@@ -28,34 +37,62 @@ def command(
 ) -> None:
     """Answer one goal, computing only what it asks for.
 
-    Values in the goal are pushed into the rules (magic sets), so a goal about one station does not
-    compute the whole network. Prints a line per answer, with the goal's variables as columns; a
-    goal without variables prints yes or no.
+    Of a warehouse (a directory, or a postgresql:// URL) stored relations are looked up, and virtual
+    ones computed as far as the goal needs them; --at asks an earlier commit. Of a program the facts
+    are read first, and values in the goal are pushed into the rules (magic sets), so a goal about
+    one station does not compute the whole network.
+
+    Prints a line per answer, with the goal's variables as columns; a goal without variables prints
+    yes or no.
 
     \b
-      corollary query network.dl -F facts 'link("a", y)'
+      corollary query warehouse 'link("a", y)'
+      corollary query warehouse 'link("a", y)' --at 3
       corollary query network.dl -F facts 'link("a", "d")'
     """
+    of_warehouse = is_warehouse(places[0])
+    if of_warehouse:
+        _refuse_misfits(places)
+    elif at is not None:
+        raise click.UsageError("--at asks an earlier commit, and only a warehouse has commits")
     console = TerminalConsole(quiet)
     with options.reported(format, console):
-        from corollary.core.arrow import sort, to_python
-        from corollary.core.values import text_of
-        from corollary.database.once import Places, query
-        from corollary.database.program import read_programs
-
         limits = options.limits_of(rest)
-        answers, table = query(
-            read_programs(programs), goal, Places(facts, facts, root), limits, console
-        )
-        if format == "json":
-            rows = options.rows_as_json(table, answers)
-            options.print_json({"columns": list(answers.columns), "rows": rows})
-        elif not answers.columns:
-            click.echo("yes" if table.num_rows else "no")
+        if of_warehouse:
+            answers, table = _ask(places[0], goal, at, limits, console)
         else:
-            click.echo("\t".join(answers.columns))
-            for row in to_python(sort(table)):
-                texts = (
-                    text_of(value, each) for value, each in zip(row, answers.types, strict=True)
-                )
-                click.echo("\t".join(texts))
+            from corollary.database.once import Places, query
+            from corollary.database.program import read_programs
+
+            program = read_programs([Path(each) for each in places])
+            answers, table = query(program, goal, Places(facts, facts, root), limits, console)
+        _print(answers, table, format)
+
+
+def _refuse_misfits(places: tuple[str, ...]) -> None:
+    """Raise if something is said that makes no sense for a warehouse."""
+    if len(places) > 1:
+        raise click.UsageError(f"'{places[0]}' is a warehouse, so the goal comes next, and no more")
+    for option in ("facts", "root"):
+        if options.is_given(option):
+            raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")
+
+
+def _ask(
+    place: str, goal: str, at: int | None, limits: "Limits", console: TerminalConsole
+) -> "tuple[Relation, pa.Table]":
+    with opened(place, console, limits=limits) as database:
+        return (database if at is None else database.at(at)).answers(goal)
+
+
+def _print(answers: "Relation", table: "pa.Table", format_: str) -> None:
+    from corollary.core.arrow import sort
+    from corollary.database.changes import json_rows
+
+    if format_ == "json":
+        rows = json_rows(table, answers)
+        options.print_json({"columns": list(answers.columns), "rows": rows})
+    elif not answers.columns:
+        click.echo("yes" if table.num_rows else "no")
+    else:
+        options.print_rows(sort(table), answers)

@@ -17,6 +17,35 @@ def width() -> int:
     return max(40, shutil.get_terminal_size((100, 24)).columns)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "tuple"), counted(1200, "tuple")
+    ('1 tuple', '1,200 tuples')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def signed(counts: tuple[int, int]) -> list[str]:
+    """Return how many tuples came and went, as far as any did.
+
+    >>> signed((1200, 3))
+    ['+1,200', '−3']
+    """
+    added, removed = counts
+    return [f"+{added:,}"] * bool(added) + [f"−{removed:,}"] * bool(removed)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines whose columns begin below each other.
+
+    >>> aligned([["link", "+12"], ["direct_link", "+3"]])
+    ['link         +12', 'direct_link  +3']
+    """
+    widths = [max(map(len, column), default=0) for column in zip_longest(*rows, fillvalue="")]
+    return [_line(row, widths[: len(row)]) for row in rows]
+
+
 def cut(pieces: Sequence[str], most: int) -> list[str]:
     """Return at most so many pieces, and how many more there are.
 

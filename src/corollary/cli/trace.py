@@ -1,6 +1,5 @@
 """`corollary trace`."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +7,6 @@ import click
 
 from corollary.cli import options
 from corollary.cli.databases import Wanted, filled
-from corollary.cli.options import Command
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -20,19 +18,14 @@ SHOWN, LISTED = 20, 1000
 """So many tuples of a list are printed as text, and as JSON."""
 
 
-def _update(name: str, metavar: str, text: str) -> Callable[[Command], Command]:
-    """Return an option that is no setting, so that no environment variable stands for it."""
-    return click.option(name, metavar=metavar, multiple=True, help=text, allow_from_autoenv=False)
-
-
 @click.command()
 @options.programs
 @options.facts
 @options.root
-@_update("--add", "TUPLE", "Add this tuple to a base relation. May be repeated.")
-@_update("--remove", "TUPLE", "Remove this tuple from one. May be repeated.")
-@_update("--add-rule", "RULE", "Add this rule. May be repeated.")
-@_update("--remove-rule", "RULE", "Remove this rule. May be repeated.")
+@options.update("--add", "TUPLE", "Add this tuple to a base relation. May be repeated.")
+@options.update("--remove", "TUPLE", "Remove this tuple from one. May be repeated.")
+@options.update("--add-rule", "RULE", "Add this rule. May be repeated.")
+@options.update("--remove-rule", "RULE", "Remove this rule. May be repeated.")
 @options.algorithm
 @options.by_relation
 @options.watch

@@ -1,0 +1,100 @@
+"""What `run --warehouse` and `apply` print: what changed, the commit, what became of it."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from corollary.cli import options
+from corollary.cli.tables import aligned, counted, signed
+from corollary.console import TerminalConsole
+from corollary.errors import without_password
+
+if TYPE_CHECKING:
+    from corollary.database.database import Database
+    from corollary.database.pipeline import Run
+    from corollary.database.transaction import Transaction
+
+
+def tell(
+    outcome: "Run",
+    database: "Database",
+    warehouse: str,
+    *,
+    max_rows: int,
+    format_: str,
+    console: TerminalConsole,
+) -> None:
+    """Print an outcome: results to standard output, everything else as notes.
+
+    Args:
+        outcome: what was done.
+        database: the database afterwards.
+        warehouse: what the user calls the warehouse.
+        max_rows: so many tuples of a relation are listed in JSON.
+        format_: `text` or `json`.
+        console: where notes go.
+    """
+    console.done()
+    if format_ == "json":
+        options.print_json(outcome.as_json(max_rows))
+    else:
+        for line in _result(outcome):
+            click.echo(line)
+    options.note_reactions(database.program, console)
+    options.print_warnings(dict.fromkeys(outcome.warnings), console)
+    if outcome.transaction is not None:
+        for line in _kept(outcome.transaction, database):
+            console.note(line)
+    if outcome.published is not None:
+        options.print_warnings(outcome.published.problems, console)
+        names = [each.relation for each in outcome.published.published]
+        if names and format_ == "text":
+            console.note(f"published: {', '.join(names)}")
+    if outcome.quarantined:
+        goal = "quarantine(relation, source, file, line, code, reason, raw)"
+        console.note(
+            f"{counted(outcome.quarantined, 'malformed record')} set aside, to be seen with "
+            f"corollary query {shlex.quote(without_password(warehouse))} '{goal}'"
+        )
+
+
+def _result(outcome: "Run") -> Iterator[str]:
+    """Yield a line for each relation that changed, then what became of it."""
+    transaction = outcome.transaction
+    if transaction is not None:
+        yield from aligned([*_lines(transaction)])
+    if transaction is not None and transaction.is_repeated:
+        yield f"nothing was done: commit {transaction.commit_number} was made under this key before"
+    elif outcome.commit is None:
+        is_idle = transaction is None or not transaction.changes
+        yield f"dry run: {'nothing would change' if is_idle else 'nothing was changed'}"
+    elif transaction is None or transaction.commit_number is None:
+        since = f" since commit {outcome.commit}" if outcome.commit else ""
+        yield f"nothing has changed{since}"
+    else:
+        is_idle = not transaction.changes
+        yield f"commit {outcome.commit}{': no tuple has changed' if is_idle else ''}"
+
+
+def _lines(transaction: "Transaction") -> Iterator[list[str]]:
+    for name, change in transaction.changes.items():
+        stats = transaction.stats.get(name)
+        told = [name, " ".join(signed(change.counts))]
+        if stats is not None and change.relation.is_derived:
+            told += [stats.algorithm, stats.placement, f"{stats.seconds:.2f} s"]
+        yield told
+
+
+def _kept(transaction: "Transaction", database: "Database") -> Iterator[str]:
+    """Yield which tuples are still there although they were to be deleted, and why."""
+    from corollary.database.parts import MANUAL, described
+
+    normal = database.loaded.normal
+    for name, kept in transaction.kept.items():
+        parts = normal.parts.get(normal.bases.get(name, name), {})
+        others = described(part for part in parts if part != MANUAL)
+        stays = "stays" if len(kept) == 1 else "stay"
+        them = "it" if len(kept) == 1 else "them"
+        yield f"{counted(len(kept), 'tuple')} of `{name}` {stays}: {others} asserts {them} too"
