@@ -16,12 +16,12 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --no-config --universal 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long docs-check lint format bench fuzz requirements upgrade clean
+.PHONY: help demo test test-long docs-check lint format bench fuzz crash soak requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, bench and fuzz.'
+	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, bench, fuzz, crash and soak.'
 
 demo: $(STAMP) ## run the bundled example from end to end
 	$(BIN)/corollary demo
@@ -50,6 +50,12 @@ bench: $(STAMP) ## run the benchmarks
 
 fuzz: $(STAMP) ## compare random programs and changes with recomputation
 	$(BIN)/python tests/fuzz.py $(ARGS)
+
+crash: $(STAMP) ## kill processes at every point, damage files, let system calls fail
+	$(PYTEST) -n 2 -q --hypothesis-profile=ci -m crash $(ARGS)
+
+soak: $(STAMP) ## make thousands of transactions of one row: time and disk have to stay flat
+	$(BIN)/python tests/soak.py $(ARGS)
 
 requirements: $(STAMP) ## recompile requirements/*.txt after a change of pyproject.toml
 	$(COMPILE) $(ARGS) --extra dev --output-file requirements/dev.txt

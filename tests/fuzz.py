@@ -1,12 +1,13 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
-make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --nodes 4 --seed 1"
+make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --nodes 4 --seed 1"
 
 | part | compares |
 |---|---|
 | programs | the evaluation of random programs with the oracle |
 | goals | goals with bound arguments with the oracle |
 | steps | transactions on random programs, under every algorithm, with the oracle |
+| lasting | the same in a warehouse that is closed, folded, followed and looked back at |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
@@ -17,6 +18,7 @@ number is 0 is left out.
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,6 +30,7 @@ from hypothesis import strategies as st
 import oracle
 from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
+from lasting import keep
 from programs import FEATURES, Case, programs
 from scenarios import LIVELY, Scenario, scenarios
 from scenarios import judge as judge_scenario
@@ -92,6 +95,14 @@ class Fuzz:
         self.counts.update({name: found[name] for name in ("steps", "changed", "refused")})
         self.steps.setdefault(scenario.label, Counter()).update(found)
 
+    def lasting(self, example: tuple[Scenario, int]) -> None:
+        """Maintain a program in a warehouse, to which things happen."""
+        scenario, number = example
+        with tempfile.TemporaryDirectory() as place:
+            found = keep(scenario, place, number)
+        self.counts["steps in a warehouse"] += found["steps"]
+        self.steps.setdefault(f"{scenario.label}, lasting", Counter()).update(found)
+
     def flips(self) -> None:
         """Flip every edge of every graph."""
         options = self.options
@@ -125,6 +136,7 @@ def main() -> None:
     add("--programs", type=int, default=2000, help="programs to evaluate")
     add("--goals", type=int, default=300, help="programs to ask goals of")
     add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
+    add("--lasting", type=int, default=500, help="transactions to maintain in a warehouse")
     add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
     add("--loops", action="store_true", help="with edges from a node to itself")
     add("--algorithms", default="ranked,dred", help="those that the flips are made under")
@@ -139,6 +151,8 @@ def main() -> None:
     changing = scenarios(with_rules=True), scenarios(with_virtual=True, with_rules=True)
     every = st.one_of(plain, virtual, *changing)
     fuzz.batches("steps", options.steps, every, fuzz.maintenance)
+    lasting = st.tuples(every, st.integers(0, 9_999))
+    fuzz.batches("steps in a warehouse", options.lasting, lasting, fuzz.lasting)
     if options.nodes:
         fuzz.flips()
     fuzz.report()

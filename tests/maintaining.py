@@ -132,12 +132,30 @@ def algorithm_for(text: str, algorithm: str) -> Algorithm:
 
 
 def opened(
-    text: str, algorithm: str = "auto", virtual: Iterable[str] = (), **options: Any
+    text: str,
+    algorithm: str = "auto",
+    virtual: Iterable[str] = (),
+    place: str | None = None,
+    **options: Any,
 ) -> Database:
-    """Return a database in memory with a program in force, virtual relations watched."""
-    options = {"limits": LIMITS, **options}
-    db = corollary.open(None, engine="local", algorithm=algorithm_for(text, algorithm), **options)
+    """Return a database with a program in force, virtual relations watched."""
+    db = reopened(text, algorithm, (), place, **options)
     db.load(text=with_virtual(text, virtual))
+    for name in virtual:
+        db.watch(name)
+    return db
+
+
+def reopened(
+    text: str,
+    algorithm: str = "auto",
+    virtual: Iterable[str] = (),
+    place: str | None = None,
+    **options: Any,
+) -> Database:
+    """Return a database as it is in a warehouse, virtual relations watched."""
+    options = {"limits": LIMITS, **options}
+    db = corollary.open(place, engine="local", algorithm=algorithm_for(text, algorithm), **options)
     for name in virtual:
         db.watch(name)
     return db
@@ -235,16 +253,22 @@ class Judged:
     """
 
     def __init__(
-        self, text: str, algorithm: str, virtual: Sequence[str] = (), seed: int = 0
+        self,
+        text: str,
+        algorithm: str,
+        virtual: Sequence[str] = (),
+        seed: int = 0,
+        place: str | None = None,
     ) -> None:
         self.text = text
         self.algorithm = algorithm
         self.virtual = tuple(virtual)
-        self.db = opened(text, algorithm, virtual)
+        self.place = place
         expected = truth(text, {})
         if expected is None:
             raise SkipError
         self.expected = expected
+        self.db = opened(text, algorithm, virtual, place)
         self.base: dict[str, set[Row]] = {name: set() for name in expected}
         self.counts: Counter[str] = Counter()
         self._random = random.Random(seed)
@@ -272,6 +296,13 @@ class Judged:
         return self._judge(
             text, self.base, lambda: self.db.load(text=with_virtual(text, self.virtual))
         )
+
+    def reopen(self) -> None:
+        """Let go of the database, open it again, and judge its state."""
+        self.db.close()
+        self.db = reopened(self.text, self.algorithm, self.virtual, self.place)
+        self.counts["reopened"] += 1
+        self.judge_state()
 
     def _judge(
         self, text: str, base: State, commit: Callable[[], Transaction]

@@ -8,12 +8,13 @@ step that changes nothing tests little.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from corollary.database.transaction import Transaction
 from maintaining import ALGORITHMS, MIXED, Judged, SkipError, Step, derived_relations, rules_of
 from programs import Case, programs, updates
 
@@ -93,11 +94,21 @@ def scenarios(
     return Scenario(case, algorithm, virtual, out, ((({**case.facts}, {}), none), *steps))
 
 
-def judge(scenario: Scenario) -> Counter[str]:
-    """Hold every step of a scenario against the oracle; return what was covered."""
+def judge(
+    scenario: Scenario,
+    place: str | None = None,
+    between: Callable[[Judged, Transaction | None], None] | None = None,
+) -> Counter[str]:
+    """Hold every step of a scenario against the oracle; return what was covered.
+
+    Args:
+        scenario: the program and its transactions.
+        place: of a warehouse.
+        between: what happens after each transaction.
+    """
     out = scenario.out
     try:
-        judged = Judged(scenario.text, scenario.algorithm, scenario.virtual)
+        judged = Judged(scenario.text, scenario.algorithm, scenario.virtual, place=place)
     except SkipError:
         return Counter(skipped=1)
     try:
@@ -105,6 +116,10 @@ def judge(scenario: Scenario) -> Counter[str]:
             tx = judged.step(step, add=sorted(toggled & out), remove=sorted(toggled - out))
             if tx is not None:
                 out = out ^ toggled
+            if between is not None:
+                between(judged, tx)
     except SkipError:
         judged.counts["skipped"] += 1
+    finally:
+        judged.db.close()
     return judged.counts

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from corollary.cli.main import COMMANDS, group
-
-OK, INPUT, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 5, 130
+from commanding import INPUT, INTERRUPTED, LIMIT, OK, USAGE, cli, of_json, put, real, tree
+from corollary.cli.main import COMMANDS
 
 NETWORK = """\
 .decl edge(x: symbol, y: symbol)
@@ -44,35 +41,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def put(name: str, content: str | bytes) -> Path:
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def cli(*arguments: str, stdin: str = "", **options: Any) -> Result:
-    return CliRunner().invoke(group, arguments, input=stdin, **options)
-
-
-def real(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "corollary", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-
 def evaluate(*options: str, program: str = "network.dl") -> Result:
     return cli("run", program, "-F", "facts", "-D", "out", *options)
-
-
-def tree(directory: str) -> dict[str, bytes | None]:
-    """Everything below a directory: the content of files, None for directories."""
-    below = sorted(Path(directory).rglob("*"))
-    return {str(path): path.read_bytes() if path.is_file() else None for path in below}
-
-
-def of_json(result: Result) -> Any:
-    (line,) = result.stdout.splitlines()
-    return json.loads(line)
 
 
 # --------------------------------------------------------------------------------------------- run

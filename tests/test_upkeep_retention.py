@@ -1,0 +1,360 @@
+"""Retention: what is kept answers as before, what is not says so, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import corollary
+from corollary import fault
+from corollary.database.upkeep.retention import Retention, collect
+from corollary.errors import ConflictError, InputError, WarehouseError
+from corollary.warehouse import files, warehouse
+from corollary.warehouse.loose_files import listing
+from corollary.warehouse.retention import intents
+from keeping import House
+
+SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    found = House(str(tmp_path / "warehouse"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def either(place: str) -> Iterator[House]:
+    """A warehouse whose catalog is of each kind in turn."""
+    found = House(place)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every change stand in a file."""
+    monkeypatch.setattr(warehouse, "INLINE_BYTES", 1)
+
+
+def oldest_of(house: House) -> int:
+    return int(house.warehouse.catalog.meta("oldest"))
+
+
+def test_without_bounds_everything_stays(house: House) -> None:
+    house.change(10)
+    collected = collect(house.warehouse)
+    assert collected.dropped is None
+    assert not collected.files
+    house.demand_past(1)
+
+
+def test_old_commits_are_no_longer_kept(either: House, in_files: None) -> None:
+    house = either
+    house.change(12)
+    house.fold()
+    house.change(12)
+    last = house.db.commits
+    files_before = len(listing(house.root, house.warehouse.catalog).sizes)
+    collected = collect(house.warehouse, Retention(commits=3))
+    assert collected.oldest == last - 2
+    assert not collected.has_folded
+    assert collected.dropped is not None
+    assert collected.dropped.commits == last - 3
+    assert collected.files
+    assert len(listing(house.root, house.warehouse.catalog).sizes) == files_before - collected.files
+    house.demand_past(last - 2)
+    house.demand_sound()
+    with pytest.raises(WarehouseError, match=f"Commit {last - 3} is no longer kept"):
+        house.db.at(last - 3)
+    with pytest.raises(WarehouseError, match="C0936"):
+        house.db.changes(1)
+    assert [each.number for each in house.db.log()] == [last, last - 1, last - 2]
+
+
+def test_snapshots_are_written_first(either: House) -> None:
+    house = either
+    house.change(8)
+    last = house.db.commits
+    collected = collect(house.warehouse, Retention(commits=4))
+    assert collected.has_folded
+    house.demand_past(last - 3)
+    house.demand_sound()
+    assert house.warehouse.catalog.changes(0, last - 4) == []
+
+
+def test_a_dry_run_foretells(house: House, in_files: None) -> None:
+    house.change(12)
+    house.fold()
+    house.change(5)
+    house.warehouse.catalog.intend()
+    retention = Retention(commits=2, intents=0.0)
+    foreseen = collect(house.warehouse, retention, is_dry=True)
+    assert foreseen.is_dry
+    house.demand_past(1)
+    assert intents(house.warehouse.catalog)
+    done = collect(house.warehouse, retention)
+    same = ("expired_intents", "oldest", "commits", "changes", "snapshots", "indexes", "files")
+    assert {k: foreseen.as_json()[k] for k in same} == {k: done.as_json()[k] for k in same}
+    assert done.expired
+
+
+@pytest.mark.parametrize("days", [0.0, 1.0])
+def test_days(house: House, days: float) -> None:
+    house.change(5)
+    collect(house.warehouse, Retention(days=days))
+    assert oldest_of(house) == (house.db.commits if days == 0 else 1)
+
+
+def test_either_bound_keeps(house: House) -> None:
+    house.change(6)
+    collect(house.warehouse, Retention(commits=2, days=1.0))
+    assert oldest_of(house) == 1
+    collect(house.warehouse, Retention(commits=2, days=0.0))
+    assert oldest_of(house) == house.db.commits - 1
+    collect(house.warehouse, Retention(commits=100))
+    assert oldest_of(house) == house.db.commits - 1
+
+
+@pytest.mark.parametrize(
+    "retention", [Retention(commits=0), Retention(days=-1.0), Retention(intents=float("nan"))]
+)
+def test_bounds_make_sense(house: House, retention: Retention) -> None:
+    with pytest.raises(InputError, match="C0964"):
+        collect(house.warehouse, retention)
+
+
+def test_of_a_warehouse_without_commits(place: str) -> None:
+    with corollary.open(place) as db:
+        assert db.store is not None
+        assert collect(db.store.warehouse, Retention(commits=1)).oldest == 0
+
+
+def test_keys_are_remembered(either: House) -> None:
+    house = either
+    with house.db.transaction(idempotency="k") as tx:
+        tx.insert("edge", [("x", "y")])
+    first = tx.commit_number
+    house.change(5)
+    house.note()
+    collect(house.warehouse, Retention(commits=1))
+    with house.db.transaction(idempotency="k") as tx:
+        tx.insert("edge", [("x", "z")])
+    assert tx.commit_number == first
+    assert ("x", "z") not in house.db.relation("edge").rows()
+    house.demand_past(house.db.commits)
+
+
+def test_who_lags_behind_begins_anew(house: House) -> None:
+    other = corollary.open(house.place)
+    house.change(6)
+    collect(house.warehouse, Retention(commits=1))
+    house.change(2)
+    with other.transaction() as tx:
+        tx.insert("edge", [("p", "q")])
+    house.db.refresh()
+    assert tx.commit_number == house.db.commits
+    house.note()
+    house.demand_past(house.db.commits)
+    house.demand_sound()
+    other.close()
+
+
+def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.change(4)
+    house.fold()
+    house.change(6)
+    real = type(house.warehouse.catalog).changes
+    once = [True]
+
+    def meanwhile(catalog: Any, after: int, upto: int, relation: str | None = None) -> Any:
+        if once:
+            once.clear()
+            collect(house.warehouse, Retention(commits=1))
+        return real(catalog, after, upto, relation)
+
+    house.note()
+    monkeypatch.setattr(type(house.warehouse.catalog), "changes", meanwhile)
+    house.demand_past(house.db.commits)
+    assert not once
+
+
+# --- writers -------------------------------------------------------------------------------------
+
+
+def test_a_writer_that_is_taken_for_dead_cannot_commit(
+    either: House, in_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = either
+    real, tries = files.write, []
+
+    def slow(root: Path, name: str, data: bytes | memoryview) -> str:
+        checksum = real(root, name, data)
+        if not tries:
+            tries.append(name)
+            assert collect(house.warehouse, Retention(intents=0.0)).expired
+            assert not (root / name).exists()
+        return checksum
+
+    monkeypatch.setattr(files, "write", slow)
+    with house.db.transaction() as tx:
+        tx.insert("edge", [("p", "q")])
+    assert tries
+    assert tx.commit_number == 2
+    house.note()
+    house.demand_past(1)
+    collect(house.warehouse)
+    house.demand_sound()
+
+
+def test_the_files_of_living_writers_stay(house: House) -> None:
+    intent = house.warehouse.catalog.intend()
+    files.write(house.root, f"data/{intent}/0.parquet", b"half")
+    files.write(house.root, "data/nobody/0.parquet", b"loose")
+    collected = collect(house.warehouse)
+    assert collected.files == 1
+    assert not collected.expired
+    assert (house.root / f"data/{intent}/0.parquet").exists()
+    assert not (house.root / "data/nobody").exists()
+    assert collect(house.warehouse, Retention(intents=0.0)).files == 1
+    with pytest.raises(ConflictError, match="gave it up"), house.warehouse.catalog.writing() as c:
+        house.warehouse.catalog.end(c, intent)
+    house.demand_sound()
+
+
+def test_a_fold_of_the_past_is_not_recorded(house: House) -> None:
+    """A process that folds an old commit while history is dropped must not bring it back."""
+    old = corollary.open(house.place)
+    house.change(5)
+    collect(house.warehouse, Retention(commits=1))
+    assert old.store is not None
+    old.store.fold(old)
+    old.close()
+    assert house.warehouse.catalog.snapshots(oldest_of(house) - 1) == {}
+    house.demand_sound()
+
+
+def test_folding_twice_loses_nothing(house: House) -> None:
+    house.change(5)
+    house.fold()
+    collect(house.warehouse, Retention(commits=1))
+    house.fold()
+    collect(house.warehouse, Retention(commits=1))
+    for index in house.root.glob("data/*/index-*"):
+        index.unlink()
+    house.demand_past(house.db.commits)
+
+
+# --- crashes -------------------------------------------------------------------------------------
+
+DROP = """
+import sys, corollary
+from corollary.database.upkeep.retention import Retention, collect
+with corollary.open(sys.argv[1]) as db:
+    collect(db.store.warehouse, Retention(commits=2, intents=0.0))
+"""
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["after_intent", "during_snapshot", "during_snapshot:3", "after_snapshot", "during_gc"],
+)
+def test_killed_anywhere(house: House, in_files: None, point: str) -> None:
+    house.change(7)
+    environment = {**os.environ, "COROLLARY_FAULT": point}
+    done = subprocess.run(
+        [sys.executable, "-c", DROP, house.place], env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == -9, done.stderr.decode()
+    last = house.db.commits
+    house.demand_past(oldest_of(house))
+    collect(house.warehouse, Retention(commits=2, intents=0.0))
+    assert oldest_of(house) == last - 1
+    house.demand_past(last - 1)
+    house.demand_sound()
+
+
+def test_killed_between_two_files(house: House, in_files: None, monkeypatch: Any) -> None:
+    class Killed(BaseException):
+        pass
+
+    house.change(7)
+    real, left = Path.unlink, [3]
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        real(path, missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink)
+        with pytest.raises(Killed):
+            collect(house.warehouse, Retention(commits=1))
+    assert listing(house.root, house.warehouse.catalog).loose
+    collect(house.warehouse)
+    house.demand_past(house.db.commits)
+    house.demand_sound()
+    assert "during_gc" in fault.POINTS
+
+
+# --- at random -----------------------------------------------------------------------------------
+
+ACTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("change"), st.integers(1, 5)),
+        st.tuples(st.just("fold"), st.just(0)),
+        st.tuples(st.just("gc"), st.integers(1, 8)),
+        st.tuples(st.just("reopen"), st.just(0)),
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+EXAMPLES = {"sqlite": 10, "postgresql": 3}
+
+
+def test_every_kept_commit_answers_as_before(
+    places: Callable[[], str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    examples = EXAMPLES[request.node.callspec.params["places"]]
+
+    @settings(max_examples=examples, suppress_health_check=SLOW, phases=PHASES)
+    @given(acts=ACTS, seed=st.integers(0, 10_000), is_inline=st.booleans())
+    def run(acts: list[tuple[str, int]], seed: int, is_inline: bool) -> None:
+        monkeypatch.setattr(warehouse, "INLINE_BYTES", 1 << 16 if is_inline else 1)
+        act_at_random(House(places(), seed), acts)
+
+    run()
+
+
+def act_at_random(house: House, acts: list[tuple[str, int]]) -> None:
+    house.change(3)
+    for act, count in acts:
+        if act == "change":
+            house.change(count)
+        elif act == "fold":
+            house.fold()
+        elif act == "reopen":
+            house.close()
+            house.db = corollary.open(house.place)
+        else:
+            was = oldest_of(house)
+            collect(house.warehouse, Retention(commits=count))
+            assert oldest_of(house) == max(was, house.db.commits - count + 1)
+            house.demand_past(oldest_of(house))
+    house.demand_past(oldest_of(house))
+    collect(house.warehouse)
+    house.demand_sound()
+    house.close()
