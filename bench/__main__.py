@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import report, startup
+from bench import report, startup, warehouse
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.maintain import report as maintain_report
 from bench.maintain import run
@@ -35,15 +35,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         profile(chosen[options.profile])
         return 0
     groups = groups_of(maintained.values())
-    asked = options.only or [*chosen, startup.HELP, *maintained]
+    asked = options.only or [*chosen, startup.HELP, *maintained, warehouse.NAME]
     names = list(dict.fromkeys(name for each in asked for name in groups.get(each, (each,))))
     host = report.machine()
     print(f"{host['cores']} cores, load {host['load']:.1f}, {host['versions']}", flush=True)
-    results = evaluate([name for name in names if name not in maintained], chosen, options)
+    others = {*maintained, warehouse.NAME}
+    results = evaluate([name for name in names if name not in others], chosen, options)
     outcomes = maintain([maintained[name] for name in names if name in maintained], options)
+    figures = lasting(options.scale) if warehouse.NAME in names else []
     if options.json:
         listed = [maintain_report.as_json(task, outcome) for task, outcome in outcomes]
-        report.write(options.json, results, listed, options.repeat, options.scale)
+        report.write(
+            options.json,
+            results,
+            listed,
+            warehouse.as_json(figures),
+            repeat=options.repeat,
+            scale=options.scale,
+        )
     is_wrong = any(result.measurement.differences for result in results)
     return int(is_wrong or any(outcome.differences for _, outcome in outcomes))
 
@@ -78,6 +87,16 @@ def maintain(chosen: Sequence[Task], options: argparse.Namespace) -> list[tuple[
     return outcomes
 
 
+def lasting(scale: float) -> list[warehouse.Figure]:
+    """Measure what a warehouse costs, and print a line for each figure."""
+    print(f"\n{warehouse.NAME}: stored closure of a random graph, 1,500 nodes, 3,000 edges")
+    figures = []
+    for figure in warehouse.run(scale):
+        print(figure, flush=True)
+        figures.append(figure)
+    return figures
+
+
 def groups_of(maintained: Iterable[Task]) -> dict[str, list[str]]:
     """Return the names of the tasks in each group."""
     groups: dict[str, list[str]] = {}
@@ -89,7 +108,7 @@ def groups_of(maintained: Iterable[Task]) -> dict[str, list[str]]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     every = tasks()
     names = [*(each.name for each in workloads()), *(each.name for each in every)]
-    runnable = [*names, startup.HELP, *groups_of(every)]
+    runnable = [*names, startup.HELP, warehouse.NAME, *groups_of(every)]
     parser = argparse.ArgumentParser("bench", description="Measure Corollary against DuckDB.")
     parser.add_argument(
         "--only",

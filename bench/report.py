@@ -105,7 +105,13 @@ def machine() -> dict[str, Any]:
 
 
 def write(
-    path: Path, results: list[Result], maintained: list[dict[str, Any]], repeat: int, scale: float
+    path: Path,
+    results: list[Result],
+    maintained: list[dict[str, Any]],
+    lasting: list[dict[str, Any]],
+    *,
+    repeat: int,
+    scale: float,
 ) -> None:
     """Write all results as JSON, every run's seconds included."""
     content = {
@@ -114,6 +120,7 @@ def write(
         "scale": scale,
         "results": [_as_json(result) for result in results],
         "maintained": maintained,
+        "warehouse": lasting,
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
