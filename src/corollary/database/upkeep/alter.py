@@ -84,6 +84,7 @@ def alter(database: Database, asked: Alteration, program: Program | None = None)
     """
     done: list[Altered] = []
     database.insist(lambda: done.append(_alter(database, asked, program)))
+    database.refresh()
     database.settle()
     return done[-1]
 
@@ -106,7 +107,6 @@ def _alter(database: Database, asked: Alteration, program: Program | None) -> Al
     )
     number = store.warehouse.commit(new, changes)
     size = database.engine.size(relation.name)
-    database.refresh()
     (declaration,) = (each for each in after.declarations if each.name == relation.name)
     return Altered(
         number,
