@@ -50,6 +50,8 @@ idle(o) :- total(o, a), a < 50, !chain(o, 0).
 ITEMS, OWNERS, NODES = 5_000, 200, 300
 KEPT = 500
 """So many commits `gc` leaves."""
+LONGEST_OPEN = 5.0
+"""Seconds; how long it takes depends on how many commits there were since the last fold."""
 WORST = 3.0
 """The last line may be so many times worse than the second."""
 
@@ -160,10 +162,13 @@ def main() -> None:
             print(" ".join(f"{each:>12}" for each in told), flush=True)
         soak.db.close()
     for at, name in enumerate(columns):
-        if name in {"ms", "open", "files", "data", "catalog", "memory"} and len(lines) > 2:
+        if name in {"ms", "files", "data", "catalog", "memory"} and len(lines) > 2:
             first, last = lines[1][at], lines[-1][at]
             if last > WORST * max(first, 0.01):
                 sys.exit(f"{name} has grown from {first:.2f} to {last:.2f}")
+    slowest = max(line[columns.index("open")] for line in lines)
+    if slowest > LONGEST_OPEN:
+        sys.exit(f"to open it took {slowest:.2f} s once")
     print("flat")
 
 
