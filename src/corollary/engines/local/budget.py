@@ -2,16 +2,36 @@
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.layout import Words
-from corollary.engines.local.table import Table
 from corollary.errors import LimitError
 
 UNLIMITED = 1 << 62
+
+
+class Bulk(Protocol):
+    """Something that takes memory."""
+
+    @property
+    def nbytes(self) -> int:
+        """So many bytes."""
+
+
+class Tuples(Bulk, Protocol):
+    """Tuples that a step has made."""
+
+    def __len__(self) -> int:
+        """Return how many."""
+
+
+class Held(Bulk, Protocol):
+    """A table."""
+
+    def size(self, state: State) -> int:
+        """Return the number of tuples of a state."""
 
 
 class Exceeded(Exception):  # noqa: N818 - no error: the interpreter goes on elsewhere
@@ -27,7 +47,7 @@ class Budget:
     """
 
     def __init__(
-        self, limits: Limits, tables: Callable[[], Iterable[Table]], dictionary: Dictionary
+        self, limits: Limits, tables: Callable[[], Iterable[Held]], dictionary: Bulk
     ) -> None:
         self._limits = limits
         self._tables = tables
@@ -45,7 +65,7 @@ class Budget:
         self.handled = 0
         self.ceiling = UNLIMITED
 
-    def spend(self, pipeline: Pipeline, words: Words) -> None:
+    def spend(self, pipeline: Pipeline, words: Tuples) -> None:
         """Count a batch of new tuples of a pipeline."""
         if pipeline.origin.text:
             self._productive = pipeline
@@ -73,7 +93,7 @@ class Budget:
         """The batches of a step have become one result, or are given up."""
         self._open_tuples = self._open_bytes = 0
 
-    def set_aside(self, tables: tuple[Table, ...], sign: int) -> None:
+    def set_aside(self, tables: tuple[Held, ...], sign: int) -> None:
         """Tables go out of sight while a procedure runs (+1), or come back (-1)."""
         if self._is_counting:
             self._aside_tuples += sign * sum(table.size(State.NEW) for table in tables)

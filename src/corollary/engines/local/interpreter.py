@@ -5,8 +5,9 @@ own: one frame for every procedure, loop, branch and attempt that has begun and 
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, Protocol, TypeVar, assert_never
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from corollary.core.plan import (
     Grow,
     Loop,
     Number,
+    Plan,
     Remove,
     Row,
     Settle,
@@ -28,15 +30,82 @@ from corollary.core.plan import (
     When,
     Within,
 )
+from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.core.types import NUMBER
-from corollary.engines.local.aggregates import aggregate
-from corollary.engines.local.budget import Exceeded
-from corollary.engines.local.layout import Words
-from corollary.engines.local.prepared import Prepared
-from corollary.engines.local.reading import to_arrow
-from corollary.engines.local.table import Table
+from corollary.engines.local.budget import Budget, Exceeded
 from corollary.errors import LimitError
+
+Tuples = TypeVar("Tuples", bound=Sized)
+"""What an engine moves between its tables: sets of tuples."""
+
+
+class Holder(Protocol[Tuples]):
+    """A table of an engine, as steps use it."""
+
+    def words(self, state: State) -> Tuples:
+        """Return all tuples of a state."""
+
+    def size(self, state: State) -> int:
+        """Return the number of tuples of a state."""
+
+    def assign(self, words: Tuples) -> None:
+        """Hold just these, as ADDED."""
+
+    def clear(self) -> None:
+        """Hold nothing."""
+
+    def extend(self, words: Tuples) -> None:
+        """Commit, then add tuples that are not there."""
+
+    def replace(self, words: Tuples) -> None:
+        """Make NEW equal to these."""
+
+    def remove(self, words: Tuples) -> None:
+        """Take tuples of OLD out of NEW."""
+
+    def grow(self, words: Tuples) -> None:
+        """Add tuples that are not in NEW."""
+
+    def settle(self) -> None:
+        """Strike what was removed and came back from both sides of the change."""
+
+
+class Work(Protocol[Tuples]):
+    """A plan with the tables it runs on: what an engine does for a step that is no control."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is run."""
+
+    @property
+    def tables(self) -> Mapping[str, Holder[Tuples]]:
+        """The tables by name, those of the innermost invocation."""
+
+    @property
+    def budget(self) -> Budget:
+        """What watches over rows and tuples."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """What is told of steps."""
+
+    def enter(self, procedure: str) -> tuple[Any, ...]:
+        """Give the locals of a procedure empty tables; return those they had."""
+
+    def leave(self, procedure: str, saved: tuple[Any, ...]) -> None:
+        """Give the locals of a procedure back the tables they had."""
+
+    def derive(self, step: Derive, number: int) -> tuple[Tuples, int]:
+        """Return the tuples of a step in a round, and how many led to them."""
+
+    def aggregate(self, step: Aggregate) -> Tuples:
+        """Return the tuples of a step."""
+
+    def number(self, target: str, source: str, number: int) -> None:
+        """Extend a table by the tuples of another, with a number behind each."""
+
+    def read(self, reference: Reference) -> pa.Table:
+        """Return the tuples of a relation in a state."""
 
 
 @dataclass(slots=True)
@@ -53,7 +122,7 @@ class _Invocation(_Frame):
     """The steps of a procedure, and the tables that its locals will have again."""
 
     procedure: str = ""
-    saved: tuple[Table, ...] = ()
+    saved: tuple[Any, ...] = ()
 
 
 @dataclass(slots=True)
@@ -75,8 +144,8 @@ class _Attempt(_Frame):
 class Interpreter:
     """One run of a prepared plan."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
+    def __init__(self, prepared: Work[Tuples]) -> None:
+        self._prepared: Work[Any] = prepared
         self._tables = prepared.tables
         self._budget = prepared.budget
         self._recorder = prepared.recorder
@@ -170,18 +239,18 @@ class Interpreter:
     def _step(self, step: Step, frame: _Frame) -> None:
         match step:
             case Derive():
-                self._assign(step, *self._prepared.derivation(step).run(self._prepared))
+                self._assign(step, *self._prepared.derive(step, frame.round))
             case When(nonempty=nonempty, steps=steps):
                 if self._has_any(nonempty):
                     self._stack.append(_Frame(steps, frame.round))
             case Extend(target=target, source=source):
                 self._tables[target].extend(self._words(source))
             case Number(target=target, source=source):
-                self._number(target, source, frame.round)
+                self._prepared.number(target, source, frame.round)
             case Aggregate(body=body):
                 led = self._tables[body.relation].size(body.state)
                 self._budget.handle(led)
-                self._assign(step, self._aggregate(step), led)
+                self._assign(step, self._prepared.aggregate(step), led)
             case Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
@@ -205,7 +274,7 @@ class Interpreter:
             case _:
                 assert_never(step)
 
-    def _words(self, relation: str) -> Words:
+    def _words(self, relation: str) -> Any:
         return self._tables[relation].words(State.NEW)
 
     def _size(self, relation: str) -> int:
@@ -214,27 +283,10 @@ class Interpreter:
     def _has_any(self, references: tuple[Reference, ...]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
-    def _assign(self, step: Derive | Aggregate, words: Words, led: int) -> None:
+    def _assign(self, step: Derive | Aggregate, words: Any, led: int) -> None:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
         self._recorder.step(step, len(words), led)
-
-    def _number(self, target: str, source: str, number: int) -> None:
-        """Extend a table by tuples with a number behind each; they stay sorted."""
-        table, plain = self._tables[target], self._tables[source]
-        code = self._prepared.dictionary.code(number, NUMBER)
-        table.widen((*plain.layout.widths, code.bit_length()))
-        plain.widen(table.layout.widths[:-1])  # then numbering is one shift
-        numbered = table.layout.append(plain.layout, plain.words(State.NEW), code)
-        table.extend(numbered[~table.contains(numbered, State.NEW)])
-
-    def _aggregate(self, step: Aggregate) -> Words:
-        body, target = self._tables[step.body.relation], self._tables[step.target]
-        dictionary = self._prepared.dictionary
-        words = aggregate(step.aggregation, body, step.body.state, target, dictionary)
-        for each in step.without:
-            words = words[~self._tables[each.relation].contains(words, each.state)]
-        return words
 
     def _loop(self, loop: Loop) -> None:
         rounds = _Rounds(loop.steps, loop=loop)
@@ -249,7 +301,7 @@ class Interpreter:
 
     def _row(self, row: Row) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
-            return tuple(self._read(each) for each in references)
+            return tuple(self._prepared.read(each) for each in references)
 
         relations = {
             "updates": read(row.updates),
@@ -258,10 +310,3 @@ class Interpreter:
             "actual": read(row.actual),
         }
         self._recorder.row(row, relations)
-
-    def _read(self, reference: Reference) -> pa.Table:
-        table = self._tables[reference.relation]
-        relation = self._prepared.relations.get(reference.relation)
-        unnamed = [f"c{at}" for at in range(len(table.types))]
-        names = unnamed if relation is None else relation.columns
-        return to_arrow(table, reference.state, names, self._prepared.dictionary)

@@ -149,7 +149,7 @@ def _ready(
     """Return the stages ready to run, each with the relation that the recorder is told of."""
     result: list[tuple[ReadyStage, str | None]] = []
     known: set[str] = set()
-    for stage, needed in zip(pipeline.stages, _needed_after(pipeline), strict=True):
+    for stage, needed in zip(pipeline.stages, needed_after(pipeline), strict=True):
         made: ReadyStage
         match stage:
             case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
@@ -188,7 +188,7 @@ def copied(pipeline: Pipeline) -> Reference | None:
     return None
 
 
-def _needed_after(pipeline: Pipeline) -> list[frozenset[str]]:
+def needed_after(pipeline: Pipeline) -> list[frozenset[str]]:
     """Return for each stage the variables that later stages or the head read."""
     needed = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
     result: list[frozenset[str]] = []

@@ -6,7 +6,10 @@ Plans that maintain a database run again and again; the same `Plan` object finds
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
+import pyarrow as pa
+
 from corollary.core.engine import Limits
+from corollary.core.pipeline import Reference
 from corollary.core.plan import (
     Aggregate,
     Call,
@@ -28,10 +31,15 @@ from corollary.core.plan import (
 )
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.core.types import NUMBER
+from corollary.engines.local.aggregates import aggregate
 from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.derive import Derivation
+from corollary.engines.local.layout import Words
 from corollary.engines.local.pipelines import copied
+from corollary.engines.local.reading import to_arrow
 from corollary.engines.local.table import Table
 
 SPARE = 64
@@ -89,13 +97,40 @@ class Prepared:
         for order in self.plan.orders.get(name, ()):
             table.arrangement(order)
 
-    def derivation(self, step: Derive) -> Derivation:
-        """Return a step, ready to run."""
+    # --- steps ---------------------------------------------------------------------------------
+
+    def derive(self, step: Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
+        """Return the tuples of a step, packed and sorted for its target, and what led to them."""
         known = self._derivations.get(id(step))
         if known is None:
             known = Derivation(step, self.tables, self.dictionary, self._held.keys())
             self._derivations[id(step)] = known
-        return known
+        return known.run(self)
+
+    def aggregate(self, step: Aggregate) -> Words:
+        """Return the tuples of a step, packed and sorted for its target."""
+        body, target = self.tables[step.body.relation], self.tables[step.target]
+        words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
+        for each in step.without:
+            words = words[~self.tables[each.relation].contains(words, each.state)]
+        return words
+
+    def number(self, target: str, source: str, number: int) -> None:
+        """Extend a table by tuples with a number behind each; they stay sorted."""
+        table, plain = self.tables[target], self.tables[source]
+        code = self.dictionary.code(number, NUMBER)
+        table.widen((*plain.layout.widths, code.bit_length()))
+        plain.widen(table.layout.widths[:-1])  # then numbering is one shift
+        numbered = table.layout.append(plain.layout, plain.words(State.NEW), code)
+        table.extend(numbered[~table.contains(numbered, State.NEW)])
+
+    def read(self, reference: Reference) -> pa.Table:
+        """Return the tuples of a relation in a state."""
+        table = self.tables[reference.relation]
+        relation = self.relations.get(reference.relation)
+        unnamed = [f"c{at}" for at in range(len(table.types))]
+        names = unnamed if relation is None else relation.columns
+        return to_arrow(table, reference.state, names, self.dictionary)
 
     # --- locals --------------------------------------------------------------------------------
 
