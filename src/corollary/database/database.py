@@ -11,6 +11,7 @@ from corollary.core.engine import Limits
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Changes
+from corollary.database.engines import LOCAL, made
 from corollary.database.kernel import Kernel
 from corollary.database.names import readable
 from corollary.database.once import Places, answer_relation, inputs
@@ -18,7 +19,6 @@ from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_goal, read_programs
 from corollary.database.progress import Progress
 from corollary.database.transaction import Transaction
-from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.solve import answer
@@ -189,7 +189,7 @@ class Database(Kernel):
         Raises:
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        past = Database(LocalEngine(), limits=self.limits, console=self.console)
+        past = Database(made(LOCAL), limits=self.limits, console=self.console)
         self._durable.recall(past, commit)
         return past
 
@@ -269,7 +269,8 @@ class Database(Kernel):
 def open_database(
     path: str | Path | None = None,
     *,
-    engine: str = "local",
+    engine: str = LOCAL,
+    spark: Any = None,
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
     limits: Limits | None = None,
@@ -282,7 +283,9 @@ def open_database(
         path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
             `postgresql://user@host/name?data=DIRECTORY`; None for a database in memory, of which
             nothing is durable.
-        engine: `local`.
+        engine: `local`, or `spark` for a database in memory.
+        spark: the session that the Spark engine works beside: it is neither configured nor
+            stopped. A local one is started if it is not given.
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
@@ -294,11 +297,15 @@ def open_database(
         InputError: something is asked for that there is not.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
-    if engine != "local":
+    if engine != LOCAL and path is not None:
         raise InputError.of(
-            "C0918", "So far there is the local engine only.", None, 'open it with engine="local"'
+            "C0918",
+            "A warehouse is kept by the local engine only, so far.",
+            None,
+            'open it with engine="local"',
         )
-    database = Database(LocalEngine(), algorithm, is_strict=strict, limits=limits, console=console)
+    used = made(engine, spark)
+    database = Database(used, algorithm, is_strict=strict, limits=limits, console=console)
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse

@@ -13,9 +13,9 @@ from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.rules import Literal
 from corollary.core.terms import Variable
+from corollary.database.engines import LOCAL, made
 from corollary.database.program import Loaded, load, read_goal
 from corollary.database.progress import Progress
-from corollary.engines.local.engine import LocalEngine
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
 from corollary.warehouse import delimited
@@ -80,8 +80,16 @@ def run(
     places: Places,
     limits: Limits | None = None,
     console: Console | None = None,
+    engine: str | Engine = LOCAL,
 ) -> Outcome:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
+
+    Args:
+        program: what to evaluate.
+        places: where its files are.
+        limits: bounds on the evaluation.
+        console: where progress is shown.
+        engine: `local` or `spark`, or an engine that holds nothing.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
@@ -91,7 +99,7 @@ def run(
     began = time.monotonic()
     loaded = load(program)
     targets = destinations(loaded, places)
-    engine = fill(loaded, places, console)
+    engine = fill(loaded, places, console, engine)
     evaluate(loaded, engine, Progress(console), replace(limits or Limits(), since=began))
     console.done()
     outcome = write(loaded, engine, places, targets)
@@ -127,9 +135,9 @@ def answer_relation(goal: Literal) -> Relation:
     return Relation(solve.GOAL, tuple(variables), types, is_derived=True, is_declared=False)
 
 
-def fill(loaded: Loaded, places: Places, console: Console) -> Engine:
+def fill(loaded: Loaded, places: Places, console: Console, kind: str | Engine = LOCAL) -> Engine:
     """Return an engine that holds the facts of the text and of the inputs."""
-    engine = LocalEngine()
+    engine = made(kind) if isinstance(kind, str) else kind
     normal = loaded.normal
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():

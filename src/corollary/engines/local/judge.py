@@ -33,7 +33,7 @@ INTERNAL = re.compile(r"_[0-9]")
 
 
 @dataclass(slots=True)
-class _Trial:
+class Trial:
     """Rows under judgement: which are still possible, and which variables lack a value."""
 
     frame: Frame
@@ -137,27 +137,34 @@ def judge(pipeline: Pipeline, context: Trials) -> list[tuple[list[Codes], int]]:
         EvaluationError: some instance has no value, and the pipeline is not lenient.
     """
     kept: list[tuple[list[Codes], int]] = []
-    places = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
-    end = places[-1] + 1 if places else 0
-    relational, rest = pipeline.judge[:end], pipeline.judge[end:]
-    head = tuple(Variable(name) for name in sorted(set().union(*map(_binds, relational))))
+    relational, rest = divided(pipeline)
+    head = tuple(Variable(name) for name in sorted(set().union(*map(binds, relational))))
     body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
     tables, dictionary = context.tables, context.dictionary
     runner = PipelineRunner(body, tables, dictionary)
     for frame in runner.frames(context):
-        trial = _Trial(frame, dictionary, np.ones(frame.count, np.bool_))
-        _try(trial, rest, tables, runner)
+        trial = Trial(frame, dictionary, np.ones(frame.count, np.bool_))
+        weigh(trial, rest)
+        _look_up(trial, rest, tables, runner)
         if pipeline.is_lenient:
             kept.append(trial.heads(pipeline, runner))
             continue
         for mask, reason in trial.reasons:
             guilty = np.flatnonzero(mask & trial.alive)
             if len(guilty):
-                raise _error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
+                raise error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
     return kept
 
 
-def _binds(stage: Stage) -> set[str]:
+def divided(pipeline: Pipeline) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+    """Return the stages of the judge up to its last probe, and the others."""
+    places = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
+    end = places[-1] + 1 if places else 0
+    return pipeline.judge[:end], pipeline.judge[end:]
+
+
+def binds(stage: Stage) -> set[str]:
+    """Return the variables that a stage gives a value."""
     match stage:
         case Probe(slots=slots):
             return {slot.name for slot in slots if isinstance(slot, Variable)}
@@ -167,27 +174,46 @@ def _binds(stage: Stage) -> set[str]:
             return set()
 
 
-def _try(
-    trial: _Trial, stages: tuple[Stage, ...], tables: Mapping[str, Table], runner: PipelineRunner
-) -> None:
-    """Bind what can be bound, then weigh every condition and negated literal."""
-    conditions: list[Condition] = []
+def weigh(trial: Trial, stages: tuple[Stage, ...]) -> None:
+    """Bind what can be bound, then weigh every condition."""
+    seen: list[Condition] = []
+    for stage in stages:
+        if isinstance(stage, Compute) and _is_range(stage.expression):
+            assert isinstance(stage.expression, Functor)
+            trial.bind(list(equations(seen)))
+            trial.expand(stage.variable, stage.expression)
+        else:
+            seen += conditions((stage,))
+    trial.bind(list(equations(seen)))
+    for condition in seen:
+        trial.weigh(condition)
+
+
+def conditions(stages: tuple[Stage, ...]) -> list[Condition]:
+    """Return what stages test or compute, but for ranges, as conditions."""
+    found: list[Condition] = []
     for stage in stages:
         match stage:
             case Filter(condition=condition):
-                conditions.append(condition)
-            case Compute(variable=variable, expression=Functor(name="range") as functor):
-                trial.bind(list(_equations(conditions)))
-                trial.expand(variable, functor)
+                found.append(condition)
             case Compute(variable=variable, expression=expression, lets_null=lets_null):
-                conditions.append(Condition("is" if lets_null else "=", variable, expression))
+                if not _is_range(expression):
+                    found.append(Condition("is" if lets_null else "=", variable, expression))
             case Absent() | Probe():
                 pass
             case _:
                 assert_never(stage)
-    trial.bind(list(_equations(conditions)))
-    for condition in conditions:
-        trial.weigh(condition)
+    return found
+
+
+def _is_range(expression: Expression) -> bool:
+    return isinstance(expression, Functor) and expression.name == "range"
+
+
+def _look_up(
+    trial: Trial, stages: tuple[Stage, ...], tables: Mapping[str, Table], runner: PipelineRunner
+) -> None:
+    """Strike the rows in which a negated literal is false."""
     for stage in stages:
         if isinstance(stage, Absent):
             variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
@@ -197,8 +223,9 @@ def _try(
             trial.alive &= trial.lacks(variables) | ~found
 
 
-def _equations(conditions: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
-    for condition in conditions:
+def equations(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
+    """Yield the variables that conditions say the value of, each with the expression."""
+    for condition in found:
         if condition.operator in ("=", "is"):
             for one, other in (
                 (condition.left, condition.right),
@@ -208,21 +235,22 @@ def _equations(conditions: list[Condition]) -> Iterator[tuple[Variable, Expressi
                     yield one, other
 
 
-def _error(
+def error(
     pipeline: Pipeline, reason: str, frame: Frame, row: int, dictionary: Dictionary
 ) -> EvaluationError:
+    """Return the error of an instance that has no value."""
     values = ", ".join(
         f"{name} = {text}" for name, text in _row_values(pipeline, frame, row, dictionary)
     )
     where = f" for {values}" if values else ""
-    error = EvaluationError.of(
+    made = EvaluationError.of(
         "C0810",
         f"{reason} in the rule `{pipeline.origin.text}`{where}",
         pipeline.origin.span,
         "add a condition that excludes these values, or change the column's type",
     )
-    assert isinstance(error, EvaluationError)
-    return error
+    assert isinstance(made, EvaluationError)
+    return made
 
 
 def _row_values(

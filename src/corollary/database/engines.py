@@ -1,0 +1,38 @@
+"""The engines by name."""
+
+from typing import Any
+
+from corollary.core.engine import Engine
+from corollary.errors import InputError
+
+LOCAL, SPARK = "local", "spark"
+ENGINES = (LOCAL, SPARK)
+
+
+def made(name: str, spark: Any = None) -> Engine:
+    """Return a new engine that holds nothing.
+
+    Args:
+        name: `local` or `spark`.
+        spark: the session that the Spark engine works beside; a local one if it is not given.
+
+    Raises:
+        InputError: there is no such engine, or what it needs is not installed.
+    """
+    if name == LOCAL:
+        from corollary.engines.local.engine import LocalEngine
+
+        return LocalEngine()
+    if name != SPARK:
+        raise InputError.of(
+            "C0918",
+            f"There is no engine `{name}`.",
+            None,
+            f"choose one of {', '.join(ENGINES)}",
+        )
+    from corollary.engines.spark.session import require
+
+    require()
+    from corollary.engines.spark.engine import SparkEngine
+
+    return SparkEngine(spark)

@@ -1,0 +1,1 @@
+"""Plans on Spark: relations as DataFrames, steps as Spark SQL."""

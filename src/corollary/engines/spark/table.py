@@ -1,0 +1,198 @@
+"""Tables: the four states of a relation, as sets of pieces.
+
+OLD is `base` less `gone`, a small change is kept beside it: NEW = OLD - REMOVED + ADDED. So opening
+a change and committing it cost as much as the change. When what is gone is a good part of the base,
+or the base is in many pieces, it is written anew.
+"""
+
+from dataclasses import dataclass
+
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.spark import sql
+from corollary.engines.spark.pieces import Pieces, Tuples
+from corollary.engines.spark.sets import common, folded, merged, minus
+
+MANY = 8
+"""A base has no more pieces."""
+
+STALE = 4
+"""A base is written anew when one in so many of its tuples is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A state: the tuples of `base` that are not in `gone`, and those of `more`."""
+
+    base: Tuples
+    gone: Tuples
+    more: Tuples
+
+    def query(self) -> sql.Node:
+        """Return the state as a query."""
+        types = self.base.types
+        queries = []
+        if len(self.base):
+            query: sql.Node = self.base.query()
+            if len(self.gone):
+                kept = sql.select(sql.columns_of(types, "l"), sql.of(query, "l"))
+                gone = sql.of(self.gone.query(), "r")
+                query = sql.joined(kept, gone, sql.all_same(types, "l", "r"), "ANTI")
+            queries.append(query)
+        if len(self.more) or not queries:
+            queries.append(self.more.query())
+        return sql.union(queries)
+
+
+class Table:
+    """The tuples of one relation."""
+
+    __slots__ = ("_added", "_base", "_gone", "_nothing", "_removed", "pieces", "types")
+
+    def __init__(self, types: tuple[Type, ...], pieces: Pieces) -> None:
+        self.types = types
+        self.pieces = pieces
+        self._nothing = Tuples(types)
+        self._base = self._gone = self._added = self._removed = self._nothing
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def size(self, state: State) -> int:
+        """Return the number of tuples of a state."""
+        old = len(self._base) - len(self._gone)
+        match state:
+            case State.OLD:
+                return old
+            case State.NEW:
+                return old + len(self._added) - len(self._removed)
+            case State.ADDED:
+                return len(self._added)
+            case State.REMOVED:
+                return len(self._removed)
+
+    def layers(self, state: State) -> Layers:
+        """Return what a state is made of."""
+        nothing = self._nothing
+        match state:
+            case State.OLD:
+                return Layers(self._base, self._gone, nothing)
+            case State.NEW:
+                return Layers(self._base, self._gone + self._removed, self._added)
+            case State.ADDED:
+                return Layers(nothing, nothing, self._added)
+            case State.REMOVED:
+                return Layers(nothing, nothing, self._removed)
+
+    def words(self, state: State) -> Tuples:
+        """Return the tuples of a state in pieces."""
+        layers = self.layers(state)
+        return minus(self.pieces, layers.base, layers.gone) + layers.more
+
+    @property
+    def has_change(self) -> bool:
+        """Whether there is an open change."""
+        return len(self._added) > 0 or len(self._removed) > 0
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes on the driver."""
+        return sum(each.nbytes for each in (self._base, self._gone, self._added, self._removed))
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def assign(self, words: Tuples) -> None:
+        """Hold just these, as ADDED."""
+        self.clear()
+        self._added = words
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._base = self._gone = self._added = self._removed = self._nothing
+
+    def extend(self, words: Tuples) -> None:
+        """Commit, then add tuples that are not there: they are ADDED until the next time."""
+        self.commit()
+        self._added = words
+
+    def replace(self, words: Tuples) -> None:
+        """Make NEW equal to the tuples given, by the change that leads there from OLD."""
+        old = self.words(State.OLD)
+        self._added = minus(self.pieces, words, old)
+        self._removed = minus(self.pieces, old, words)
+
+    def remove(self, words: Tuples) -> None:
+        """Take tuples of OLD out of NEW; those that came back once go again."""
+        self._added = minus(self.pieces, self._added, words)
+        self._removed += minus(self.pieces, words, self._removed)
+        self._fold()
+
+    def grow(self, words: Tuples) -> None:
+        """Add tuples that are not in NEW; some may have been removed before."""
+        self._added += words
+        self._fold()
+
+    def settle(self) -> None:
+        """Strike what was removed and came back from both sides of the change."""
+        if len(self._added) and len(self._removed):
+            added, removed = self._added, self._removed
+            self._added = minus(self.pieces, added, removed)
+            self._removed = minus(self.pieces, removed, added)
+
+    def _fold(self) -> None:
+        self._added = folded(self.pieces, self._added)
+        self._removed = folded(self.pieces, self._removed)
+        if len(self._added.pieces) > MANY:
+            self._added = merged(self.pieces, self._added, "merging what was added")
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def insert(self, words: Tuples) -> None:
+        """Add tuples to NEW, those already there excepted."""
+        layers = self.layers(State.NEW)
+        there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
+        fresh = minus(self.pieces, minus(self.pieces, words, there), layers.more)
+        back = common(self.pieces, fresh, self._removed)
+        self._removed = minus(self.pieces, self._removed, back)
+        self._added += minus(self.pieces, fresh, back)
+        self._fold()
+
+    def delete(self, words: Tuples) -> None:
+        """Take tuples out of NEW, those not there excepted."""
+        layers = self.layers(State.NEW)
+        there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
+        self._added = minus(self.pieces, self._added, words)
+        self._removed += there
+        self._fold()
+
+    def commit(self) -> None:
+        """Make NEW the OLD; the change must be settled."""
+        if not self.has_change:
+            return
+        added, removed = self._added, self._removed
+        base = self._base + minus(self.pieces, added, self._gone)
+        gone = minus(self.pieces, self._gone, added) + removed
+        self._added = self._removed = self._nothing
+        self._base, self._gone = folded(self.pieces, base), folded(self.pieces, gone)
+        if self._base.is_local or len(self._gone) * STALE > len(self._base):
+            self._base = minus(self.pieces, self._base, self._gone)
+            self._gone = self._nothing
+        if len(self._base.pieces) > MANY:
+            self._merge()
+
+    def _merge(self) -> None:
+        """Put all pieces but the largest one together."""
+        largest = max(self._base.pieces, key=lambda each: each.size)
+        rest = Tuples(self.types, [each for each in self._base.pieces if each is not largest])
+        others = merged(self.pieces, rest, "merging pieces")
+        self._base = Tuples(self.types, [largest, *others.pieces])
+
+    def rollback(self) -> None:
+        """Forget the open change."""
+        self._added = self._removed = self._nothing
+
+    def copy(self, other: "Table") -> None:
+        """Hold what another table of the same types has in NEW, as OLD."""
+        old, new = other.layers(State.OLD), other.layers(State.NEW)
+        self._base, self._gone, self._added = old.base, old.gone, new.more
+        self._removed = other.layers(State.REMOVED).more
+        self.commit()
