@@ -27,10 +27,10 @@ demo: $(STAMP) ## run the bundled example from end to end
 	$(BIN)/corollary demo
 
 test: $(STAMP) ## run the tests
-	$(PYTEST) -n 2 -q --hypothesis-profile=ci $(ARGS)
+	$(PYTEST) -n 2 --dist loadgroup -q --hypothesis-profile=ci $(ARGS)
 
 test-long: $(STAMP) ## run the tests that take minutes each
-	$(PYTEST) -n 2 -q --hypothesis-profile=ci -m long $(ARGS) || test $$? -eq 5 # 5: there is none
+	$(PYTEST) -n 2 --dist loadgroup -q --hypothesis-profile=ci -m long $(ARGS) || test $$? -eq 5 # 5: there is none
 
 docs-check: $(STAMP) ## run the examples of README.md and docs/
 	$(PYTEST) -q tests/test_documentation.py $(ARGS)

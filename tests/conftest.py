@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,6 +18,24 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.load_profile("dev")
 
 CATALOGS = ("sqlite", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The Spark session of this process."""
+    from corollary.engines.spark.session import local
+
+    session = local()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let all tests on Spark run in one process, so that there is one session."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")

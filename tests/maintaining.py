@@ -154,8 +154,8 @@ def reopened(
     **options: Any,
 ) -> Database:
     """Return a database as it is in a warehouse, virtual relations watched."""
-    options = {"limits": LIMITS, **options}
-    db = corollary.open(place, engine="local", algorithm=algorithm_for(text, algorithm), **options)
+    options = {"limits": LIMITS, "engine": "local", **options}
+    db = corollary.open(place, algorithm=algorithm_for(text, algorithm), **options)
     for name in virtual:
         db.watch(name)
     return db

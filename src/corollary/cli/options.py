@@ -56,10 +56,10 @@ at = click.option(
 )
 engine = click.option(
     "--engine",
-    type=click.Choice(["local"]),
+    type=click.Choice(["local", "spark"]),
     default="local",
     show_default=True,
-    help="What evaluates the program.",
+    help="What evaluates the program; `spark` starts a local session.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Leave nothing out.")

@@ -77,7 +77,7 @@ def command(
       corollary run network.dl -F facts --warehouse warehouse
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
-    _refuse_misfits(warehouse, rest["bad_rows"])
+    _refuse_misfits(warehouse, engine, rest["bad_rows"])
     console = TerminalConsole(quiet)
     with options.reported(format, console):
         limits = options.limits_of(rest)
@@ -89,7 +89,7 @@ def command(
         from corollary.warehouse.delimited import print_rows
 
         program = read_programs(programs)
-        outcome = run(program, Places(facts, outputs, root), limits, console)
+        outcome = run(program, Places(facts, outputs, root), limits, console, engine)
         if format == "json":
             options.print_json(_as_json(outcome))
             return
@@ -104,8 +104,10 @@ def command(
             console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
 
 
-def _refuse_misfits(warehouse: str | None, bad_rows: str | None) -> None:
+def _refuse_misfits(warehouse: str | None, engine: str, bad_rows: str | None) -> None:
     """Raise if options do not go together; what is set in the environment is no matter."""
+    if warehouse is not None and engine != "local":
+        raise click.UsageError("a warehouse is kept by the local engine only, so far")
     if warehouse is not None and options.is_given("outputs"):
         raise click.UsageError(
             "-D goes with a run that ends with its files; a warehouse publishes its outputs as "

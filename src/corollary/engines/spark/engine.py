@@ -181,7 +181,13 @@ class SparkEngine:
         `delete` have changed keep theirs.
         """
         prepared = Prepared(
-            plan, self._tables, self._relations, self._functions, self.pieces, recorder, limits
+            plan,
+            self._tables,
+            self._relations,
+            self._functions,
+            self.pieces,
+            recorder=recorder,
+            limits=limits,
         )
         try:
             Interpreter(prepared).run()

@@ -51,6 +51,7 @@ class Evaluate:
     arguments: Arguments
 
     def __call__(self, length: pa.Array, *columns: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         batch = expressions.evaluate(self.expression, frame, count, codes)
@@ -72,6 +73,7 @@ class Holds:
     arguments: Arguments
 
     def __call__(self, length: pa.Array, *columns: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         verdict = expressions.holds(self.condition, frame, count, codes)
@@ -89,6 +91,7 @@ class Range:
     arguments: Arguments
 
     def __call__(self, length: pa.Array, *columns: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         numbers = Numbers(self.functor, frame, count, codes)
@@ -117,6 +120,7 @@ class FloatTotal:
     is_mean: bool
 
     def __call__(self, lists_: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
         sizes = np.array([len(each) for each in lists_.to_pylist()], np.int64)
         result = np.zeros(len(sizes), np.float64)
         filled = np.flatnonzero(sizes)
@@ -136,6 +140,7 @@ class ExactMean:
     scale: int
 
     def __call__(self, sums: pa.Array, sizes: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
         unit = 10**self.scale
         means = [
             None if total is None or not size else int(total.scaleb(self.scale)) / (size * unit)

@@ -80,7 +80,8 @@ def _compared(operator: str, left: sql.Node, right: sql.Node) -> sql.Node:
     if operator == "is":
         return sql.same(left, right)
     kind: Any = _COMPARISONS[operator]
-    return kind(this=exp.Paren(this=left), expression=exp.Paren(this=right))
+    made: sql.Node = kind(this=exp.Paren(this=left), expression=exp.Paren(this=right))
+    return made
 
 
 _COMPARISONS: dict[str, type[exp.Binary]] = {

@@ -51,6 +51,7 @@ class Try:
     types: tuple[Type, ...]
 
     def __call__(self, length: pa.Array, *columns: pa.Array) -> pa.Array:
+        """Return an array as long as the batch."""
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         # The row that each one comes from goes along as a variable of its own.

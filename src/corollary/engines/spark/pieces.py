@@ -21,18 +21,19 @@ import pyarrow.parquet as pq
 from corollary.core.types import Type
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, ddl_of, names_of, schema_of
-from corollary.engines.spark.session import described
+from corollary.engines.spark.session import SHUFFLES, described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SMALL = 20_000
-"""Up to so many tuples are fetched to the driver, and sent along with every query that reads them."""
+"""Up to so many tuples are fetched to the driver, and sent along with queries that read them."""
 
 QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    SHUFFLES: "1",
 }
 BULKY = {
     "spark.sql.adaptive.enabled": "true",
@@ -133,7 +134,7 @@ class Tuples:
     def table(self) -> pa.Table:
         """Return tuples that are on the driver."""
         tables = [each.table for each in self.pieces]
-        return pa.concat_tables([schema_of(self.types).empty_table(), *tables])
+        return pa.concat_tables(tables) if tables else schema_of(self.types).empty_table()
 
     def query(self) -> sql.Node:
         """Return all of them as a query."""
@@ -169,6 +170,7 @@ class Pieces:
         self._numbers = count(1)
         self._scratch = scratch
         self._directory: Path | None = None
+        self._bulky = {**BULKY, SHUFFLES: session.conf.get(SHUFFLES) or "2"}
         self._mode: dict[str, str] = {}
 
     def new_name(self) -> str:
@@ -210,7 +212,7 @@ class Pieces:
             the tuples, and the faults that there were.
         """
         self.sweep()
-        self._set_mode(QUICK if inputs <= self.small else BULKY)
+        self._set_mode(QUICK if inputs <= self.small else self._bulky)
         frame = self.session.sql(sql.text_of(query))
         self.jobs += 1
         with described(self.session, about):
@@ -267,7 +269,8 @@ class Pieces:
     ) -> None:
         """Make a view of a table or of files."""
         if table is not None:
-            frame = self.session.createDataFrame(table)
+            # Spark loses rows that come behind empty chunks.
+            frame = self.session.createDataFrame(table.combine_chunks())
         else:
             frame = self.session.read.schema(ddl_of(types)).parquet(str(path))
         frame.createOrReplaceTempView(view)

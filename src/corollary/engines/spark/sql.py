@@ -1,4 +1,4 @@
-"""The few pieces that our SQL is made of, as sqlglot trees; text is made in one place, `text_of`."""
+"""The few pieces that our SQL is made of, as sqlglot trees; text is made by `text_of` alone."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce

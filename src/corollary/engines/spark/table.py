@@ -47,13 +47,25 @@ class Layers:
 class Table:
     """The tuples of one relation."""
 
-    __slots__ = ("_added", "_base", "_gone", "_nothing", "_removed", "pieces", "types")
+    __slots__ = (
+        "_added",
+        "_base",
+        "_gone",
+        "_nothing",
+        "_parts",
+        "_removed",
+        "_whole",
+        "pieces",
+        "types",
+    )
 
     def __init__(self, types: tuple[Type, ...], pieces: Pieces) -> None:
         self.types = types
         self.pieces = pieces
         self._nothing = Tuples(types)
         self._base = self._gone = self._added = self._removed = self._nothing
+        self._parts: tuple[Tuples, ...] = ()
+        self._whole: dict[State, Layers] = {}
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -71,7 +83,25 @@ class Table:
                 return len(self._removed)
 
     def layers(self, state: State) -> Layers:
-        """Return what a state is made of."""
+        """Return what a state is made of; if all is on the driver, one piece."""
+        parts = (self._base, self._gone, self._added, self._removed)
+        if self._parts != parts:
+            self._parts, self._whole = parts, {}
+        known = self._whole.get(state)
+        if known is None:
+            known = self._whole[state] = self._simple(self._layers(state))
+        return known
+
+    def _simple(self, layers: Layers) -> Layers:
+        """Return layers on the driver as one, so that queries stay short."""
+        base, gone, more = layers.base, layers.gone, layers.more
+        is_local = base.is_local and gone.is_local and more.is_local
+        if not is_local or len(base) + len(more) > self.pieces.small:
+            return layers
+        left = folded(self.pieces, minus(self.pieces, base, gone) + more)
+        return Layers(self._nothing, self._nothing, left)
+
+    def _layers(self, state: State) -> Layers:
         nothing = self._nothing
         match state:
             case State.OLD:
@@ -148,7 +178,7 @@ class Table:
 
     def insert(self, words: Tuples) -> None:
         """Add tuples to NEW, those already there excepted."""
-        layers = self.layers(State.NEW)
+        layers = self._layers(State.NEW)
         there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
         fresh = minus(self.pieces, minus(self.pieces, words, there), layers.more)
         back = common(self.pieces, fresh, self._removed)
@@ -158,7 +188,7 @@ class Table:
 
     def delete(self, words: Tuples) -> None:
         """Take tuples out of NEW, those not there excepted."""
-        layers = self.layers(State.NEW)
+        layers = self._layers(State.NEW)
         there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
         self._added = minus(self.pieces, self._added, words)
         self._removed += there
@@ -192,7 +222,5 @@ class Table:
 
     def copy(self, other: "Table") -> None:
         """Hold what another table of the same types has in NEW, as OLD."""
-        old, new = other.layers(State.OLD), other.layers(State.NEW)
-        self._base, self._gone, self._added = old.base, old.gone, new.more
-        self._removed = other.layers(State.REMOVED).more
-        self.commit()
+        self.clear()
+        self._base = other.words(State.NEW)
