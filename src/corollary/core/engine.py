@@ -98,3 +98,6 @@ class Engine(Protocol):
 
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""
+
+    def close(self) -> None:
+        """Let go of what it has outside of this process; it is not used any more."""

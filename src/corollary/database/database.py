@@ -244,7 +244,8 @@ class Database(Kernel):
         return None if self.store is None else self.store.publish(self, transaction)
 
     def close(self) -> None:
-        """Let go of the warehouse."""
+        """Let go of the warehouse and of the engine."""
+        self.engine.close()
         if self.store is not None:
             self.store.warehouse.close()
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +90,7 @@ def run(
         places: where its files are.
         limits: bounds on the evaluation.
         console: where progress is shown.
-        engine: `local` or `spark`, or an engine that holds nothing.
+        engine: `local` or `spark`, or an engine that holds nothing; it is closed at the end.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
@@ -99,10 +100,11 @@ def run(
     began = time.monotonic()
     loaded = load(program)
     targets = destinations(loaded, places)
-    engine = fill(loaded, places, console, engine)
-    evaluate(loaded, engine, Progress(console), replace(limits or Limits(), since=began))
-    console.done()
-    outcome = write(loaded, engine, places, targets)
+    with closing(made(engine) if isinstance(engine, str) else engine) as used:
+        fill(used, loaded, places, console)
+        evaluate(loaded, used, Progress(console), replace(limits or Limits(), since=began))
+        console.done()
+        outcome = write(loaded, used, places, targets)
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -119,7 +121,8 @@ def query(
     began = time.monotonic()
     loaded = load(program)
     goal = read_goal(program, text)
-    engine = fill(loaded, places, console)
+    engine = made(LOCAL)
+    fill(engine, loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
     plan = solve.solve(loaded.normal, goal, engine.statistics())
@@ -135,16 +138,14 @@ def answer_relation(goal: Literal) -> Relation:
     return Relation(solve.GOAL, tuple(variables), types, is_derived=True, is_declared=False)
 
 
-def fill(loaded: Loaded, places: Places, console: Console, kind: str | Engine = LOCAL) -> Engine:
-    """Return an engine that holds the facts of the text and of the inputs."""
-    engine = made(kind) if isinstance(kind, str) else kind
+def fill(engine: Engine, loaded: Loaded, places: Places, console: Console) -> None:
+    """Let an engine hold the facts of the text and of the inputs."""
     normal = loaded.normal
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, table in inputs(loaded, places, console):
         engine.insert(normal.bases.get(name, name), table)
-    return engine
 
 
 def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[str, pa.Table]]":

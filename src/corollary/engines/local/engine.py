@@ -181,6 +181,9 @@ class LocalEngine:
         filled = [name for name, size in sizes.items() if size]
         return Statistics(sizes, {name: self._tables[name].distinct_values() for name in filled})
 
+    def close(self) -> None:
+        """Nothing is held outside of this process."""
+
     # --- plans ---------------------------------------------------------------------------------
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:

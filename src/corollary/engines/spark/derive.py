@@ -78,17 +78,14 @@ class Derivation:
             return None
         layers = self.tables[source.relation].layers(source.state)
         parts = (layers.base, layers.gone, layers.more)
-        known = [self.tables[each.relation].layers(each.state) for each in self.step.without]
-        others = [part for each in known for part in (each.base, each.gone, each.more)]
-        if len(layers.gone) and not all(part.is_local for part in parts):
+        is_local = all(part.is_local for part in parts)
+        known = [each for each in self.step.without if self._size(each)]
+        if not is_local and (len(layers.gone) or known):
             return None
         found = minus(self.pieces, layers.base, layers.gone) + layers.more
-        if any(len(part) for part in others):
-            if not all(part.is_local for part in (*parts, *others)):
-                return None
-            for each in known:
-                there = minus(self.pieces, each.base, each.gone) + each.more
-                found = minus(self.pieces, found, there)
+        for each in known:
+            there = self.tables[each.relation].among(found, each.state)
+            found = minus(self.pieces, found, there)
         return found
 
     # --- the query -----------------------------------------------------------------------------
@@ -112,7 +109,7 @@ class Derivation:
         query = self._reduced(sql.union(queries), has_faults)
         inputs = sum(inputs_of(each, self.tables) for each in live)
         inputs += sum(self._size(each) for each in self.step.without)
-        return self.pieces.run(
+        found, faults = self.pieces.run(
             query,
             self.types,
             self.about,
@@ -120,6 +117,20 @@ class Derivation:
             expected=self.expected,
             has_faults=has_faults,
         )
+        for each in self._far():
+            there = self.tables[each.relation].among(found, each.state)
+            found = minus(self.pieces, found, there)
+        return found, faults
+
+    def _far(self) -> list[Reference]:
+        """Return the relations of `without` in which it is better to look up what was derived.
+
+        When few tuples lead, few are derived, and a large relation need not be moved for them.
+        """
+        small = self.pieces.small
+        if self.step.reduce is Reduce.MIN or self.led() > small:
+            return []
+        return [each for each in self.step.without if self._size(each) > small]
 
     def _unmarked(self, query: sql.Node) -> sql.Node:
         fault = exp.Cast(this=exp.Null(), to=exp.DataType.build("INT"))
@@ -162,8 +173,9 @@ class Derivation:
 
     def _unknown(self, query: sql.Node, names: list[str]) -> sql.Node:
         """Return the rows that are not in `without`."""
+        far = self._far()
         for each in self.step.without:
-            if not self._size(each):
+            if not self._size(each) or each in far:
                 continue
             nodes = [sql.column(name, "l") for name in names]
             away = self.tables[each.relation].layers(each.state).query()

@@ -90,8 +90,10 @@ class Piece:
 
     @property
     def nbytes(self) -> int:
-        """The bytes it takes on the driver."""
-        return 0 if self.table is None else int(self.table.nbytes)
+        """The bytes it takes, about: 8 for each value in a file."""
+        if self.table is None:
+            return 8 * self.size * max(1, len(self.types))
+        return int(self.table.nbytes)
 
 
 def _hashable(column: pa.ChunkedArray) -> list[object]:
@@ -118,7 +120,7 @@ class Tuples:
 
     @property
     def nbytes(self) -> int:
-        """The bytes they take on the driver."""
+        """The bytes they take."""
         return sum(each.nbytes for each in self.pieces)
 
     @property

@@ -126,8 +126,7 @@ class Prepared:
         about = _about(step.target, 0)
         found, _ = self._pieces.run(query, target.types, about, size)
         for each in step.without:
-            layers = self.tables[each.relation].layers(each.state)
-            there = minus(self._pieces, layers.base, layers.gone) + layers.more
+            there = self.tables[each.relation].among(found, each.state)
             found = minus(self._pieces, found, there)
         return found
 
@@ -136,8 +135,7 @@ class Prepared:
         table, plain = self.tables[target], self.tables[source].words(State.NEW)
         if len(plain):
             numbered = self._numbered(plain, table, number)
-            known = table.words(State.NEW)
-            table.extend(minus(self._pieces, numbered, known))
+            table.extend(minus(self._pieces, numbered, table.among(numbered, State.NEW)))
         else:
             table.extend(Tuples(table.types))
 

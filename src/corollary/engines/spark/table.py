@@ -118,6 +118,12 @@ class Table:
         layers = self.layers(state)
         return minus(self.pieces, layers.base, layers.gone) + layers.more
 
+    def among(self, words: Tuples, state: State) -> Tuples:
+        """Return those of some tuples that are there; few are looked up without moving many."""
+        layers = self._layers(state)
+        there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
+        return there + common(self.pieces, minus(self.pieces, words, there), layers.more)
+
     @property
     def has_change(self) -> bool:
         """Whether there is an open change."""
@@ -125,7 +131,7 @@ class Table:
 
     @property
     def nbytes(self) -> int:
-        """The bytes on the driver."""
+        """The bytes it takes."""
         return sum(each.nbytes for each in (self._base, self._gone, self._added, self._removed))
 
     # --- steps ---------------------------------------------------------------------------------
@@ -178,9 +184,7 @@ class Table:
 
     def insert(self, words: Tuples) -> None:
         """Add tuples to NEW, those already there excepted."""
-        layers = self._layers(State.NEW)
-        there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
-        fresh = minus(self.pieces, minus(self.pieces, words, there), layers.more)
+        fresh = minus(self.pieces, words, self.among(words, State.NEW))
         back = common(self.pieces, fresh, self._removed)
         self._removed = minus(self.pieces, self._removed, back)
         self._added += minus(self.pieces, fresh, back)
@@ -188,10 +192,10 @@ class Table:
 
     def delete(self, words: Tuples) -> None:
         """Take tuples out of NEW, those not there excepted."""
-        layers = self._layers(State.NEW)
-        there = minus(self.pieces, common(self.pieces, words, layers.base), layers.gone)
-        self._added = minus(self.pieces, self._added, words)
-        self._removed += there
+        there = self.among(words, State.NEW)
+        fresh = common(self.pieces, there, self._added)
+        self._added = minus(self.pieces, self._added, fresh)
+        self._removed += minus(self.pieces, there, fresh)
         self._fold()
 
     def commit(self) -> None:
