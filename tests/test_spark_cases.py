@@ -45,7 +45,7 @@ FILES = {"aggregates/two_keys", "negation/difference", "recursion/mutual_two", "
 AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
 """A round takes some tenths of a second here."""
 
-REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/limit_rounds"}
+REFUSED = {"runtime_errors/error_with_witness", "runtime_errors/bad_pattern"}
 
 
 def selected(folders: list[Path], quick: set[str]) -> list[Any]:

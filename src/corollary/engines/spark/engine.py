@@ -199,6 +199,4 @@ class SparkEngine:
 
     def close(self) -> None:
         """Drop all views and files."""
-        for table in self._tables.values():
-            table.clear()
         self.pieces.close()

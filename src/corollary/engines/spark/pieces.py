@@ -170,6 +170,7 @@ class Pieces:
         self.jobs = 0
         self.prefix = f"corollary_{uuid.uuid4().hex[:12]}"
         self._numbers = count(1)
+        self._views: set[str] = set()
         self._scratch = scratch
         self._directory: Path | None = None
         self._bulky = {**BULKY, SHUFFLES: session.conf.get(SHUFFLES) or "2"}
@@ -276,18 +277,21 @@ class Pieces:
         else:
             frame = self.session.read.schema(ddl_of(types)).parquet(str(path))
         frame.createOrReplaceTempView(view)
+        self._views.add(view)
 
     def sweep(self) -> None:
         """Drop what no piece needs any more."""
         while self.garbage:
             view, path = self.garbage.popleft()
-            if view is not None:
+            if view is not None and view in self._views:
+                self._views.remove(view)
                 self.session.catalog.dropTempView(view)
             if path is not None:
                 shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
-        """Drop all files."""
+        """Drop all views and files."""
+        self.garbage.extend((view, None) for view in list(self._views))
         self.sweep()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
