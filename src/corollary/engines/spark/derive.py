@@ -178,10 +178,10 @@ class Derivation:
             if not self._size(each) or each in far:
                 continue
             nodes = [sql.column(name, "l") for name in names]
-            away = self.tables[each.relation].layers(each.state).query()
-            on: sql.Node = sql.all_same(self.types, "l", "r")
+            away = self.tables[each.relation].layers(each.state)
+            on: sql.Node = sql.all_same(self.types, "l", "r", away.nulls)
             if FAULT in names:
                 on = exp.And(this=sql.is_null(sql.column(FAULT, "l")), expression=on)
             kept = sql.select(nodes, sql.of(query, "l"))
-            query = sql.joined(kept, sql.of(away, "r"), on, "ANTI")
+            query = sql.joined(kept, sql.of(away.query(), "r"), on, "ANTI")
         return query

@@ -49,6 +49,7 @@ class Piece:
     Attributes:
         types: of the columns.
         size: how many there are.
+        nulls: for each column in Spark, whether there is a null in it.
         table: the tuples as Spark holds them, if they are on the driver.
     """
 
@@ -58,10 +59,13 @@ class Piece:
         types: tuple[Type, ...],
         size: int,
         table: pa.Table | None = None,
+        *,
         path: Path | None = None,
+        nulls: tuple[bool, ...] = (),
     ) -> None:
         self.types = types
         self.size = size
+        self.nulls = nulls if table is None else _nulls(table)
         self.table = table
         self._path = path
         self._pieces = pieces
@@ -96,6 +100,10 @@ class Piece:
         return int(self.table.nbytes)
 
 
+def _nulls(table: pa.Table) -> tuple[bool, ...]:
+    return tuple(column.null_count > 0 for column in table.columns)
+
+
 def _hashable(column: pa.ChunkedArray) -> list[object]:
     values: list[object] = column.to_pylist()
     if pa.types.is_floating(column.type):
@@ -122,6 +130,12 @@ class Tuples:
     def nbytes(self) -> int:
         """The bytes they take."""
         return sum(each.nbytes for each in self.pieces)
+
+    @property
+    def nulls(self) -> tuple[bool, ...]:
+        """For each column in Spark, whether there is a null in it."""
+        held = [each.nulls for each in self.pieces]
+        return tuple(map(any, zip(*held, strict=True))) or (False,) * len(names_of(self.types))
 
     @property
     def is_local(self) -> bool:
@@ -189,7 +203,8 @@ class Pieces:
         path = self._new_path()
         path.mkdir()
         pq.write_table(table, path / "0.parquet")
-        return Tuples(types, [Piece(self, types, table.num_rows, path=path)])
+        piece = Piece(self, types, table.num_rows, path=path, nulls=_nulls(table))
+        return Tuples(types, [piece])
 
     def run(
         self,
@@ -244,18 +259,19 @@ class Pieces:
 
         path = self._new_path()
         noted = Observation()
-        size = spark.count(spark.lit(1)).alias("rows")
+        names = names_of(types)
+        is_row = spark.col(FAULT).isNull() if has_faults else spark.lit(True)
+        counts = [spark.count(spark.when(is_row, 1)).alias("rows")]
+        counts += [spark.count(spark.when(is_row, spark.col(name))).alias(name) for name in names]
         if has_faults:
-            fault = spark.col(FAULT)
-            size = spark.count(spark.when(fault.isNull(), 1)).alias("rows")
-            frame = frame.observe(noted, size, spark.collect_set(fault).alias("faults"))
-            frame = frame.where(fault.isNull())
-        else:
-            frame = frame.observe(noted, size)
-        frame.select(*names_of(types)).write.parquet(str(path))
+            counts.append(spark.collect_set(spark.col(FAULT)).alias("faults"))
+        frame = frame.observe(noted, *counts).where(is_row)
+        frame.select(*names).write.parquet(str(path))
         said = noted.get
         faults = set(said["faults"]) if has_faults else set()
-        return Tuples(types, [Piece(self, types, said["rows"], path=path)]), faults
+        nulls = tuple(said[name] < said["rows"] for name in names)
+        piece = Piece(self, types, said["rows"], path=path, nulls=nulls)
+        return Tuples(types, [piece]), faults
 
     def fetch(self, query: sql.Node, about: str, limit: int | None = None) -> pa.Table:
         """Return the rows of a query, or the first ones."""

@@ -142,22 +142,26 @@ class Lowering:
         scope = frame.scope()
         tests: list[sql.Node] = []
         fresh: dict[str, tuple[sql.Node, Type]] = {}
-        for name, type_, slot in zip(names_of(table.types), table.types, stage.slots, strict=False):
+        layers = table.layers(stage.source.state)
+        held = zip(names_of(table.types), table.types, layers.nulls, stage.slots, strict=False)
+        for name, type_, may_be_null, slot in held:
             place = sql.column(name, SOURCE)
             match slot:
                 case Variable(name=variable):
                     known = scope.get(variable) or fresh.get(variable)
                     if known is None:
-                        fresh[variable] = (place, type_)
+                        fresh[variable] = (place, type_.with_null(may_be_null))
                     else:
-                        tests.append(sql.same(known[0], place))
-                case Constant():
-                    tests.append(sql.same(place, self._operand(slot, scope)))
+                        is_nullable = may_be_null and known[1].nullable
+                        tests.append(sql.same(known[0], place, is_nullable=is_nullable))
+                case Constant(value=value):
+                    node = self._operand(slot, scope)
+                    tests.append(sql.same(place, node, is_nullable=value is None))
                 case _:
                     pass
         kept = {name: place for name, place in scope.items() if name in needed}
         wanted = {name: place for name, place in fresh.items() if name in needed}
-        source = sql.of(self._read(stage.source), SOURCE)
+        source = sql.of(layers.query(), SOURCE)
         on = sql.every(tests)
         if frame.query is None:
             return self._selected({**kept, **wanted}, source, on)
@@ -174,12 +178,14 @@ class Lowering:
     def _absent(self, stage: Absent, frame: Frame) -> Frame:
         table = self._tables[stage.source.relation]
         scope = frame.scope()
+        layers = table.layers(stage.source.state)
+        held = zip(names_of(table.types), layers.nulls, stage.slots, strict=False)
         tests = [
-            sql.same(self._operand(slot, scope), sql.column(name, SOURCE))
-            for name, slot in zip(names_of(table.types), stage.slots, strict=False)
+            sql.same(self._operand(slot, scope), sql.column(name, SOURCE), is_nullable=may_be_null)
+            for name, may_be_null, slot in held
         ]
         on = sql.every(tests) or exp.Boolean(this=True)
-        away = self._read(stage.source)
+        away = layers.query()
         if self._is_lookup(stage.source):
             found = sql.select([exp.Star()], sql.of(away, SOURCE))
             away = sql.joined(found, frame.source(), on.copy(), "SEMI")
@@ -202,7 +208,8 @@ class Lowering:
         lowered = lower(stage.expression, frame.scope(), self._functions)
         type_ = type_of(stage.expression)
         test = None if stage.lets_null else sql.is_present(lowered.value)
-        fresh = {stage.variable.name: (sql.cast(lowered.value, type_), type_)}
+        value = sql.cast(lowered.value, type_)
+        fresh = {stage.variable.name: (value, type_.with_null(stage.lets_null))}
         return self._kept(frame, lowered, test, fresh, is_tail=is_tail)
 
     def _ranged(self, variable: Variable, functor: Functor, frame: Frame) -> Frame:
@@ -263,9 +270,6 @@ class Lowering:
             self.faults.append(sql.select(nodes, frame.source(), lowered.fault.copy()))
 
     # --- pieces of queries ---------------------------------------------------------------------
-
-    def _read(self, source: Reference) -> sql.Node:
-        return self._tables[source.relation].layers(source.state).query()
 
     @staticmethod
     def _operand(slot: Slot, scope: Scope) -> sql.Node:

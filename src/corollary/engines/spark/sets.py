@@ -11,7 +11,7 @@ def minus(pieces: Pieces, one: Tuples, other: Tuples) -> Tuples:
     if one.is_local and other.is_local:
         return _picked(pieces, one, other, is_wanted=False)
     found, _ = pieces.run(
-        without(one.query(), one, other, pieces.small),
+        _without(one, other, pieces.small),
         one.types,
         "difference",
         len(one) + len(other),
@@ -28,25 +28,32 @@ def common(pieces: Pieces, one: Tuples, other: Tuples) -> Tuples:
         return _picked(pieces, one, other, is_wanted=True)
     types = one.types
     query = sql.select(sql.columns_of(types, "l"), sql.of(one.query(), "l"))
-    query = sql.joined(query, sql.of(other.query(), "r"), sql.all_same(types, "l", "r"), "SEMI")
+    on = sql.all_same(types, "l", "r", _both(one, other))
+    query = sql.joined(query, sql.of(other.query(), "r"), on, "SEMI")
     expected = min(len(one), len(other))
     found, _ = pieces.run(query, types, "intersection", len(one) + len(other), expected=expected)
     return found
 
 
-def without(query: sql.Node, one: Tuples, other: Tuples, small: int) -> sql.Node:
-    """Return a query for the rows of another that are not among some tuples.
+def _both(one: Tuples, other: Tuples) -> list[bool]:
+    """Return which columns have a null on both sides."""
+    return [left and right for left, right in zip(one.nulls, other.nulls, strict=True)]
+
+
+def _without(one: Tuples, other: Tuples, small: int) -> sql.Node:
+    """Return a query for the tuples of one that are not in the other.
 
     When few are looked up among many, those that match are fetched first: then the many need not
     be moved.
     """
-    types = one.types
+    types, nulls = one.types, _both(one, other)
     away = other.query()
     if len(one) <= small < len(other):
         away = sql.select(sql.columns_of(types, "b"), sql.of(away, "b"))
-        away = sql.joined(away, sql.of(query, "k"), sql.all_same(types, "b", "k"), "SEMI")
-    kept = sql.select(sql.columns_of(types, "l"), sql.of(query.copy(), "l"))
-    return sql.joined(kept, sql.of(away, "r"), sql.all_same(types, "l", "r"), "ANTI")
+        on = sql.all_same(types, "b", "k", nulls)
+        away = sql.joined(away, sql.of(one.query(), "k"), on, "SEMI")
+    kept = sql.select(sql.columns_of(types, "l"), sql.of(one.query(), "l"))
+    return sql.joined(kept, sql.of(away, "r"), sql.all_same(types, "l", "r", nulls), "ANTI")
 
 
 def folded(pieces: Pieces, tuples: Tuples) -> Tuples:

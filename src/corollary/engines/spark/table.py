@@ -28,6 +28,12 @@ class Layers:
     gone: Tuples
     more: Tuples
 
+    @property
+    def nulls(self) -> tuple[bool, ...]:
+        """For each column in Spark, whether there may be a null in it."""
+        pairs = zip(self.base.nulls, self.more.nulls, strict=True)
+        return tuple(one or other for one, other in pairs)
+
     def query(self) -> sql.Node:
         """Return the state as a query."""
         types = self.base.types
@@ -37,7 +43,8 @@ class Layers:
             if len(self.gone):
                 kept = sql.select(sql.columns_of(types, "l"), sql.of(query, "l"))
                 gone = sql.of(self.gone.query(), "r")
-                query = sql.joined(kept, gone, sql.all_same(types, "l", "r"), "ANTI")
+                on = sql.all_same(types, "l", "r", self.gone.nulls)
+                query = sql.joined(kept, gone, on, "ANTI")
             queries.append(query)
         if len(self.more) or not queries:
             queries.append(self.more.query())
