@@ -101,7 +101,7 @@ def run(
     loaded = load(program)
     targets = destinations(loaded, places)
     with closing(made(engine) if isinstance(engine, str) else engine) as used:
-        fill(used, loaded, places, console)
+        fill(loaded, places, console, used)
         evaluate(loaded, used, Progress(console), replace(limits or Limits(), since=began))
         console.done()
         outcome = write(loaded, used, places, targets)
@@ -121,8 +121,7 @@ def query(
     began = time.monotonic()
     loaded = load(program)
     goal = read_goal(program, text)
-    engine = made(LOCAL)
-    fill(engine, loaded, places, console)
+    engine = fill(loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
     plan = solve.solve(loaded.normal, goal, engine.statistics())
@@ -138,14 +137,16 @@ def answer_relation(goal: Literal) -> Relation:
     return Relation(solve.GOAL, tuple(variables), types, is_derived=True, is_declared=False)
 
 
-def fill(engine: Engine, loaded: Loaded, places: Places, console: Console) -> None:
-    """Let an engine hold the facts of the text and of the inputs."""
+def fill(loaded: Loaded, places: Places, console: Console, engine: Engine | None = None) -> Engine:
+    """Return an engine (the local one if none is given) that holds the facts and the inputs."""
+    engine = engine or made(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, table in inputs(loaded, places, console):
         engine.insert(normal.bases.get(name, name), table)
+    return engine
 
 
 def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[str, pa.Table]]":
