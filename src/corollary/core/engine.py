@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from corollary.core.plan import Plan
+from corollary.core.plan import Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -98,6 +98,18 @@ class Engine(Protocol):
 
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""
+
+    @property
+    def shares(self) -> int:
+        """How many tasks share the work of a stratum that is shared out."""
+
+    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:
+        """Return where a stratum should run that has a pivot.
+
+        Args:
+            relations: those of the stratum.
+            below: those that it reads.
+        """
 
     def close(self) -> None:
         """Let go of what it has outside of this process; it is not used any more."""

@@ -115,8 +115,13 @@ TOTAL = "•sum"
 """The value of a sum that was read; it has none where the sum was too large. No user writes it."""
 
 
+SHARE = "•share"
+"""The share that a value, which may be null, falls to where work is shared out."""
+
+
 def _internal() -> Iterable[FunctorSignature]:
     yield FunctorSignature(TOTAL, (NUMERIC,), is_fallible=True)
+    yield FunctorSignature(SHARE, (ANY, _NUMBER), result=Kind.NUMBER)
 
 
 FUNCTORS = {

@@ -1,10 +1,11 @@
 """Plans: procedures made of steps on named relations. Engines run them, `explain` prints them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import assert_never
 
-from corollary.core.pipeline import Pipeline, Reference
+from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
 from corollary.core.rules import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Type
@@ -177,6 +178,27 @@ class Call:
     argument: str | None = None
 
 
+class Placement(StrEnum):
+    """Where the procedure of a stratum runs."""
+
+    DRIVER = "driver"
+    TASKS = "tasks"
+    SQL = "sql"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Run the procedure of a stratum in a place; an engine that has no other runs it where it is.
+
+    Attributes:
+        pivots: for `tasks`, the column of each relation of the stratum by which it is shared out.
+    """
+
+    procedure: str
+    placement: Placement
+    pivots: tuple[tuple[str, int], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """Tell the recorder one row of the papers' tables: these relations, as they are now."""
@@ -207,6 +229,7 @@ Step = (
     | When
     | Within
     | Call
+    | Place
     | Row
 )
 
@@ -249,3 +272,78 @@ def pipelines_of(plan: Plan) -> Iterator[Pipeline]:
     for step in steps_of(plan):
         if isinstance(step, Derive):
             yield from step.pipelines
+
+
+def part_of(plan: Plan, procedure: str) -> Plan:
+    """Return the plan that runs a procedure and those it calls, but none that is placed."""
+    found: dict[str, tuple[Step, ...]] = {}
+    work = [procedure]
+    while work:
+        name = work.pop()
+        if name not in found:
+            found[name] = plan.procedures[name]
+            steps = steps_of(Plan({name: found[name]}, {}))
+            work += [each.procedure for each in steps if isinstance(each, Call)]
+    part = replace(plan, procedures=found, main=procedure)
+    used = {each.relation for each in read_by(part)} | set(written_by(part))
+    return replace(
+        part,
+        types={name: types for name, types in plan.types.items() if name in used},
+        orders={name: orders for name, orders in plan.orders.items() if name in used},
+        locals={name: local for name, local in plan.locals.items() if name in found},
+    )
+
+
+def read_by(plan: Plan) -> Iterator[Reference]:
+    """Yield what the steps of a plan read, with repetitions."""
+    for step in steps_of(plan):
+        match step:
+            case Derive(pipelines=pipelines, without=without):
+                yield from without
+                for pipeline in pipelines:
+                    for stage in (*pipeline.stages, *pipeline.judge):
+                        if isinstance(stage, Probe | Absent):
+                            yield stage.source
+            case Aggregate(body=body, without=without):
+                yield from (body, *without)
+            case Extend(source=source) | Number(source=source) | Store(source=source):
+                yield Reference(source)
+            case Remove(source=source) | Grow(source=source):
+                yield Reference(source)
+            case Loop(until_empty=references, limits=limits):
+                yield from references
+                yield from (Reference(name) for name, _ in limits)
+            case When(nonempty=references):
+                yield from references
+            case Call(argument=str() as argument):
+                yield Reference(argument)
+            case Row():
+                for references in (step.updates, step.approximation, step.disqualified):
+                    yield from references
+                yield from step.actual
+            case Call() | Place() | Within() | Clear() | Settle():
+                pass
+            case _:
+                assert_never(step)
+
+
+def written_by(plan: Plan) -> Iterator[str]:
+    """Yield the relations that the steps of a plan write, with repetitions."""
+    for names in plan.locals.values():
+        yield from names
+    for step in steps_of(plan):
+        match step:
+            case Derive(target=name) | Aggregate(target=name):
+                yield name
+            case Extend(target=name) | Number(target=name):
+                yield name
+            case Store(relation=name) | Remove(relation=name) | Grow(relation=name):
+                yield name
+            case Settle(relation=name):
+                yield name
+            case Clear(relations=names):
+                yield from names
+            case Loop() | When() | Within() | Call() | Place() | Row():
+                pass
+            case _:
+                assert_never(step)

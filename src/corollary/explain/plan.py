@@ -18,6 +18,7 @@ from corollary.core.plan import (
     Grow,
     Loop,
     Number,
+    Place,
     Plan,
     Reduce,
     Remove,
@@ -165,6 +166,10 @@ class _Printer:
             case Call(procedure=procedure, argument=argument):
                 given = f" ({self._name(argument)})" if argument else ""
                 yield f"call {_spoken(procedure)}{given}"
+            case Place(procedure=procedure, placement=placement, pivots=pivots_):
+                by = ", ".join(f"{name} by column {column}" for name, column in pivots_)
+                shared = f", shared out: {by}" if by else ""
+                yield f"call {_spoken(procedure)} ({placement}{shared})"
             case Row(updates=updates, approximation=approximation):
                 yield (
                     f"tell updates {self._references(updates)}"

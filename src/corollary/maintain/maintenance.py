@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.plan import Call, Plan, Step, Store, When, Within, procedure_of
+from corollary.core.plan import Call, Place, Plan, Step, Store, When, Within, procedure_of
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain import (
@@ -81,10 +81,19 @@ def maintain(
     update: Update,
     chosen: Mapping[str, tuple[Stratum, Choice]],
     *,
+    placed: Mapping[str, Place] | None = None,
     is_traced: bool = False,
     is_strict: bool = False,
 ) -> Maintenance:
-    """Return the plan that brings every relation to NEW, or finds its change."""
+    """Return the plan that brings every relation to NEW, or finds its change.
+
+    Args:
+        update: what changes.
+        chosen: the strata that may change, by procedure, with what maintains them.
+        placed: the strata that run in some other place, by procedure.
+        is_traced: whether the plan tells the rows of the papers' tables.
+        is_strict: whether it fails rather than recompute what outgrows its budget.
+    """
     draft = Draft(update, is_traced)
     main: list[Step] = []
     for name, (stratum, choice) in chosen.items():
@@ -97,7 +106,7 @@ def maintain(
             steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
         draft.procedures[name] = tuple(steps)
         draft.finished.update(stratum.relations)
-        main.append(_when_reached(stratum, draft, Call(name)))
+        main.append(_when_reached(stratum, draft, (placed or {}).get(name, Call(name))))
     epf.forget(draft)
     return Maintenance(draft.plan(main), {name: choice for name, (_, choice) in chosen.items()})
 
@@ -126,7 +135,7 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
             assert_never(algorithm)
 
 
-def _when_reached(stratum: Stratum, draft: Draft, call: Call) -> Step:
+def _when_reached(stratum: Stratum, draft: Draft, call: Call | Place) -> Step:
     """Return the call of a stratum, made only if something it reads has changed."""
     update, members = draft.update, set(stratum.relations)
     if update.redefined & members:

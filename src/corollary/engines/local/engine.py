@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.engine import Limits
-from corollary.core.plan import Grow, Plan, Remove, Settle, Store, steps_of
+from corollary.core.engine import Kept, Limits
+from corollary.core.plan import Grow, Place, Placement, Plan, Remove, Settle, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.engines.local import reading
 from corollary.engines.local.blocks import identity
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.index_files import (
@@ -25,7 +26,6 @@ from corollary.engines.local.index_files import (
 from corollary.engines.local.interpreter import Interpreter
 from corollary.engines.local.layout import Codes
 from corollary.engines.local.prepared import Prepared
-from corollary.engines.local.reading import Kept, to_arrow
 from corollary.engines.local.table import Table
 
 PLANS = 64
@@ -68,6 +68,11 @@ class LocalEngine:
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         self._tables[target].copy(self._tables[source])
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The relations that are known."""
+        return self._relations
 
     # --- changes -------------------------------------------------------------------------------
 
@@ -120,12 +125,12 @@ class LocalEngine:
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
         names = self._relations[relation].columns
-        return to_arrow(self._tables[relation], state, names, self._dictionary)
+        return reading.to_arrow(self._tables[relation], state, names, self._dictionary)
 
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
         """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
         names = self._relations[relation].columns
-        return Kept(self._tables[relation], state, names, self._dictionary)
+        return reading.Kept(self._tables[relation], state, names, self._dictionary)
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -179,10 +184,23 @@ class LocalEngine:
         """Return the sizes of relations and, for those with tuples, distinct values by column."""
         sizes = {name: self.size(name) for name in self._relations}
         filled = [name for name, size in sizes.items() if size]
-        return Statistics(sizes, {name: self._tables[name].distinct_values() for name in filled})
+        return Statistics(sizes, {name: self.distinct(name) for name in filled})
+
+    def distinct(self, relation: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of a relation has."""
+        return self._tables[relation].distinct_values()
 
     def close(self) -> None:
         """Nothing is held outside of this process."""
+
+    @property
+    def shares(self) -> int:
+        """How many tasks share the work of a stratum: there are no tasks."""
+        return 1
+
+    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:  # noqa: ARG002
+        """Return where a stratum should run: here."""
+        return Placement.DRIVER
 
     # --- plans ---------------------------------------------------------------------------------
 
@@ -204,6 +222,10 @@ class LocalEngine:
             raise
         prepared.end()
 
+    def _place(self, prepared: Prepared, step: Place) -> bool:  # noqa: ARG002 - one place only
+        """Run a procedure elsewhere; return whether that was done."""
+        return False
+
     def _unprepare(self, relation: str) -> None:
         """Forget the plans that name a relation, which is now another one."""
         for key in [k for k, each in self._prepared.items() if relation in each.plan.types]:
@@ -212,7 +234,7 @@ class LocalEngine:
     def _prepare(self, plan: Plan) -> Prepared:
         known = self._prepared.get(id(plan))
         if known is None:
-            known = Prepared(plan, self._tables, self._relations, self._dictionary)
+            known = Prepared(plan, self._tables, self._relations, self._dictionary, self._place)
             self._prepared[id(plan)] = known
             if len(self._prepared) > PLANS:
                 self._prepared.popitem(last=False)

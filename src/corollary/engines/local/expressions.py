@@ -20,6 +20,7 @@ from corollary.core.types import Kind, Type
 from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes
+from corollary.engines.local.shares import share_of
 
 Mask = npt.NDArray[np.bool_]
 Frame = Mapping[str, Codes]
@@ -88,6 +89,9 @@ def evaluate(expression: Expression, frame: Frame, count: int, codes: Dictionary
             batch = evaluate(total, frame, count, codes)
             missing = mask_of(batch.nulls, count)
             return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
+        case Functor(name=functors.SHARE, arguments=(value, Constant(value=int() as shares))):
+            batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
+            return Batch(share_of(batch.values, batch.nulls, batch.type, shares), type_)
         case Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)

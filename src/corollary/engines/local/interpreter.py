@@ -21,6 +21,7 @@ from corollary.core.plan import (
     Grow,
     Loop,
     Number,
+    Place,
     Plan,
     Remove,
     Row,
@@ -106,6 +107,9 @@ class Work(Protocol[Tuples]):
 
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""
+
+    def place(self, step: Place) -> bool:
+        """Run a procedure elsewhere; return whether that was done."""
 
 
 @dataclass(slots=True)
@@ -269,6 +273,9 @@ class Interpreter:
                 self._try(step, frame.round)
             case Call():
                 self._call(step)
+            case Place(procedure=procedure):
+                if not self._prepared.place(step):
+                    self._call(Call(procedure))
             case Row():
                 self._row(step)
             case _:

@@ -3,7 +3,7 @@
 Plans that maintain a database run again and again; the same `Plan` object finds everything here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from corollary.core.plan import (
     Grow,
     Loop,
     Number,
+    Place,
     Plan,
     Remove,
     Row,
@@ -62,8 +63,10 @@ class Prepared:
         held: Mapping[str, Table],
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
+        place: "Callable[[Prepared, Place], bool]",
     ) -> None:
         self.plan = plan
+        self._place = place
         self.dictionary = dictionary
         self.relations = relations
         self._held = held
@@ -132,6 +135,10 @@ class Prepared:
         names = unnamed if relation is None else relation.columns
         return to_arrow(table, reference.state, names, self.dictionary)
 
+    def place(self, step: Place) -> bool:
+        """Run a procedure elsewhere; return whether that was done."""
+        return self._place(self, step)
+
     # --- locals --------------------------------------------------------------------------------
 
     def enter(self, procedure: str) -> tuple[Table, ...]:
@@ -182,7 +189,7 @@ def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
             return [(target, source)]
         case Call(procedure=procedure, argument=argument):
             return [] if argument is None else [(argument, plan.locals[procedure][0])]
-        case Number() | Clear() | Settle() | Loop() | When() | Within() | Row():
+        case Number() | Clear() | Settle() | Loop() | When() | Within() | Place() | Row():
             return []
         case _:
             assert_never(step)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
 from corollary.core.engine import Limits
-from corollary.core.plan import Grow, Plan, Remove, Settle, Store, steps_of
+from corollary.core.plan import Grow, Placement, Plan, Remove, Settle, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -171,6 +171,15 @@ class SparkEngine:
             sql.select(counts, sql.of(layers.query(), "r")), f"corollary: statistics of {relation}"
         )
         return tuple(max(1, column[0].as_py()) for column in found.columns)
+
+    @property
+    def shares(self) -> int:
+        """How many tasks share the work of a stratum: none is shared out."""
+        return 1
+
+    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:  # noqa: ARG002
+        """Return where a stratum should run: here, whatever the name."""
+        return Placement.DRIVER
 
     # --- plans ---------------------------------------------------------------------------------
 

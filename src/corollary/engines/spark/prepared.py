@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
-from corollary.core.plan import WORKING, Aggregate, Derive, Plan
+from corollary.core.plan import WORKING, Aggregate, Derive, Place, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -152,6 +152,10 @@ class Prepared:
         size = len(plain)
         found, _ = self._pieces.run(query, table.types, "numbering", size, expected=size)
         return found
+
+    def place(self, step: Place) -> bool:  # noqa: ARG002 - one place only
+        """Run a procedure elsewhere; return whether that was done."""
+        return False
 
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""

@@ -1,0 +1,414 @@
+"""The engine of a driver: relations are here, or shared out; strata run where their relations are.
+
+What is small is held and computed here by the local engine, and Spark is never started for it. A
+stratum that is shared out is maintained by one Spark job. Its relations are then elsewhere: here is
+at most how they change in the transaction that is open, or, if something here reads them, a copy.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from corollary.core.engine import Kept, Limits
+from corollary.core.pipeline import Reference
+from corollary.core.plan import (
+    WORKING,
+    Place,
+    Placement,
+    Plan,
+    part_of,
+    read_by,
+    written_by,
+)
+from corollary.core.program import Relation
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.prepared import Prepared
+from corollary.engines.spark.serving import Delta
+from corollary.engines.spark.session import private
+from corollary.engines.spark.shares import Shares
+from corollary.rewrite.shares import SHARES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LARGE = 1 << 20
+"""A stratum of so many tuples is shared out..."""
+
+LARGE_BELOW = 1 << 17
+"""…and one that is empty so far, where it reads so many."""
+
+CHANGES = (State.ADDED, State.REMOVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Tuples that are at hand."""
+
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def table(self) -> pa.Table:
+        """Return the tuples."""
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the part of a plan that runs here asks of relations that may be elsewhere.
+
+    Attributes:
+        copies: relations that are read in OLD or NEW.
+        changes: relations whose changes are read.
+        written: relations that are written.
+    """
+
+    copies: frozenset[str]
+    changes: frozenset[str]
+    written: frozenset[str]
+
+
+class PlacedEngine(LocalEngine):
+    """Relations on the driver and in shares; plans run here but for strata that are shared out.
+
+    Args:
+        spark: the session to work beside; a local one is started if there is none.
+        placement: where strata run that have a pivot; `auto` goes by size.
+        shares: how many tasks share a stratum; as many as a shuffle has partitions if not given.
+        scratch: a directory that the driver and all tasks see, for the files of shares.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession | None" = None,
+        *,
+        placement: str = "auto",
+        shares: int | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self._spark = spark
+        self._placement = placement
+        self._wanted_shares = shares
+        self._scratch = scratch
+        self._strata: dict[str, Shares] = {}
+        self._elsewhere: dict[str, Shares] = {}
+        """Relations that are shared out, with where."""
+        self._copied: set[str] = set()
+        """Those of them of which there is a copy here."""
+        self._needs: dict[int, tuple[Plan, Needs]] = {}
+        self._parts: dict[tuple[int, str], tuple[Plan, Plan]] = {}
+        self._limits = Limits()
+        super().declare({SHARES.name: SHARES})
+
+    # --- Spark ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _session(self) -> "SparkSession":
+        return private(self._spark)
+
+    @cached_property
+    def _root(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="corollary-shares-", dir=self._scratch))
+
+    @cached_property
+    def shares(self) -> int:
+        """How many tasks share the work of a stratum."""
+        if self._wanted_shares is not None:
+            return self._wanted_shares
+        return int(self._session.conf.get("spark.sql.shuffle.partitions") or "2")
+
+    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:
+        """Return where a stratum should run that has a pivot."""
+        if self._placement != "auto":
+            return Placement(self._placement)
+        if any(name in self._elsewhere for name in relations):
+            return Placement.TASKS
+        sizes = {name: self.size(name, State.OLD) for name in relations if name in self._relations}
+        lower = sum(self.size(name) for name in below if name in self._relations)
+        is_large = sum(sizes.values()) >= LARGE or (
+            not any(sizes.values()) and lower >= LARGE_BELOW
+        )
+        return Placement.TASKS if is_large else Placement.DRIVER
+
+    def close(self) -> None:
+        """Let go of files."""
+        self._strata.clear()
+        self._elsewhere.clear()
+        if "_root" in self.__dict__:
+            shutil.rmtree(self._root, ignore_errors=True)
+
+    # --- relations -----------------------------------------------------------------------------
+
+    def drop(self, relations: Iterable[str]) -> None:
+        """Forget relations."""
+        names = list(relations)
+        self._let_go(names)
+        super().drop(names)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a relation another name, which no relation has."""
+        self._bring(old)
+        self._let_go([old])
+        super().rename(old, new)
+
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        self._bring(source)
+        self._let_go([target])
+        super().copy(source, target)
+
+    def clear(self, relations: Iterable[str]) -> None:
+        """Let relations hold nothing, in any state."""
+        names = list(relations)
+        self._let_go(names)
+        super().clear(names)
+
+    def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+        """Add tuples to the NEW state of a relation; those already there are no change."""
+        self._bring_home(relation)
+        super().insert(relation, rows)
+
+    def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+        """Take tuples out of the NEW state of a relation; those not there are no change."""
+        self._bring_home(relation)
+        super().delete(relation, rows)
+
+    # --- what is elsewhere ---------------------------------------------------------------------
+
+    def _is_away(self, relation: str) -> bool:
+        """Whether a relation is elsewhere, and no copy of it here."""
+        return relation in self._elsewhere and relation not in self._copied
+
+    def _bring(self, relation: str) -> None:
+        """Have a copy of a relation here, with the change that is open."""
+        if not self._is_away(relation):
+            return
+        shares, table = self._elsewhere[relation], self._tables[relation]
+        rows = shares.read(relation, State.OLD)
+        table.clear()
+        super().insert(relation, rows)
+        table.commit()
+        if shares.ran is not None:
+            self._change(relation, shares)
+        self._copied.add(relation)
+
+    def _change(self, relation: str, shares: Shares) -> None:
+        """Let a copy change as the last job found."""
+        super().delete(relation, shares.read(relation, State.REMOVED))
+        super().insert(relation, shares.read(relation, State.ADDED))
+
+    def _bring_home(self, relation: str) -> None:
+        """Hold a relation here, and not elsewhere."""
+        if relation in self._elsewhere:
+            self._bring(relation)
+            self._let_go([relation])
+
+    def _let_go(self, relations: Iterable[str]) -> None:
+        """Let relations be held here only; what shares have of them is no longer true."""
+        names = list(relations)
+        for name in names:
+            self._elsewhere.pop(name, None)
+            self._copied.discard(name)
+        for shares in self._strata.values():
+            shares.forget(names)
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def commit(self, relations: Iterable[str] | None = None) -> None:
+        """Make NEW the OLD of some relations, or of all."""
+        named = None if relations is None else list(relations)
+        if named is None:
+            for shares in self._strata.values():
+                shares.commit(self._changes_for(shares))
+        else:
+            self._let_go(named)
+        super().commit(named)
+        for name in self._elsewhere:
+            if self._is_away(name):
+                self._tables[name].clear()
+
+    def _changes_for(self, shares: Shares) -> dict[str, Delta]:
+        """Return the open changes of the relations that shares hold as a whole."""
+        told = {} if shares.ran is None else shares.ran.opened
+        return {
+            name: Delta(*(self.read(name, sign) for sign in CHANGES))
+            for name in shares.held
+            if name not in shares.pivots
+            and name not in told
+            and any(self.size(name, sign) for sign in CHANGES)
+        }
+
+    def rollback(self) -> None:
+        """Make OLD the NEW of every relation."""
+        for shares in self._strata.values():
+            shares.rollback()
+        for name in self._elsewhere:
+            if self._is_away(name):
+                self._tables[name].clear()
+        super().rollback()
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(self, relation: str, state: State = State.NEW) -> pa.Table:
+        """Return the tuples of a relation in a state, as an Arrow table."""
+        if not self._is_away(relation):
+            return super().read(relation, state)
+        shares = self._elsewhere[relation]
+        if state in CHANGES and shares.ran is None:
+            return super().read(relation, state)
+        if state is State.NEW and shares.ran is not None:
+            self._bring(relation)
+            return super().read(relation, state)
+        return shares.read(relation, State.OLD if state is State.NEW else state)
+
+    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+        """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
+        if self._is_away(relation):
+            return Held(self.read(relation, state))
+        return super().keep(relation, state)
+
+    def size(self, relation: str, state: State = State.NEW) -> int:
+        """Return the number of tuples of a relation in a state."""
+        if not self._is_away(relation):
+            return super().size(relation, state)
+        shares = self._elsewhere[relation]
+        added, removed = (
+            0 if shares.ran is None else shares.ran.size(relation, sign) for sign in CHANGES
+        )
+        match state:
+            case State.OLD:
+                return shares.size(relation)
+            case State.ADDED:
+                return added
+            case State.REMOVED:
+                return removed
+            case State.NEW:
+                return shares.size(relation) + added - removed
+
+    def distinct(self, relation: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of a relation has."""
+        if self._is_away(relation):
+            return self._elsewhere[relation].distinct(relation)
+        return super().distinct(relation)
+
+    # --- plans ---------------------------------------------------------------------------------
+
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
+        """Run the main procedure of a plan.
+
+        If it fails, the relations that the plan writes have no open change; those that `insert` and
+        `delete` have changed keep theirs.
+        """
+        needs = self._needs_of(plan)
+        for name in needs.written & self._elsewhere.keys():
+            self._bring_home(name)
+        for name in needs.copies & self._elsewhere.keys():
+            self._bring(name)
+        self._limits = limits
+        if not self.size(SHARES.name) and SHARES.name in plan.types:
+            super().insert(SHARES.name, [(number,) for number in range(self.shares)])
+            super().commit([SHARES.name])
+        try:
+            super().run(plan, recorder, limits)
+        except BaseException:
+            for shares in self._strata.values():
+                shares.rollback()
+            raise
+
+    def _needs_of(self, plan: Plan) -> Needs:
+        known = self._needs.get(id(plan))
+        if known is None or known[0] is not plan:
+            if len(self._needs) > 64:
+                self._needs.clear()
+            known = self._needs[id(plan)] = plan, _needs(plan)
+        return known[1]
+
+    def _place(self, prepared: Prepared, step: Place) -> bool:
+        """Run a procedure on the shares of its stratum, in one job."""
+        if step.placement is not Placement.TASKS:
+            return False
+        shares = self._strata.get(step.procedure)
+        if shares is None:
+            title = ", ".join(name for name, _ in step.pivots)
+            shares = Shares(lambda: self._session, self._root, self.shares, title)
+            self._strata[step.procedure] = shares
+        part = self._part(prepared.plan, step.procedure)
+        pivots = dict(step.pivots)
+        names = [each for each in part.types if each in self._relations and each != SHARES.name]
+        beside = {
+            each: pivots[owner] for each in names if (owner := each.partition(WORKING)[0]) in pivots
+        }
+        for name in names:
+            if name not in shares.held or shares.pivots.get(name) != beside.get(name):
+                if name in beside:
+                    self._bring_home(name)
+                rows = self.read(name, State.OLD)
+                shares.hold(self._relations[name], rows, beside.get(name))
+        opened = self._changes_for(shares)
+        written = set(written_by(part))
+        working = {
+            name: (Relation(name, tuple(rows.column_names), types, False, is_declared=False), rows)
+            for name, types in part.types.items()
+            if name not in self._relations and name not in written
+            for rows in [prepared.read(Reference(name))]
+        }
+        prepared.recorder.procedure(step.procedure)
+        handled = shares.run(part, opened, working, prepared.recorder, self._limits)
+        prepared.budget.handled += handled
+        prepared.recorder.end(step.procedure, prepared.budget.handled)
+        needs = self._needs_of(prepared.plan)
+        for name in beside:
+            self._settle(name, shares, needs)
+        return True
+
+    def _settle(self, relation: str, shares: Shares, needs: Needs) -> None:
+        """A job has changed a relation: it is elsewhere from now on."""
+        if relation in self._elsewhere:
+            if relation in self._copied:
+                self._change(relation, shares)
+            elif relation in needs.changes:
+                self._stand_in(relation, shares)
+            return
+        self._elsewhere[relation] = shares
+        if relation in needs.copies or relation in needs.changes:
+            self._copied.add(relation)
+            self._change(relation, shares)
+        else:
+            self._tables[relation].clear()
+
+    def _stand_in(self, relation: str, shares: Shares) -> None:
+        """Let the table of a relation that is away have the right changes, and nothing else."""
+        table = self._tables[relation]
+        table.clear()
+        super().insert(relation, shares.read(relation, State.REMOVED))
+        table.commit()
+        self._change(relation, shares)
+
+    def _part(self, plan: Plan, procedure: str) -> Plan:
+        key = (id(plan), procedure)
+        known = self._parts.get(key)
+        if known is None or known[0] is not plan:
+            if len(self._parts) > 64:
+                self._parts.clear()
+            known = self._parts[key] = plan, part_of(plan, procedure)
+        return known[1]
+
+
+def _needs(plan: Plan) -> Needs:
+    here = part_of(plan, plan.main)
+    references = set(read_by(here))
+    return Needs(
+        frozenset(each.relation for each in references if each.state not in CHANGES),
+        frozenset(each.relation for each in references if each.state in CHANGES),
+        frozenset(written_by(here)),
+    )

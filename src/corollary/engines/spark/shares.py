@@ -1,0 +1,314 @@
+"""The shares of a stratum, as the driver sees them: files, versions, and one job for each run.
+
+Relations of the stratum are shared out by their pivot columns; what the stratum reads, every share
+holds as a whole. The shares of a version are the bases that tasks have written, and a log of what
+has changed since. A version is made when the driver commits, and only then: until then nobody
+refers to what the tasks of a job have written.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+
+from corollary.core.arrow import from_python
+from corollary.core.engine import Limits
+from corollary.core.plan import Plan
+from corollary.core.program import Relation
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.spark.serving import (
+    Base,
+    Delta,
+    Entry,
+    Record,
+    Reply,
+    Request,
+    Result,
+    numbered,
+    opened_share,
+    read,
+    remaining,
+    serve,
+    write,
+)
+from corollary.engines.spark.session import described
+from corollary.rewrite.shares import SHARES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+ENTRIES = 64
+"""When the log is so long, the next job begins with new bases."""
+
+TUPLES = 1 << 17
+"""…and when it holds so many tuples, or one in `PART` of all that there are."""
+
+PART = 4
+
+Changes = Mapping[str, Delta]
+
+
+@dataclass(slots=True)
+class Ran:
+    """What a job has found, before it is committed.
+
+    Attributes:
+        opened: the changes of the relations below, as the tasks know them.
+        replies: of the tasks, by share.
+    """
+
+    opened: Changes
+    replies: list[Reply]
+
+    def size(self, name: str, state: State) -> int:
+        """Return how many tuples of a relation have come or gone."""
+        at = 0 if state is State.ADDED else 1
+        return sum(each.results[name].counts[at] for each in self.replies)
+
+
+@dataclass(slots=True)
+class Shares:
+    """The shares of one stratum.
+
+    Args:
+        session: makes the session that runs jobs.
+        root: a directory that the driver and all tasks see.
+        count: how many shares there are.
+
+    Attributes:
+        held: the relations that the shares hold.
+        pivots: those that are shared out, with the column.
+        ran: the job that is not committed yet.
+    """
+
+    session: "Callable[[], SparkSession]"
+    root: Path
+    count: int
+    title: str
+    held: dict[str, Relation] = field(default_factory=dict)
+    pivots: dict[str, int] = field(default_factory=dict)
+    ran: Ran | None = None
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+    spreads: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    _owner: str = field(default_factory=lambda: uuid4().hex)
+    _version: int = 0
+    _bases: list[Base] = field(default_factory=list)
+    _log: list[Entry] = field(default_factory=list)
+    _logged: int = 0
+
+    def __post_init__(self) -> None:
+        self._bases = [Base(0, None)] * self.count
+
+    # --- what they hold ------------------------------------------------------------------------
+
+    def hold(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:
+        """Hold a relation from now on, shared out if there is a pivot."""
+        self.held[relation.name] = relation
+        if pivot is not None:
+            self.pivots[relation.name] = pivot
+            self.sizes[relation.name] = [rows.num_rows] + [0] * (self.count - 1)
+            self.spreads[relation.name] = [()] * self.count
+        self._note({relation.name: Delta(rows, None)}, {})
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let go of relations: they are somewhere else."""
+        for name in list(names):
+            self.held.pop(name, None)
+            self.pivots.pop(name, None)
+
+    def size(self, name: str) -> int:
+        """Return the number of tuples of a relation that is shared out, in OLD."""
+        return sum(self.sizes.get(name, ()))
+
+    def distinct(self, name: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of such a relation has."""
+        spreads = [each for each in self.spreads.get(name, ()) if each]
+        pivot = self.pivots[name]
+        if not spreads:
+            return (max(1, self.size(name)),) * len(self.held[name].types)
+        return tuple(
+            sum(column) if at == pivot else max(column)
+            for at, column in enumerate(zip(*spreads, strict=True))
+        )
+
+    def read(self, name: str, state: State) -> pa.Table:
+        """Return the tuples of a relation that is shared out, in OLD or as the last job changed it.
+
+        What was empty before is read from what the tasks have written.
+        """
+        parts = []
+        for share in range(self.count):
+            if state is State.OLD:
+                opened = opened_share(self._request(), share)
+                parts.append(opened.engine.read(name))
+                continue
+            assert self.ran is not None
+            result = self.ran.replies[share].results[name]
+            if result.delta is not None:
+                delta = self.delta(result)
+                parts.append(delta.added if state is State.ADDED else delta.removed)
+            elif result.counts[0] and state is State.ADDED:
+                parts.append(self._whole(name, share))
+        return pa.concat_tables(parts) if parts else from_python([], self.held[name])
+
+    def _whole(self, name: str, share: int) -> pa.Table:
+        """Return what a relation holds that held nothing before the last job."""
+        assert self.ran is not None
+        directory = self.ran.replies[share].base
+        request = replace(self._request(), owner=uuid4().hex, log=(), version=self._version)
+        bases = list(request.bases)
+        bases[share] = Base(self._version, directory)
+        return opened_share(replace(request, bases=tuple(bases)), share).engine.read(name)
+
+    @staticmethod
+    def delta(result: Result) -> Delta:
+        """Return the change of a relation in a share."""
+        found = read(result.delta) if isinstance(result.delta, str) else result.delta
+        assert isinstance(found, Delta)
+        return found
+
+    # --- jobs ----------------------------------------------------------------------------------
+
+    def run(
+        self,
+        plan: Plan,
+        opened: Changes,
+        working: Mapping[str, tuple[Relation, pa.Table]],
+        recorder: Recorder,
+        limits: Limits,
+    ) -> int:
+        """Run a plan on all shares, in one job; return the rows that it handled."""
+        is_folding = len(self._log) >= ENTRIES or self._logged > max(TUPLES, self._total // PART)
+        request = replace(
+            self._request(),
+            plan=_pickled(plan),
+            opened=write((opened, working), self.root),
+            limits=remaining(limits),
+            is_folding=is_folding and self._version > 0,
+        )
+        session = self.session()
+        with described(session, f"corollary: {self.title}"):
+            rows = _job(session, request, self.count)
+        replies: list[Reply] = sorted(
+            (pickle.loads(row[0]) for row in rows),  # noqa: S301 - made by our own tasks
+            key=lambda each: each.share,
+        )
+        for reply in replies:
+            if reply.error is not None:
+                raise reply.error
+        if request.is_folding:
+            self._bases = [Base(self._version, reply.folded) for reply in replies]
+            self._log.clear()
+            self._logged = 0
+        self.ran = Ran(opened, replies)
+        return _tell(plan, [each.record for each in replies], recorder)
+
+    @property
+    def _total(self) -> int:
+        return sum(map(self.size, self.pivots))
+
+    def _request(self) -> Request:
+        return Request(
+            owner=self._owner,
+            root=str(self.root),
+            relations={**self.held, SHARES.name: SHARES},
+            pivots=dict(self.pivots),
+            shares=self.count,
+            version=self._version,
+            bases=tuple(self._bases),
+            log=tuple(self._log),
+            plan=b"",
+            opened="",
+            limits=Limits(),
+            is_folding=False,
+        )
+
+    def commit(self, changes: Changes) -> None:
+        """Make a version of what relations below have changed by, and of what the last job found.
+
+        Args:
+            changes: of relations below that the last job was not told of.
+        """
+        if self.ran is None:
+            if changes:
+                self._note(changes, {})
+            return
+        own = {}
+        for reply in self.ran.replies:
+            deltas = {
+                name: self.delta(result)
+                for name, result in reply.results.items()
+                if result.delta is not None
+            }
+            if deltas:
+                own[reply.share] = write(deltas, self.root)
+            for name, known in reply.results.items():
+                self.sizes[name][reply.share] = known.size
+                if known.distinct:
+                    self.spreads[name][reply.share] = known.distinct
+        self._note({**self.ran.opened, **changes}, own)
+        for reply in self.ran.replies:
+            if reply.base is not None:
+                self._bases[reply.share] = Base(self._version, reply.base)
+        self.ran = None
+
+    def rollback(self) -> None:
+        """Forget what the last job found."""
+        self.ran = None
+
+    def _note(self, changes: Changes, own: Mapping[int, str]) -> None:
+        self._version += 1
+        common = write(dict(changes), self.root) if changes else None
+        self._log.append(Entry(self._version, common, own))
+        for each in changes.values():
+            self._logged += each.added.num_rows
+            self._logged += 0 if each.removed is None else each.removed.num_rows
+
+
+def _job(session: "SparkSession", request: Request, count: int) -> "list[Row]":
+    """Have every share answered for by a task of its own, in one job."""
+    from pyspark.sql.functions import col, udf
+    from pyspark.sql.types import BinaryType
+
+    # Python functions over rows need neither pandas nor Arrow in Spark, and run on Connect too.
+    task = udf(partial(serve, request), BinaryType(), useArrow=False).asNondeterministic()
+    return session.range(0, count, 1, count).select(task(col("id"))).collect()
+
+
+_PICKLED: dict[int, tuple[Plan, bytes]] = {}
+
+
+def _pickled(plan: Plan) -> bytes:
+    """Return a plan as bytes; the same bytes for the same plan, so that workers know it again."""
+    known = _PICKLED.get(id(plan))
+    if known is None or known[0] is not plan:
+        if len(_PICKLED) > ENTRIES:
+            _PICKLED.clear()
+        known = _PICKLED[id(plan)] = plan, pickle.dumps(plan, protocol=5)
+    return known[1]
+
+
+def _tell(plan: Plan, records: list[Record], recorder: Recorder) -> int:
+    """Tell a recorder what all tasks have recorded together; return the rows handled."""
+    steps = numbered(plan)
+    for number, step in enumerate(steps):
+        size = sum(each.sizes[number] for each in records)
+        led = sum(each.led[number] for each in records)
+        if size or led:
+            recorder.step(step, size, led)  # type: ignore[arg-type]
+        if any(number in each.switched for each in records):
+            recorder.switch(step)  # type: ignore[arg-type]
+    for name in {name for each in records for name in each.probes}:
+        recorder.probe(name, sum(each.probes[name] for each in records))
+    for number in range(max(each.rounds for each in records)):
+        recorder.round(number)
+    for each in records:
+        for number, relations in each.rows:
+            recorder.row(steps[number], relations)  # type: ignore[arg-type]
+    return sum(each.handled for each in records)
