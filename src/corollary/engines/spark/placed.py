@@ -31,9 +31,9 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared import Prepared
-from corollary.engines.spark.serving import Delta
+from corollary.engines.spark.serving import Delta, Request
 from corollary.engines.spark.session import private
-from corollary.engines.spark.shares import Shares
+from corollary.engines.spark.shares import Shares, spark_job
 from corollary.rewrite.shares import SHARES
 
 if TYPE_CHECKING:
@@ -146,6 +146,10 @@ class PlacedEngine(LocalEngine):
         self._elsewhere.clear()
         if "_root" in self.__dict__:
             shutil.rmtree(self._root, ignore_errors=True)
+
+    def _job(self, request: Request) -> list[bytes]:
+        """Have a request answered for every share."""
+        return spark_job(self._session, request)
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -340,7 +344,7 @@ class PlacedEngine(LocalEngine):
         shares = self._strata.get(step.procedure)
         if shares is None:
             title = ", ".join(name for name, _ in step.pivots)
-            shares = Shares(lambda: self._session, self._root, self.shares, title)
+            shares = Shares(self._job, self._root, self.shares, title)
             self._strata[step.procedure] = shares
         part = self._part(prepared.plan, step.procedure)
         pivots = dict(step.pivots)

@@ -77,6 +77,7 @@ class Request:
     """
 
     owner: str
+    title: str
     root: str
     relations: Mapping[str, Relation]
     pivots: Mapping[str, int]

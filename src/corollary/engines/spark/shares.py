@@ -41,7 +41,7 @@ from corollary.engines.spark.session import described
 from corollary.rewrite.shares import SHARES
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 ENTRIES = 64
 """When the log is so long, the next job begins with new bases."""
@@ -77,9 +77,10 @@ class Shares:
     """The shares of one stratum.
 
     Args:
-        session: makes the session that runs jobs.
+        job: has a request answered for every share.
         root: a directory that the driver and all tasks see.
         count: how many shares there are.
+        title: what Spark shows for a job.
 
     Attributes:
         held: the relations that the shares hold.
@@ -87,7 +88,7 @@ class Shares:
         ran: the job that is not committed yet.
     """
 
-    session: "Callable[[], SparkSession]"
+    job: Callable[[Request], list[bytes]]
     root: Path
     count: int
     title: str
@@ -192,11 +193,8 @@ class Shares:
             limits=remaining(limits),
             is_folding=is_folding and self._version > 0,
         )
-        session = self.session()
-        with described(session, f"corollary: {self.title}"):
-            rows = _job(session, request, self.count)
         replies: list[Reply] = sorted(
-            (pickle.loads(row[0]) for row in rows),  # noqa: S301 - made by our own tasks
+            (pickle.loads(each) for each in self.job(request)),  # noqa: S301 - our own tasks made it
             key=lambda each: each.share,
         )
         for reply in replies:
@@ -216,6 +214,7 @@ class Shares:
     def _request(self) -> Request:
         return Request(
             owner=self._owner,
+            title=self.title,
             root=str(self.root),
             relations={**self.held, SHARES.name: SHARES},
             pivots=dict(self.pivots),
@@ -271,14 +270,16 @@ class Shares:
             self._logged += 0 if each.removed is None else each.removed.num_rows
 
 
-def _job(session: "SparkSession", request: Request, count: int) -> "list[Row]":
+def spark_job(session: "SparkSession", request: Request) -> list[bytes]:
     """Have every share answered for by a task of its own, in one job."""
     from pyspark.sql.functions import col, udf
     from pyspark.sql.types import BinaryType
 
     # Python functions over rows need neither pandas nor Arrow in Spark, and run on Connect too.
     task = udf(partial(serve, request), BinaryType(), useArrow=False).asNondeterministic()
-    return session.range(0, count, 1, count).select(task(col("id"))).collect()
+    shares = session.range(0, request.shares, 1, request.shares)
+    with described(session, f"corollary: {request.title}"):
+        return [bytes(row[0]) for row in shares.select(task(col("id"))).collect()]
 
 
 _PICKLED: dict[int, tuple[Plan, bytes]] = {}

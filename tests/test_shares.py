@@ -1,0 +1,38 @@
+"""Strata that are shared out: maintained share by share = recomputed as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from maintaining import MIXED
+from scenarios import LIVELY, Scenario, judge, scenarios, unhurried
+from sharing import InProcess, share_out
+
+EXAMPLES = 20
+KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "stored": (("auto", "ranked", "dred", "recompute", "pf", "epf", MIXED), {}),
+    "rules": (("auto", "ranked", "epf", "dred", MIXED), {"with_rules": True}),
+    "rules, virtual": (("auto", "epf", "pf", MIXED), {"with_rules": True, "with_virtual": True}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_maintained_is_recomputed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    algorithms, options = KINDS[kind]
+    counts: Counter[str] = Counter()
+    share_out(monkeypatch)
+    before = InProcess.jobs
+
+    @unhurried(EXAMPLES)
+    @given(scenarios(algorithms, **options))
+    def run(scenario: Scenario) -> None:
+        counts.update(judge(scenario))
+
+    run()
+    assert counts["steps"] >= EXAMPLES
+    assert counts["changed"] >= LIVELY * counts["steps"]
+    assert InProcess.jobs > before
