@@ -26,8 +26,7 @@ class InProcess(PlacedEngine):
         InProcess.jobs += 1
         sent = pickle.dumps(request)
         return [
-            serving.serve(pickle.loads(sent), share)
-            for share in reversed(range(request.shares))
+            serving.serve(pickle.loads(sent), share) for share in reversed(range(request.shares))
         ]
 
 

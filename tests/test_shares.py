@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from lasting import keep
 from maintaining import MIXED
 from scenarios import LIVELY, Scenario, judge, scenarios, unhurried
 from sharing import InProcess, share_out
@@ -35,4 +39,22 @@ def test_maintained_is_recomputed(kind: str, monkeypatch: pytest.MonkeyPatch) ->
     run()
     assert counts["steps"] >= EXAMPLES
     assert counts["changed"] >= LIVELY * counts["steps"]
+    assert InProcess.jobs > before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_lasts(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    algorithms, options = KINDS[kind]
+    counts: Counter[str] = Counter()
+    share_out(monkeypatch)
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
+    before = InProcess.jobs
+
+    @unhurried(EXAMPLES // 2)
+    @given(scenarios(algorithms, **options), st.integers(0, 999))
+    def run(scenario: Scenario, seed: int) -> None:
+        counts.update(keep(scenario, str(tmp_path / "w"), seed))
+
+    run()
+    assert counts["steps"] >= EXAMPLES // 2
     assert InProcess.jobs > before

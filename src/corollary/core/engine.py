@@ -65,6 +65,9 @@ class Engine(Protocol):
     def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
         """Take tuples out of the NEW state of a relation; those not there are no change."""
 
+    def change(self, relation: str, added: "pa.Table", removed: "pa.Table") -> None:
+        """Let a relation change by just these tuples, for good: they come, and those were there."""
+
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -272,6 +273,7 @@ def open_database(
     *,
     engine: str = LOCAL,
     spark: Any = None,
+    placement: str = "auto",
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
     limits: Limits | None = None,
@@ -284,9 +286,10 @@ def open_database(
         path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
             `postgresql://user@host/name?data=DIRECTORY`; None for a database in memory, of which
             nothing is durable.
-        engine: `local`, or `spark` for a database in memory.
+        engine: `local` or `spark`.
         spark: the session that the Spark engine works beside: it is neither configured nor
-            stopped. A local one is started if it is not given.
+            stopped. A local one is started if it is not given, once there is work for it.
+        placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or `sql`.
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
@@ -298,19 +301,12 @@ def open_database(
         InputError: something is asked for that there is not.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
-    if engine != LOCAL and path is not None:
-        raise InputError.of(
-            "C0918",
-            "A warehouse is kept by the local engine only, so far.",
-            None,
-            'open it with engine="local"',
-        )
-    used = made(engine, spark)
-    database = Database(used, algorithm, is_strict=strict, limits=limits, console=console)
+    make = partial(made, engine, spark, placement)
+    database = Database(make(), algorithm, is_strict=strict, limits=limits, console=console)
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse
 
-        database.store = Durable(Warehouse.open(path, create=create))
+        database.store = Durable(Warehouse.open(path, create=create), make)
         database.store.restore(database)
     return database

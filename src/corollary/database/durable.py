@@ -5,7 +5,7 @@ records its changes; of payload too, as long as the catalog has it as the engine
 is not so (payload made anew, relations copied) the whole relation is recorded in its place.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -52,12 +52,17 @@ ENDINGS = tuple(f"{WORKING}{payload}" for payload in Payload)
 class Durable:
     """The warehouse of a database.
 
+    Args:
+        warehouse: where the database lasts.
+        engine: makes the engine that holds what is read from there.
+
     Attributes:
         warehouse: where the database lasts.
     """
 
-    def __init__(self, warehouse: Warehouse) -> None:
+    def __init__(self, warehouse: Warehouse, engine: Callable[[], Engine] = LocalEngine) -> None:
         self.warehouse = warehouse
+        self._engine = engine
         self._program = 0
         self._recorded: frozenset[str] = frozenset()
         """The relations whose payload the catalog has as the engine has it."""
@@ -135,7 +140,7 @@ class Durable:
         A relation is what the index or its snapshot says, and the changes since; what was before
         it was recorded as a whole, perhaps with other columns, says nothing.
         """
-        engine = LocalEngine()
+        engine = self._engine()
         engine.declare(every)
         warehouse = self.warehouse
         indexed = engine.restore(files)
@@ -347,6 +352,6 @@ def _apply(engine: Engine, name: str, delta: Delta) -> None:
     """Let a change happen to a relation."""
     if delta.is_full:
         engine.clear([name])
+        engine.insert(name, delta.added)
     else:
-        engine.delete(name, delta.removed)
-    engine.insert(name, delta.added)
+        engine.change(name, delta.added, delta.removed)

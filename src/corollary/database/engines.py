@@ -6,15 +6,17 @@ from corollary.core.engine import Engine
 from corollary.errors import InputError
 
 LOCAL, SPARK = "local", "spark"
+PLACEMENTS = ("auto", "driver", "tasks", "sql")
 ENGINES = (LOCAL, SPARK)
 
 
-def made(name: str, spark: Any = None) -> Engine:
+def made(name: str, spark: Any = None, placement: str = "auto") -> Engine:
     """Return a new engine that holds nothing.
 
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine works beside; a local one if it is not given.
+        placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -30,9 +32,20 @@ def made(name: str, spark: Any = None) -> Engine:
             None,
             f"choose one of {', '.join(ENGINES)}",
         )
+    if placement not in PLACEMENTS:
+        raise InputError.of(
+            "C0918",
+            f"There is no placement `{placement}`.",
+            None,
+            f"choose one of {', '.join(PLACEMENTS)}",
+        )
     from corollary.engines.spark.session import require
 
     require()
-    from corollary.engines.spark.engine import SparkEngine
+    if placement == "sql":
+        from corollary.engines.spark.engine import SparkEngine
 
-    return SparkEngine(spark)
+        return SparkEngine(spark)
+    from corollary.engines.spark.placed import PlacedEngine
+
+    return PlacedEngine(spark, placement=placement)

@@ -162,6 +162,7 @@ class Kernel:
 
     def become(self, engine: Engine, loaded: Loaded, number: int, payload: frozenset[str]) -> None:
         """Be what a warehouse says that the database was at a commit."""
+        self.engine.close()
         self.engine, self.loaded = engine, loaded
         self.planning.begin(engine)
         self.follow(number, payload)

@@ -1,5 +1,6 @@
 """Relations in one process, and the plans that run on them."""
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +28,10 @@ from corollary.engines.local.interpreter import Interpreter
 from corollary.engines.local.layout import Codes
 from corollary.engines.local.prepared import Prepared
 from corollary.engines.local.table import Table
+
+TUPLES = ".tuples"
+OWN = re.compile(rf"\d+{re.escape(TUPLES)}")
+"""The files of an index that hold tuples; there may be others beside them."""
 
 PLANS = 64
 """So many plans are kept ready for their next run."""
@@ -100,6 +105,11 @@ class LocalEngine:
         ]
         return columns, rows.num_rows
 
+    def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+        """Let a relation change by just these tuples, for good: they come, and those were there."""
+        self.delete(relation, removed)
+        self.insert(relation, added)
+
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         named = self._tables if relations is None else relations
@@ -147,7 +157,7 @@ class LocalEngine:
         saved = [SavedTable.of(name, self._tables[name]) for name in relations]
         yield DICTIONARY, dictionary
         for number, each in enumerate(saved):
-            yield f"{number}.tuples", each.file(identity(dictionary))
+            yield f"{number}{TUPLES}", each.file(identity(dictionary))
 
     def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
         """Hold what the files of an index say; return the relations that they hold.
@@ -163,7 +173,7 @@ class LocalEngine:
         dictionary = None if known is None else open_dictionary(known)
         if dictionary is None:
             return set()
-        opened = [open_table(name, each) for name, each in files.items() if name != DICTIONARY]
+        opened = [open_table(name, each) for name, each in files.items() if OWN.fullmatch(name)]
         fitting = {
             each.relation: each
             for each in opened

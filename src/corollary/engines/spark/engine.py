@@ -110,6 +110,11 @@ class SparkEngine:
         lone = held.group_by(names, use_threads=False).aggregate([]).select(names)
         return self.pieces.of_table(lone, declared.types)
 
+    def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+        """Let a relation change by just these tuples, for good: they come, and those were there."""
+        self.delete(relation, removed)
+        self.insert(relation, added)
+
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         for name in self._tables if relations is None else relations:

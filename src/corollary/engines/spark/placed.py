@@ -5,9 +5,10 @@ stratum that is shared out is maintained by one Spark job. Its relations are the
 at most how they change in the transaction that is open, or, if something here reads them, a copy.
 """
 
+import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +45,9 @@ LARGE = 1 << 20
 
 LARGE_BELOW = 1 << 17
 """…and one that is empty so far, where it reads so many."""
+
+MANIFEST = "shares.json"
+"""The file of an index that says what is shared out, and how."""
 
 CHANGES = (State.ADDED, State.REMOVED)
 
@@ -186,6 +190,71 @@ class PlacedEngine(LocalEngine):
         """Take tuples out of the NEW state of a relation; those not there are no change."""
         self._bring_home(relation)
         super().delete(relation, rows)
+
+    def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+        """Let a relation change by just these tuples, for good: they come, and those were there."""
+        shares = self._elsewhere.get(relation)
+        if shares is not None:
+            shares.follow(relation, Delta(added, removed))
+        if not self._is_away(relation):
+            super().delete(relation, removed)
+            super().insert(relation, added)
+
+    # --- index files ---------------------------------------------------------------------------
+
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
+        names = list(relations)
+        yield from super().save(name for name in names if name not in self._elsewhere)
+        manifest = []
+        for number, (procedure, shares) in enumerate(self._strata.items()):
+            if not set(shares.pivots) & set(names):
+                continue
+            for share, directory in enumerate(shares.fold()):
+                for file in sorted(directory.iterdir()):
+                    yield f"{_prefix(number, share)}{file.name}", file.read_bytes()
+            manifest.append({"number": number, "procedure": procedure, **shares.manifest()})
+        if manifest:
+            told = {"shares": self.shares, "strata": manifest}
+            yield MANIFEST, json.dumps(told).encode()
+
+    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+        """Let declared relations hold what the files of an index say; return which ones do."""
+        found = super().restore(files)
+        if MANIFEST not in files:
+            return found
+        manifest = json.loads(files[MANIFEST].to_pybytes())
+        self.__dict__["shares"] = manifest["shares"]
+        for each in manifest["strata"]:
+            held = each["relations"].keys() - each["pivots"].keys()
+            if held <= found and all(
+                name in self._relations and repr(self._relations[name].types) == types
+                for name, types in each["relations"].items()
+            ):
+                found |= self._restore(each, files)
+        return found
+
+    def _restore(self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]) -> set[str]:
+        """Hold the shares of a stratum as the files of an index say; return its relations."""
+        directories = []
+        for share in range(self.shares):
+            prefix = _prefix(manifest["number"], share)
+            directory = self._root / f"{prefix}restored"
+            directory.mkdir()
+            for name, data in files.items():
+                if name.startswith(prefix):
+                    (directory / name.removeprefix(prefix)).write_bytes(data)
+            directories.append(directory)
+        shares = self._new_shares(manifest["procedure"], manifest["pivots"])
+        shares.restore(manifest, self._relations, directories)
+        self._elsewhere |= dict.fromkeys(shares.pivots, shares)
+        return set(shares.pivots)
+
+    def _new_shares(self, procedure: str, pivots: Iterable[str]) -> Shares:
+        """Return the shares of a stratum, which hold nothing yet."""
+        shares = Shares(self._job, self._root, self.shares, ", ".join(pivots))
+        self._strata[procedure] = shares
+        return shares
 
     # --- what is elsewhere ---------------------------------------------------------------------
 
@@ -343,9 +412,7 @@ class PlacedEngine(LocalEngine):
             return False
         shares = self._strata.get(step.procedure)
         if shares is None:
-            title = ", ".join(name for name, _ in step.pivots)
-            shares = Shares(self._job, self._root, self.shares, title)
-            self._strata[step.procedure] = shares
+            shares = self._new_shares(step.procedure, dict(step.pivots))
         part = self._part(prepared.plan, step.procedure)
         pivots = dict(step.pivots)
         names = [each for each in part.types if each in self._relations and each != SHARES.name]
@@ -406,6 +473,10 @@ class PlacedEngine(LocalEngine):
                 self._parts.clear()
             known = self._parts[key] = plan, part_of(plan, procedure)
         return known[1]
+
+
+def _prefix(number: int, share: int) -> str:
+    return f"share-{number}-{share}-"
 
 
 def _needs(plan: Plan) -> Needs:

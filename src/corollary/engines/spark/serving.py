@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.engine import Limits
@@ -71,7 +73,7 @@ class Request:
         root: a directory that the driver and all tasks see.
         relations: those that the shares hold; those in `pivots` are shared out by a column.
         version: what the log goes up to.
-        plan: what to run, pickled.
+        plan: what to run, pickled; empty if there is nothing to run.
         opened: a file with the open changes of relations, and with working relations.
         is_folding: whether to write a new base first.
     """
@@ -183,6 +185,8 @@ def answer(request: Request, share: int) -> Reply:
         if request.is_folding:
             folded = saved(opened.engine, request, share)
             opened.base = folded
+        if not request.plan:
+            return Reply(share, folded=folded)
         return replace(_run(request, share, opened), folded=folded)
     except CorollaryError as error:
         _OPEN.pop((request.owner, share), None)
@@ -310,21 +314,27 @@ def _apply(engine: LocalEngine, deltas: Mapping[str, Delta], request: Request, s
     for name, delta in deltas.items():
         if name not in request.relations:
             continue
-        added = delta.added
-        if delta.removed is None:
+        added, removed = (
+            rows if rows is None or name not in request.pivots else _own(rows, name, request, share)
+            for rows in (delta.added, delta.removed)
+        )
+        if removed is None:
             engine.clear([name])
-            pivot = request.pivots.get(name)
-            if pivot is not None:
-                added = of_share(added, request.relations[name], pivot, request.shares, share)
         else:
-            engine.delete(name, delta.removed)
+            engine.delete(name, removed)
         engine.insert(name, added)
 
 
-def of_share(rows: pa.Table, relation: Relation, pivot: int, shares: int, share: int) -> pa.Table:
+def _own(rows: pa.Table, name: str, request: Request, share: int) -> pa.Table:
     """Return the tuples that fall to a share."""
-    values, nulls = from_arrow(rows.column(pivot), relation.types[pivot])
-    return rows.filter(pa.array(share_of(values, nulls, relation.types[pivot], shares) == share))
+    relation, pivot = request.relations[name], request.pivots[name]
+    return rows.filter(pa.array(shares_of(rows, relation, pivot, request.shares) == share))
+
+
+def shares_of(rows: pa.Table, relation: Relation, pivot: int, shares: int) -> npt.NDArray[np.int64]:
+    """Return the share that each tuple falls to."""
+    type_ = relation.types[pivot]
+    return share_of(*from_arrow(rows.column(pivot), type_), type_, shares)
 
 
 def _open_changes(engine: LocalEngine, request: Request) -> list[str]:

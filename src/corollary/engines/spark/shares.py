@@ -7,16 +7,17 @@ refers to what the tasks of a job have written.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import from_python
+from corollary.core.arrow import arrow_type
 from corollary.core.engine import Limits
 from corollary.core.plan import Plan
 from corollary.core.program import Relation
@@ -35,6 +36,7 @@ from corollary.engines.spark.serving import (
     read,
     remaining,
     serve,
+    shares_of,
     write,
 )
 from corollary.engines.spark.session import described
@@ -117,6 +119,15 @@ class Shares:
             self.spreads[relation.name] = [()] * self.count
         self._note({relation.name: Delta(rows, None)}, {})
 
+    def follow(self, name: str, delta: Delta) -> None:
+        """Let a relation that is shared out have changed, by what somebody else found."""
+        assert delta.removed is not None
+        for sign, rows in ((1, delta.added), (-1, delta.removed)):
+            found = shares_of(rows, self.held[name], self.pivots[name], self.count)
+            for share, count in enumerate(np.bincount(found, minlength=self.count).tolist()):
+                self.sizes[name][share] += sign * count
+        self._note({name: delta}, {})
+
     def forget(self, names: Iterable[str]) -> None:
         """Let go of relations: they are somewhere else."""
         for name in list(names):
@@ -156,7 +167,11 @@ class Shares:
                 parts.append(delta.added if state is State.ADDED else delta.removed)
             elif result.counts[0] and state is State.ADDED:
                 parts.append(self._whole(name, share))
-        return pa.concat_tables(parts) if parts else from_python([], self.held[name])
+        if parts:
+            return pa.concat_tables(parts)
+        relation = self.held[name]
+        columns = [pa.array([], arrow_type(type_)) for type_ in relation.types]
+        return pa.table(columns, names=list(relation.columns))
 
     def _whole(self, name: str, share: int) -> pa.Table:
         """Return what a relation holds that held nothing before the last job."""
@@ -173,6 +188,29 @@ class Shares:
         found = read(result.delta) if isinstance(result.delta, str) else result.delta
         assert isinstance(found, Delta)
         return found
+
+    # --- files ---------------------------------------------------------------------------------
+
+    def manifest(self) -> dict[str, Any]:
+        """Return what there is to know beside the files of `fold`, as JSON."""
+        return {
+            "relations": {name: repr(each.types) for name, each in self.held.items()},
+            "pivots": self.pivots,
+            "sizes": self.sizes,
+            "spreads": self.spreads,
+        }
+
+    def restore(
+        self, manifest: Mapping[str, Any], relations: Mapping[str, Relation], bases: Sequence[Path]
+    ) -> None:
+        """Hold what the files of `fold` say."""
+        self.held = {name: relations[name] for name in manifest["relations"]}
+        self.pivots = dict(manifest["pivots"])
+        self.sizes = {name: list(each) for name, each in manifest["sizes"].items()}
+        self.spreads = {
+            name: [tuple(spread) for spread in each] for name, each in manifest["spreads"].items()
+        }
+        self._bases = [Base(0, str(each)) for each in bases]
 
     # --- jobs ----------------------------------------------------------------------------------
 
@@ -193,6 +231,17 @@ class Shares:
             limits=remaining(limits),
             is_folding=is_folding and self._version > 0,
         )
+        replies = self._answers(request)
+        self.ran = Ran(opened, replies)
+        return _tell(plan, [each.record for each in replies], recorder)
+
+    def fold(self) -> list[Path]:
+        """Return the directories of index files that say what the shares hold, all of it."""
+        if self._log or any(each.directory is None for each in self._bases):
+            self._answers(replace(self._request(), is_folding=True))
+        return [Path(each.directory) for each in self._bases if each.directory is not None]
+
+    def _answers(self, request: Request) -> list[Reply]:
         replies: list[Reply] = sorted(
             (pickle.loads(each) for each in self.job(request)),  # noqa: S301 - our own tasks made it
             key=lambda each: each.share,
@@ -204,8 +253,7 @@ class Shares:
             self._bases = [Base(self._version, reply.folded) for reply in replies]
             self._log.clear()
             self._logged = 0
-        self.ran = Ran(opened, replies)
-        return _tell(plan, [each.record for each in replies], recorder)
+        return replies
 
     @property
     def _total(self) -> int:
@@ -255,6 +303,9 @@ class Shares:
         for reply in self.ran.replies:
             if reply.base is not None:
                 self._bases[reply.share] = Base(self._version, reply.base)
+        if all(each.version == self._version for each in self._bases):
+            self._log.clear()
+            self._logged = 0
         self.ran = None
 
     def rollback(self) -> None:
