@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from changing import ChangeCase
 from lasting import keep
 from maintaining import MIXED
 from scenarios import LIVELY, Scenario, judge, scenarios, unhurried
 from sharing import InProcess, share_out
+from test_changes import CASES, VARIANTS, name_of
+from test_changes import test_maintenance as judge_case
 
 EXAMPLES = 20
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -58,3 +61,10 @@ def test_it_lasts(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     run()
     assert counts["steps"] >= EXAMPLES // 2
     assert InProcess.jobs > before
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_cases(case: ChangeCase, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    judge_case(case, "as written", variant)

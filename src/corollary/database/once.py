@@ -19,6 +19,7 @@ from corollary.database.program import Loaded, load, read_goal
 from corollary.database.progress import Progress
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
+from corollary.maintain.placing import place
 from corollary.warehouse import delimited
 from corollary.warehouse.dialect import channel_of, file_name_of
 from corollary.warehouse.outputs import Output, refuse_clashes, write_all
@@ -176,7 +177,9 @@ def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[
 
 def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits) -> None:
     """Evaluate every derived relation."""
-    engine.run(seminaive.evaluate(loaded.normal, engine.statistics()), recorder, limits)
+    placed = place(engine, loaded.normal, loaded.normal)
+    plan = seminaive.evaluate(placed.after, engine.statistics(), placed.places)
+    engine.run(plan, recorder, limits)
 
 
 def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path]:

@@ -1,13 +1,10 @@
 """Planning transactions: what is known of sizes and costs, and the plans of transactions so far."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
-from corollary.analysis.pivots import pivots
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
-from corollary.core.plan import Place, Placement, procedure_of
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import Tally
 from corollary.core.states import State
@@ -23,8 +20,8 @@ from corollary.maintain.maintenance import (
     rebuild,
 )
 from corollary.maintain.payload import payload_of, payload_relations
+from corollary.maintain.placing import place
 from corollary.maintain.update import Update
-from corollary.rewrite.shares import shared
 
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
@@ -79,10 +76,10 @@ class Planning:
             known = self._plans.get(key)
             if known is not None:
                 return known
-        placed = self._placed(before, after)
+        placed = place(self._engine, before, after)
         update = Update(
-            self._shared(before, placed),
-            self._shared(after, placed),
+            placed.before,
+            placed.after,
             {name: frozenset(each) for name, each in changes.items()},
             self.statistics,
             dict(watched),
@@ -91,48 +88,13 @@ class Planning:
         wanted = self._wanted if algorithm is None else algorithms_by_relation(algorithm)
         chosen = choices(update, wanted, Sizes(changes, self._work))
         made = maintain(
-            update, chosen, placed=placed, is_traced=is_traced, is_strict=self._is_strict
+            update, chosen, places=placed.places, is_traced=is_traced, is_strict=self._is_strict
         )
         if key is not None:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
             self._plans[key] = (update, made)
         return update, made
-
-    def _placed(self, before: NormalProgram, after: NormalProgram) -> dict[str, Place]:
-        """Return the strata that run elsewhere, by procedure.
-
-        A pivot has to be one for the rules that go, too.
-        """
-        found = {}
-        for stratum in strata(after):
-            is_stored = all(after.relations[name].is_stored for name in stratum.relations)
-            rules = dict.fromkeys(
-                rule for rule in before.rules if rule.head.relation in stratum.relations
-            )
-            both = replace(stratum, rules=tuple(rules | dict.fromkeys(stratum.rules)))
-            pivot = pivots(both) if is_stored else None
-            if pivot is not None:
-                below = {each.relation for rule in both.rules for each in rule.literals}
-                placement = self._engine.placement(
-                    stratum.relations, sorted(below - set(stratum.relations))
-                )
-                if placement is not Placement.DRIVER:
-                    name = procedure_of(stratum.relations)
-                    found[name] = Place(name, placement, tuple(pivot.items()))
-        return found
-
-    def _shared(self, program: NormalProgram, placed: Mapping[str, Place]) -> NormalProgram:
-        """Return a program whose placed strata can be shared out."""
-        by_relation = {
-            name: dict(place.pivots)
-            for place in placed.values()
-            if place.placement is Placement.TASKS
-            for name, _ in place.pivots
-        }
-        if not by_relation:
-            return program
-        return shared(program, by_relation, self._engine.shares)
 
     def _measure(self, program: NormalProgram) -> None:
         """Take statistics anew if sizes have changed much."""

@@ -81,7 +81,7 @@ def maintain(
     update: Update,
     chosen: Mapping[str, tuple[Stratum, Choice]],
     *,
-    placed: Mapping[str, Place] | None = None,
+    places: Mapping[str, Place] | None = None,
     is_traced: bool = False,
     is_strict: bool = False,
 ) -> Maintenance:
@@ -90,7 +90,7 @@ def maintain(
     Args:
         update: what changes.
         chosen: the strata that may change, by procedure, with what maintains them.
-        placed: the strata that run in some other place, by procedure.
+        places: of strata that run elsewhere, by procedure.
         is_traced: whether the plan tells the rows of the papers' tables.
         is_strict: whether it fails rather than recompute what outgrows its budget.
     """
@@ -106,7 +106,7 @@ def maintain(
             steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
         draft.procedures[name] = tuple(steps)
         draft.finished.update(stratum.relations)
-        main.append(_when_reached(stratum, draft, (placed or {}).get(name, Call(name))))
+        main.append(_when_reached(stratum, draft, (places or {}).get(name, Call(name))))
     epf.forget(draft)
     return Maintenance(draft.plan(main), {name: choice for name, (_, choice) in chosen.items()})
 

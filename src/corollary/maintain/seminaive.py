@@ -45,6 +45,7 @@ from corollary.core.plan import (
     Grow,
     Loop,
     Number,
+    Place,
     Plan,
     Reduce,
     Step,
@@ -72,14 +73,23 @@ from corollary.maintain.sip import Goal
 from corollary.maintain.update import EMPTY, Update
 
 
-def evaluate(program: NormalProgram, statistics: Statistics) -> Plan:
-    """Return the plan that evaluates a program once, one stratum after another."""
+def evaluate(
+    program: NormalProgram, statistics: Statistics, places: Mapping[str, Place] | None = None
+) -> Plan:
+    """Return the plan that evaluates a program once, one stratum after another.
+
+    Args:
+        program: what to evaluate.
+        statistics: of its relations.
+        places: of strata that run elsewhere, by procedure.
+    """
     relations = {name: replace(each, is_virtual=False) for name, each in program.relations.items()}
     draft = Draft(Update(EMPTY, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
         draft.procedures[procedure_of(stratum.relations)] = tuple(plan(stratum, draft))
         draft.finished.update(stratum.relations)
-    return draft.plan([Call(name) for name in draft.procedures])
+    elsewhere = places or {}
+    return draft.plan([elsewhere.get(name, Call(name)) for name in draft.procedures])
 
 
 def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[Step]:

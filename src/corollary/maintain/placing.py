@@ -1,0 +1,53 @@
+"""Which strata run elsewhere, and the programs whose strata can be shared out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from corollary.analysis.pivots import pivots
+from corollary.analysis.strata import strata
+from corollary.core.engine import Engine
+from corollary.core.plan import Place, Placement, procedure_of
+from corollary.core.program import NormalProgram
+from corollary.rewrite.shares import shared
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Programs of OLD and NEW, and the strata of NEW that run elsewhere, by procedure."""
+
+    before: NormalProgram
+    after: NormalProgram
+    places: Mapping[str, Place]
+
+
+def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed:
+    """Ask an engine where it wants to run the strata that can be shared out.
+
+    A pivot has to be one for the rules that go, too.
+    """
+    places = {}
+    for stratum in strata(after):
+        is_stored = all(after.relations[name].is_stored for name in stratum.relations)
+        rules = dict.fromkeys(
+            rule for rule in before.rules if rule.head.relation in stratum.relations
+        )
+        both = replace(stratum, rules=tuple(rules | dict.fromkeys(stratum.rules)))
+        pivot = pivots(both) if is_stored else None
+        if pivot is None:
+            continue
+        below = {each.relation for rule in both.rules for each in rule.literals}
+        placement = engine.placement(stratum.relations, sorted(below - set(stratum.relations)))
+        if placement is not Placement.DRIVER:
+            name = procedure_of(stratum.relations)
+            places[name] = Place(name, placement, tuple(pivot.items()))
+    columns = {
+        name: dict(each.pivots)
+        for each in places.values()
+        if each.placement is Placement.TASKS
+        for name, _ in each.pivots
+    }
+    if not columns:
+        return Placed(before, after, places)
+    old = shared(before, columns, engine.shares)
+    new = old if before is after else shared(after, columns, engine.shares)
+    return Placed(old, new, places)
