@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 )
 @options.headers
 @click.option("--dry-run", is_flag=True, help="Tell what would change, and change nothing.")
+@options.engine
+@options.placement
 @options.algorithm
 @options.by_relation
 @options.strict
@@ -43,6 +45,8 @@ def command(
     changes: str | None,
     headers: bool,
     dry_run: bool,
+    engine: str,
+    placement: str,
     algorithm: str,
     relations: tuple[str, ...],
     strict: bool,
@@ -86,7 +90,13 @@ def command(
     with (
         options.reported(format, console),
         opened(
-            warehouse, console, algorithm=wanted.algorithms, strict=strict, limits=limits
+            warehouse,
+            console,
+            engine=engine,
+            placement=placement,
+            algorithm=wanted.algorithms,
+            strict=strict,
+            limits=limits,
         ) as database,
     ):
         from corollary.cli.change_report import tell

@@ -57,9 +57,16 @@ at = click.option(
 engine = click.option(
     "--engine",
     type=click.Choice(["local", "spark"]),
-    default="local",
+    default="spark",
     show_default=True,
-    help="What evaluates the program; `spark` starts a local session.",
+    help="What computes: `spark` starts a local session once there is work for it, `local` never.",
+)
+placement = click.option(
+    "--placement",
+    type=click.Choice(["auto", "sql", "tasks", "driver"]),
+    default="auto",
+    show_default=True,
+    help="Where Spark computes: in queries, in tasks that share the work, or here. By size: auto.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Leave nothing out.")

@@ -41,6 +41,7 @@ LASTING = {
     help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
 )
 @options.engine
+@options.placement
 @options.algorithm
 @options.by_relation
 @options.strict
@@ -56,6 +57,7 @@ def command(
     outputs: Path,
     root: Path | None,
     engine: str,
+    placement: str,
     format: str,
     quiet: bool,
     **rest: Any,
@@ -77,19 +79,23 @@ def command(
       corollary run network.dl -F facts --warehouse warehouse
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
-    _refuse_misfits(warehouse, engine, rest["bad_rows"])
+    _refuse_misfits(warehouse, rest["bad_rows"])
     console = TerminalConsole(quiet)
     with options.reported(format, console):
         limits = options.limits_of(rest)
         if warehouse is not None:
-            _keep(programs, warehouse, facts, root, format, limits, console, **rest)
+            asked = {"limits": limits, "engine": engine, "placement": placement}
+            _keep(programs, warehouse, facts, root, format, asked, console, **rest)
             return
+        from corollary.database.engines import made
         from corollary.database.once import Places, run
         from corollary.database.program import read_programs
         from corollary.warehouse.delimited import print_rows
 
         program = read_programs(programs)
-        outcome = run(program, Places(facts, outputs, root), limits, console, engine)
+        outcome = run(
+            program, Places(facts, outputs, root), limits, console, made(engine, None, placement)
+        )
         if format == "json":
             options.print_json(_as_json(outcome))
             return
@@ -104,10 +110,8 @@ def command(
             console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
 
 
-def _refuse_misfits(warehouse: str | None, engine: str, bad_rows: str | None) -> None:
+def _refuse_misfits(warehouse: str | None, bad_rows: str | None) -> None:
     """Raise if options do not go together; what is set in the environment is no matter."""
-    if warehouse is not None and engine != "local":
-        raise click.UsageError("a warehouse is kept by the local engine only, so far")
     if warehouse is not None and options.is_given("outputs"):
         raise click.UsageError(
             "-D goes with a run that ends with its files; a warehouse publishes its outputs as "
@@ -129,7 +133,7 @@ def _keep(
     facts: Path,
     root: Path | None,
     format_: str,
-    limits: Any,
+    asked: dict[str, Any],
     console: TerminalConsole,
     *,
     bad_rows: str | None,
@@ -149,7 +153,7 @@ def _keep(
     wanted = Wanted(options.algorithms_of(algorithm, relations), ())
     wanted.check(load(program).normal)
     inputs = Inputs(facts, root, BadRows(bad_rows or BadRows.QUARANTINE))
-    asked = {"algorithm": wanted.algorithms, "strict": strict, "limits": limits}
+    asked |= {"algorithm": wanted.algorithms, "strict": strict}
     with opened(warehouse, console, create=True, **asked) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
         tell(outcome, database, warehouse, max_rows=max_rows, format_=format_, console=console)

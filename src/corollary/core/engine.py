@@ -103,6 +103,10 @@ class Engine(Protocol):
         """Return sizes and fan-outs for the planner."""
 
     @property
+    def home(self) -> str:
+        """Where strata run that are placed nowhere else, in one word."""
+
+    @property
     def shares(self) -> int:
         """How many tasks share the work of a stratum that is shared out."""
 

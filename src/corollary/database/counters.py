@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.console import Console
@@ -168,8 +168,8 @@ class Stats:
     algorithm: str
     reason: str
     seconds: float
-    counts: Mapping[str, int] = field(default_factory=dict)
-    placement: str = "local"
+    counts: Mapping[str, int]
+    placement: str
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as `apply` prints them."""

@@ -12,7 +12,7 @@ from corollary.core.engine import Limits
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Changes
-from corollary.database.engines import LOCAL, made
+from corollary.database.engines import LOCAL, SPARK, made
 from corollary.database.kernel import Kernel
 from corollary.database.names import readable
 from corollary.database.once import Places, answer_relation, inputs
@@ -271,7 +271,7 @@ class Database(Kernel):
 def open_database(
     path: str | Path | None = None,
     *,
-    engine: str = LOCAL,
+    engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
     algorithm: str | Mapping[str, str] = "auto",

@@ -39,9 +39,6 @@ def made(name: str, spark: Any = None, placement: str = "auto") -> Engine:
             None,
             f"choose one of {', '.join(PLACEMENTS)}",
         )
-    from corollary.engines.spark.session import require
-
-    require()
     if placement == "sql":
         from corollary.engines.spark.engine import SparkEngine
 

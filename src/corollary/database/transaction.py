@@ -332,6 +332,8 @@ class Transaction:
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
             algorithm, reason = str(choice.algorithm), choice.reason
+            placed = maintenance.places.get(procedure)
+            place = engine.home if placed is None else str(placed.placement)
             if record.has_switched:
                 algorithm = str(Algorithm.RECOMPUTE)
                 reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"
@@ -341,13 +343,13 @@ class Transaction:
                     counts["actual"] = sum(engine.size(name, sign) for sign in SIGNS)
                 if choice.algorithm in (Algorithm.RANKED, Algorithm.DRED):
                     counts |= _filtered(counts, engine.size(name, State.REMOVED))
-                self.stats[name] = Stats(algorithm, reason, record.seconds, counts)
+                self.stats[name] = Stats(algorithm, reason, record.seconds, counts, place)
         for name, signs in update.changed.items():
             unasked = signs - update.relevant.get(name, frozenset())
             if unasked:
                 irrelevant = sum(engine.size(name, sign) for sign in unasked)
                 counts = {"irrelevant_updates": irrelevant}
-                self.stats[name] = Stats("none", "nobody asks for it", 0.0, counts)
+                self.stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.home)
 
     def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""

@@ -1,7 +1,7 @@
 """The plan of a transaction: every stratum that may change, in order, each by its algorithm."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
@@ -32,10 +32,11 @@ KEEPS_PAYLOAD = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.RECOMPUTE)
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """A plan, and what was chosen for each stratum in it, by the name of its procedure."""
+    """A plan; what was chosen for each stratum in it, by procedure; and those placed elsewhere."""
 
     plan: Plan
     choices: Mapping[str, Choice]
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 def choices(
@@ -108,7 +109,8 @@ def maintain(
         draft.finished.update(stratum.relations)
         main.append(_when_reached(stratum, draft, (places or {}).get(name, Call(name))))
     epf.forget(draft)
-    return Maintenance(draft.plan(main), {name: choice for name, (_, choice) in chosen.items()})
+    choices = {name: choice for name, (_, choice) in chosen.items()}
+    return Maintenance(draft.plan(main), choices, places or {})
 
 
 def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:

@@ -204,6 +204,11 @@ class LocalEngine:
         """Nothing is held outside of this process."""
 
     @property
+    def home(self) -> str:
+        """Where strata run that are placed nowhere else, in one word."""
+        return "local"
+
+    @property
     def shares(self) -> int:
         """How many tasks share the work of a stratum: there are no tasks."""
         return 1

@@ -178,6 +178,11 @@ class SparkEngine:
         return tuple(max(1, column[0].as_py()) for column in found.columns)
 
     @property
+    def home(self) -> str:
+        """Where strata run that are placed nowhere else, in one word."""
+        return "sql"
+
+    @property
     def shares(self) -> int:
         """How many tasks share the work of a stratum: none is shared out."""
         return 1

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,11 @@ class PlacedEngine(LocalEngine):
     def _root(self) -> Path:
         return Path(tempfile.mkdtemp(prefix="corollary-shares-", dir=self._scratch))
 
+    @property
+    def home(self) -> str:
+        """Where strata run that are placed nowhere else, in one word."""
+        return "driver"
+
     @cached_property
     def shares(self) -> int:
         """How many tasks share the work of a stratum."""
@@ -137,6 +143,8 @@ class PlacedEngine(LocalEngine):
             return Placement(self._placement)
         if any(name in self._elsewhere for name in relations):
             return Placement.TASKS
+        if self._spark is None and find_spec("pyspark") is None:
+            return Placement.DRIVER
         sizes = {name: self.size(name, State.OLD) for name in relations if name in self._relations}
         lower = sum(self.size(name) for name in below if name in self._relations)
         is_large = sum(sizes.values()) >= LARGE or (

@@ -71,6 +71,7 @@ def private(spark: "SparkSession | None") -> "SparkSession":
     Raises:
         InputError: Java is missing.
     """
+    require()
     beside = local() if spark is None else spark
     session = beside.newSession()
     shuffles = beside.conf.get(SHUFFLES) or "2"  # a session that is passed knows its cluster
