@@ -87,6 +87,9 @@ class InputError(CorollaryError):
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(render(found) for found in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[tuple[Diagnostic, ...]]]:
+        return type(self), (self.diagnostics,)
+
     @classmethod
     def of(
         cls, code: str, message: str, span: Span | None = None, note: str | None = None
