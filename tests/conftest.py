@@ -31,6 +31,7 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let all tests on Spark run in one process, so that there is one session."""
     for item in items:

@@ -29,18 +29,26 @@ if TYPE_CHECKING:
 SMALL = 20_000
 """Up to so many tuples are fetched to the driver, and sent along with queries that read them."""
 
+VAST = 2_000_000
+"""From so many tuples on, Spark may look at sizes on the way, which splits a query into jobs."""
+
+ADAPTIVE = "spark.sql.adaptive.enabled"
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 QUICK = {
-    "spark.sql.adaptive.enabled": "false",
+    ADAPTIVE: "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    BROADCAST: "-1",
     SHUFFLES: "1",
 }
+"""For small inputs: compiling a query takes longer than running it, and a broadcast is a job."""
+
 BULKY = {
-    "spark.sql.adaptive.enabled": "true",
+    ADAPTIVE: "false",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-"""For small inputs, compiling a query takes longer than running it."""
+"""For large ones; how much is broadcast and in how many parts it is shuffled is the session's."""
 
 
 class Piece:
@@ -172,7 +180,7 @@ class Pieces:
         session: a private one.
         small: up to so many tuples are kept on the driver.
         garbage: views and files that no piece needs any more.
-        jobs: the queries that were run.
+        jobs: how many queries were run.
     """
 
     def __init__(
@@ -187,7 +195,9 @@ class Pieces:
         self._views: set[str] = set()
         self._scratch = scratch
         self._directory: Path | None = None
-        self._bulky = {**BULKY, SHUFFLES: session.conf.get(SHUFFLES) or "2"}
+        own = {name: session.conf.get(name) or "" for name in (BROADCAST, SHUFFLES)}
+        self._bulky = {**BULKY, **own}
+        self._vast = {**self._bulky, ADAPTIVE: "true"}
         self._mode: dict[str, str] = {}
 
     def new_name(self) -> str:
@@ -230,9 +240,7 @@ class Pieces:
             the tuples, and the faults that there were.
         """
         self.sweep()
-        self._set_mode(QUICK if inputs <= self.small else self._bulky)
-        frame = self.session.sql(sql.text_of(query))
-        self.jobs += 1
+        frame = self._frame(query, inputs)
         with described(self.session, about):
             if expected <= self.small:
                 found = frame.limit(self.small + 1).toArrow()
@@ -273,11 +281,10 @@ class Pieces:
         piece = Piece(self, types, said["rows"], path=path, nulls=nulls)
         return Tuples(types, [piece]), faults
 
-    def fetch(self, query: sql.Node, about: str, limit: int | None = None) -> pa.Table:
-        """Return the rows of a query, or the first ones."""
+    def fetch(self, query: sql.Node, about: str, inputs: int, limit: int | None = None) -> pa.Table:
+        """Return the rows of a query that reads so many tuples, or the first ones."""
         self.sweep()
-        frame = self.session.sql(sql.text_of(query))
-        self.jobs += 1
+        frame = self._frame(query, inputs)
         with described(self.session, about):
             return (frame if limit is None else frame.limit(limit)).toArrow()
 
@@ -288,8 +295,9 @@ class Pieces:
     ) -> None:
         """Make a view of a table or of files."""
         if table is not None:
-            # Spark loses rows that come behind empty chunks.
-            frame = self.session.createDataFrame(table.combine_chunks())
+            # Spark loses rows that come behind empty chunks. What is known to be in one part is
+            # joined where it is.
+            frame = self.session.createDataFrame(table.combine_chunks()).coalesce(1)
         else:
             frame = self.session.read.schema(ddl_of(types)).parquet(str(path))
         frame.createOrReplaceTempView(view)
@@ -318,6 +326,12 @@ class Pieces:
             self._directory = Path(tempfile.mkdtemp(prefix="corollary-", dir=self._scratch))
             weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         return self._directory / str(next(self._numbers))
+
+    def _frame(self, query: sql.Node, inputs: int) -> "DataFrame":
+        large = self._bulky if inputs <= VAST else self._vast
+        self._set_mode(QUICK if inputs <= self.small else large)
+        self.jobs += 1
+        return self.session.sql(sql.text_of(query))
 
     def _set_mode(self, mode: dict[str, str]) -> None:
         if mode is not self._mode:
