@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from corollary.core.types import Type
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, ddl_of, names_of, schema_of
+from corollary.engines.spark.in_one_part import in_one_part
 from corollary.engines.spark.session import SHUFFLES, described
 
 if TYPE_CHECKING:
@@ -34,14 +35,19 @@ VAST = 2_000_000
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+EXCLUDED = "spark.sql.optimizer.excludedRules"
 QUICK = {
     ADAPTIVE: "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     BROADCAST: "-1",
+    EXCLUDED: "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
     SHUFFLES: "1",
 }
-"""For small inputs: compiling a query takes longer than running it, and a broadcast is a job."""
+"""For small inputs: compiling a query takes longer than running it, and a broadcast is a job.
+
+The rule would move semi-joins to where Spark does not know that all rows are in one part.
+"""
 
 BULKY = {
     ADAPTIVE: "false",
@@ -196,7 +202,7 @@ class Pieces:
         self._scratch = scratch
         self._directory: Path | None = None
         own = {name: session.conf.get(name) or "" for name in (BROADCAST, SHUFFLES)}
-        self._bulky = {**BULKY, **own}
+        self._bulky = {**BULKY, **own, EXCLUDED: session.conf.get(EXCLUDED, "") or ""}
         self._vast = {**self._bulky, ADAPTIVE: "true"}
         self._mode: dict[str, str] = {}
 
@@ -328,8 +334,11 @@ class Pieces:
         return self._directory / str(next(self._numbers))
 
     def _frame(self, query: sql.Node, inputs: int) -> "DataFrame":
-        large = self._bulky if inputs <= VAST else self._vast
-        self._set_mode(QUICK if inputs <= self.small else large)
+        if inputs <= self.small:
+            self._set_mode(QUICK)
+            query = in_one_part(query)
+        else:
+            self._set_mode(self._bulky if inputs <= VAST else self._vast)
         self.jobs += 1
         return self.session.sql(sql.text_of(query))
 
