@@ -22,39 +22,14 @@ from corollary.core.types import Type
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, ddl_of, names_of, schema_of
 from corollary.engines.spark.in_one_part import in_one_part
-from corollary.engines.spark.session import SHUFFLES, described
+from corollary.engines.spark.modes import Modes
+from corollary.engines.spark.session import described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SMALL = 20_000
 """Up to so many tuples are fetched to the driver, and sent along with queries that read them."""
-
-VAST = 2_000_000
-"""From so many tuples on, Spark may look at sizes on the way, which splits a query into jobs."""
-
-ADAPTIVE = "spark.sql.adaptive.enabled"
-BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
-EXCLUDED = "spark.sql.optimizer.excludedRules"
-QUICK = {
-    ADAPTIVE: "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    BROADCAST: "-1",
-    EXCLUDED: "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
-    SHUFFLES: "1",
-}
-"""For small inputs: compiling a query takes longer than running it, and a broadcast is a job.
-
-The rule would move semi-joins to where Spark does not know that all rows are in one part.
-"""
-
-BULKY = {
-    ADAPTIVE: "false",
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
-"""For large ones; how much is broadcast and in how many parts it is shuffled is the session's."""
 
 
 class Piece:
@@ -201,10 +176,7 @@ class Pieces:
         self._views: set[str] = set()
         self._scratch = scratch
         self._directory: Path | None = None
-        own = {name: session.conf.get(name) or "" for name in (BROADCAST, SHUFFLES)}
-        self._bulky = {**BULKY, **own, EXCLUDED: session.conf.get(EXCLUDED, "") or ""}
-        self._vast = {**self._bulky, ADAPTIVE: "true"}
-        self._mode: dict[str, str] = {}
+        self._modes = Modes(session)
 
     def new_name(self) -> str:
         """Return a name that nothing else in the session has."""
@@ -334,16 +306,7 @@ class Pieces:
         return self._directory / str(next(self._numbers))
 
     def _frame(self, query: sql.Node, inputs: int) -> "DataFrame":
-        if inputs <= self.small:
-            self._set_mode(QUICK)
-            query = in_one_part(query)
-        else:
-            self._set_mode(self._bulky if inputs <= VAST else self._vast)
+        is_small = inputs <= self.small
+        self._modes.set_for(inputs, is_small=is_small)
         self.jobs += 1
-        return self.session.sql(sql.text_of(query))
-
-    def _set_mode(self, mode: dict[str, str]) -> None:
-        if mode is not self._mode:
-            for name, value in mode.items():
-                self.session.conf.set(name, value)
-            self._mode = mode
+        return self.session.sql(sql.text_of(in_one_part(query) if is_small else query))
