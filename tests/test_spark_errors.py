@@ -10,10 +10,11 @@ import pytest
 
 import corollary
 from corollary.core.engine import Limits
+from corollary.database.database import Database
 from corollary.engines.spark import session
 from corollary.engines.spark.engine import SparkEngine
 from corollary.errors import EvaluationError, InputError, LimitError
-from maintaining import closure, insert
+from maintaining import closure, delete, insert
 
 
 @pytest.mark.parametrize("package", ["pyspark", "sqlglot"])
@@ -79,7 +80,7 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
 @pytest.mark.spark
 def test_views_and_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     engine = SparkEngine(spark, small=1, scratch=tmp_path)
-    db = corollary.database.database.Database(engine)
+    db = Database(engine)
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3), (3, 1)])
     assert list(tmp_path.glob("*/*"))
@@ -100,6 +101,22 @@ def test_jobs_are_shown_with_relation_and_round(
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
     assert any(text and "reach" in text and "round 2" in text for text in shown)
+
+
+@pytest.mark.spark
+def test_a_small_step_is_one_job(spark: Any) -> None:
+    engine = SparkEngine(spark)
+    db = Database(engine, "ranked")
+    db.load(text=closure(type_="number"))
+    context = spark.sparkContext
+    context.setJobGroup("counted", "")
+    insert(db, "edge", [(1, 2), (2, 3), (3, 4)])  # rounds 1 and 2, and one that finds nothing
+    assert len(context.statusTracker().getJobIdsForGroup("counted")) == engine.pieces.jobs <= 4
+    context.setJobGroup("counted again", "")
+    delete(db, "edge", [(3, 4)])
+    assert len(context.statusTracker().getJobIdsForGroup("counted again")) <= 8
+    context.setLocalProperty("spark.jobGroup.id", None)
+    db.close()
 
 
 @pytest.mark.spark

@@ -76,7 +76,7 @@ def evaluated(engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[Lo
             value, fault = (renamed(node, f"{CALLED}{at}") for node in (value, fault))
         nodes += [sql.named(value, f"v{at}"), sql.named(fault, f"f{at}")]
     source = sql.of(sql.select(inner, sql.of(tuples.query(), "f")), "f")
-    return engine.pieces.fetch(sql.select([sql.exp.Star(), *nodes], source), "test")
+    return engine.pieces.fetch(sql.select([sql.exp.Star(), *nodes], source), "test", rows.num_rows)
 
 
 def renamed(node: Any, name: str) -> Any:

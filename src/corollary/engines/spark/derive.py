@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline, Probe, Reference
@@ -16,6 +17,7 @@ from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.judge import Judge
 from corollary.engines.spark.pieces import Pieces, Tuples
 from corollary.engines.spark.pipelines import Lowering, inputs_of, is_empty
+from corollary.engines.spark.projections import distinct, picked, picks
 from corollary.engines.spark.sets import minus
 from corollary.engines.spark.table import Table
 
@@ -53,9 +55,9 @@ class Derivation:
         live = [each for each in self.step.pipelines if not is_empty(each, self.tables)]
         if not live:
             return Tuples(self.types)
-        copies = self._copied(live)
-        if copies is not None:
-            return copies
+        unqueried = self._unqueried(live)
+        if unqueried is not None:
+            return unqueried
         doubtful = [each for each in live if each.judge]
         found, faults = self._derived(live, doubtful, {})
         if not faults:
@@ -69,24 +71,47 @@ class Derivation:
                 judge.raise_if_guilty()
         return self._derived(live, doubtful, judged)[0] if judged else found
 
-    def _copied(self, live: list[Pipeline]) -> Tuples | None:
-        """Return what a lone pipeline copies, if no query is needed for it."""
-        if len(live) > 1 or self.step.reduce is not None:
+    def _unqueried(self, live: list[Pipeline]) -> Tuples | None:
+        """Return the tuples of the step, if no query is needed for them."""
+        if self.step.reduce is not None:
             return None
-        source = copied(live[0])
-        if source is None:
-            return None
-        layers = self.tables[source.relation].layers(source.state)
-        parts = (layers.base, layers.gone, layers.more)
-        is_local = all(part.is_local for part in parts)
         known = [each for each in self.step.without if self._size(each)]
-        if not is_local and (len(layers.gone) or known):
+        found = self._copied(live, has_known=bool(known))
+        if found is None:
+            found = self._picked(live)
+        if found is None:
             return None
-        found = minus(self.pieces, layers.base, layers.gone) + layers.more
         for each in known:
             there = self.tables[each.relation].among(found, each.state)
             found = minus(self.pieces, found, there)
         return found
+
+    def _copied(self, live: list[Pipeline], *, has_known: bool) -> Tuples | None:
+        """Return what a lone pipeline copies, in the pieces that it is in."""
+        source = copied(live[0]) if len(live) == 1 else None
+        if source is None:
+            return None
+        layers = self.tables[source.relation].layers(source.state)
+        if not layers.is_local and (len(layers.gone) or has_known):
+            return None
+        return layers.tuples(self.pieces)
+
+    def _picked(self, live: list[Pipeline]) -> Tuples | None:
+        """Return what pipelines pick from relations that are on the driver."""
+        if sum(inputs_of(each, self.tables) for each in live) > self.pieces.small:
+            return None
+        tables = []
+        for pipeline in live:
+            places = picks(pipeline)
+            if places is None:
+                return None
+            (stage,) = pipeline.stages
+            assert isinstance(stage, Probe)
+            layers = self.tables[stage.source.relation].layers(stage.source.state)
+            if not layers.is_local:
+                return None
+            tables.append(picked(layers.tuples(self.pieces), places, self.types))
+        return self.pieces.of_table(distinct(pa.concat_tables(tables)), self.types)
 
     # --- the query -----------------------------------------------------------------------------
 

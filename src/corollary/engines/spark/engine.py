@@ -15,33 +15,38 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.core.types import SYMBOL
 from corollary.engines.local.interpreter import Interpreter
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import from_held, names_of, to_held
 from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.pieces import SMALL, Pieces, Tuples
 from corollary.engines.spark.prepared import Prepared, fetched
+from corollary.engines.spark.projections import distinct
 from corollary.engines.spark.session import private
-from corollary.engines.spark.table import Table
+from corollary.engines.spark.table import Layers, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+DRIFT = 4
+"""Distinct values are counted again when a relation has grown or shrunk by one in so many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The tuples a relation had in a state; pieces never change, so they stay right."""
 
-    tuples: Tuples
+    layers: Layers
     names: tuple[str, ...]
     pieces: Pieces
 
     def __len__(self) -> int:
-        return len(self.tuples)
+        return len(self.layers)
 
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
-        return from_held(fetched(self.tuples, self.pieces), self.tuples.types, self.names)
+        return from_held(fetched(self.layers, self.pieces), self.layers.types, self.names)
 
 
 class SparkEngine:
@@ -64,6 +69,7 @@ class SparkEngine:
         self._functions = Functions(self.pieces)
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
+        self._counted: dict[str, tuple[int, tuple[int, ...]]] = {}
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -78,12 +84,14 @@ class SparkEngine:
         """Forget relations."""
         for name in relations:
             del self._relations[name], self._tables[name]
+            self._counted.pop(name, None)
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
         assert new not in self._relations, f"`{new}` is taken"
         self._relations[new] = replace(self._relations.pop(old), name=new)
         self._tables[new] = self._tables.pop(old)
+        self._counted.pop(old, None)
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
@@ -103,12 +111,8 @@ class SparkEngine:
         declared = self._relations[relation]
         if isinstance(rows, Sequence):
             rows = from_python(rows, declared)
-        held = to_held(rows, declared.types)
-        if held.num_rows < 2:
-            return self.pieces.of_table(held, declared.types)
-        names = names_of(declared.types)
-        lone = held.group_by(names, use_threads=False).aggregate([]).select(names)
-        return self.pieces.of_table(lone, declared.types)
+        held = distinct(to_held(rows, declared.types))
+        return self.pieces.of_table(held, declared.types)
 
     def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
         """Let a relation change by just these tuples, for good: they come, and those were there."""
@@ -139,7 +143,7 @@ class SparkEngine:
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
         """Return the tuples of a relation in a state as they are now, to be read when asked."""
         names = self._relations[relation].columns
-        return Kept(self._tables[relation].words(state), tuple(names), self.pieces)
+        return Kept(self._tables[relation].layers(state), tuple(names), self.pieces)
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -156,26 +160,38 @@ class SparkEngine:
     def statistics(self) -> Statistics:
         """Return the sizes of relations and, for those with tuples, distinct values by column."""
         sizes = {name: self.size(name) for name in self._relations}
-        filled = [name for name, size in sizes.items() if size]
-        return Statistics(sizes, {name: self._distinct(name) for name in filled})
+        large: dict[str, Layers] = {}
+        distinct_values: dict[str, tuple[int, ...]] = {}
+        for name in (name for name, size in sizes.items() if size):
+            layers = self._tables[name].layers(State.NEW)
+            if layers.is_local or not layers.types:
+                distinct_values[name] = self._distinct(layers)
+            else:
+                large[name] = layers
+        return Statistics(sizes, distinct_values | self._approximate(large))
 
-    def _distinct(self, relation: str) -> tuple[int, ...]:
-        """Count the distinct values of each column, about, where the relation is large."""
-        layers = self._tables[relation].layers(State.NEW)
-        types = layers.base.types
-        if not types:
-            return ()
-        if all(each.is_local for each in (layers.base, layers.gone, layers.more)):
-            table = self._tables[relation].words(State.NEW).table()
-            return tuple(pc.count_distinct(column, "all").as_py() for column in table.columns)
-        counts = [
-            sql.named(sql.call("APPROX_COUNT_DISTINCT", sql.column(name, "r")), name)
-            for name in names_of(types)
-        ]
-        found = self.pieces.fetch(
-            sql.select(counts, sql.of(layers.query(), "r")), f"corollary: statistics of {relation}"
-        )
-        return tuple(max(1, column[0].as_py()) for column in found.columns)
+    def _distinct(self, layers: Layers) -> tuple[int, ...]:
+        """Count the distinct values of each column of tuples on the driver."""
+        columns = layers.tuples(self.pieces).table().columns if layers.types else ()
+        return tuple(pc.count_distinct(column, "all").as_py() for column in columns)
+
+    def _approximate(self, large: Mapping[str, Layers]) -> dict[str, tuple[int, ...]]:
+        """Count, about, the distinct values of each column of large relations, in one query.
+
+        A relation is not counted again before a good part of it has changed.
+        """
+        stale = []
+        for name, layers in large.items():
+            then, _ = self._counted.get(name, (0, ()))
+            if abs(len(layers) - then) * DRIFT > len(layers):
+                stale.append(name)
+        if stale:
+            queries = [_counts(name, large[name]) for name in stale]
+            inputs = sum(len(large[name]) for name in stale)
+            found = self.pieces.fetch(sql.union(queries), "corollary: statistics", inputs)
+            for name, counts in zip(*(column.to_pylist() for column in found.columns), strict=True):
+                self._counted[name] = (len(large[name]), tuple(max(1, each) for each in counts))
+        return {name: self._counted[name][1] for name in large}
 
     @property
     def home(self) -> str:
@@ -219,3 +235,15 @@ class SparkEngine:
     def close(self) -> None:
         """Drop all views and files."""
         self.pieces.close()
+
+
+def _counts(relation: str, layers: Layers) -> sql.Node:
+    """Return a query for the name of a relation and the distinct values of its columns, about."""
+    counts = [
+        sql.call("APPROX_COUNT_DISTINCT", sql.column(name, "r")) for name in names_of(layers.types)
+    ]
+    nodes = [
+        sql.named(sql.constant(relation, SYMBOL), "relation"),
+        sql.named(sql.call("ARRAY", *counts), "counts"),
+    ]
+    return sql.select(nodes, sql.of(layers.query(), "r"))

@@ -30,7 +30,7 @@ from corollary.engines.spark.columns import (
 from corollary.engines.spark.evaluating import Arguments, lists
 from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.pieces import Pieces
-from corollary.engines.spark.pipelines import Lowering
+from corollary.engines.spark.pipelines import Lowering, inputs_of
 from corollary.engines.spark.table import Table
 
 TRIED = "t"
@@ -109,6 +109,7 @@ class Judge:
         self._tables = tables
         self._pieces = pieces
         self._about = f"{about}: judging missing values"
+        self._inputs = inputs_of(pipeline, tables)
         relational, self._rest = local.divided(pipeline)
         bound = sorted(set().union(*map(local.binds, relational)))
         head = tuple(Variable(name) for name in bound)
@@ -182,7 +183,7 @@ class Judge:
         """
         reason = sql.column(REASON, TRIED)
         guilty = sql.select([exp.Star()], sql.of(self._query, TRIED), sql.is_present(reason))
-        found = self._pieces.fetch(guilty, self._about, limit=1)
+        found = self._pieces.fetch(guilty, self._about, self._inputs, limit=1)
         if not found.num_rows:
             return
         codes = Dictionary()

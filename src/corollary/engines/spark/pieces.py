@@ -21,26 +21,15 @@ import pyarrow.parquet as pq
 from corollary.core.types import Type
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, ddl_of, names_of, schema_of
-from corollary.engines.spark.session import SHUFFLES, described
+from corollary.engines.spark.in_one_part import in_one_part
+from corollary.engines.spark.modes import Modes
+from corollary.engines.spark.session import described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SMALL = 20_000
 """Up to so many tuples are fetched to the driver, and sent along with queries that read them."""
-
-QUICK = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    SHUFFLES: "1",
-}
-BULKY = {
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
-"""For small inputs, compiling a query takes longer than running it."""
 
 
 class Piece:
@@ -172,7 +161,7 @@ class Pieces:
         session: a private one.
         small: up to so many tuples are kept on the driver.
         garbage: views and files that no piece needs any more.
-        jobs: the queries that were run.
+        jobs: how many queries were run.
     """
 
     def __init__(
@@ -187,8 +176,7 @@ class Pieces:
         self._views: set[str] = set()
         self._scratch = scratch
         self._directory: Path | None = None
-        self._bulky = {**BULKY, SHUFFLES: session.conf.get(SHUFFLES) or "2"}
-        self._mode: dict[str, str] = {}
+        self._modes = Modes(session)
 
     def new_name(self) -> str:
         """Return a name that nothing else in the session has."""
@@ -230,9 +218,7 @@ class Pieces:
             the tuples, and the faults that there were.
         """
         self.sweep()
-        self._set_mode(QUICK if inputs <= self.small else self._bulky)
-        frame = self.session.sql(sql.text_of(query))
-        self.jobs += 1
+        frame = self._frame(query, inputs)
         with described(self.session, about):
             if expected <= self.small:
                 found = frame.limit(self.small + 1).toArrow()
@@ -273,11 +259,10 @@ class Pieces:
         piece = Piece(self, types, said["rows"], path=path, nulls=nulls)
         return Tuples(types, [piece]), faults
 
-    def fetch(self, query: sql.Node, about: str, limit: int | None = None) -> pa.Table:
-        """Return the rows of a query, or the first ones."""
+    def fetch(self, query: sql.Node, about: str, inputs: int, limit: int | None = None) -> pa.Table:
+        """Return the rows of a query that reads so many tuples, or the first ones."""
         self.sweep()
-        frame = self.session.sql(sql.text_of(query))
-        self.jobs += 1
+        frame = self._frame(query, inputs)
         with described(self.session, about):
             return (frame if limit is None else frame.limit(limit)).toArrow()
 
@@ -288,8 +273,9 @@ class Pieces:
     ) -> None:
         """Make a view of a table or of files."""
         if table is not None:
-            # Spark loses rows that come behind empty chunks.
-            frame = self.session.createDataFrame(table.combine_chunks())
+            # Spark loses rows that come behind empty chunks. What is known to be in one part is
+            # joined where it is.
+            frame = self.session.createDataFrame(table.combine_chunks()).coalesce(1)
         else:
             frame = self.session.read.schema(ddl_of(types)).parquet(str(path))
         frame.createOrReplaceTempView(view)
@@ -319,8 +305,8 @@ class Pieces:
             weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         return self._directory / str(next(self._numbers))
 
-    def _set_mode(self, mode: dict[str, str]) -> None:
-        if mode is not self._mode:
-            for name, value in mode.items():
-                self.session.conf.set(name, value)
-            self._mode = mode
+    def _frame(self, query: sql.Node, inputs: int) -> "DataFrame":
+        is_small = inputs <= self.small
+        self._modes.set_for(inputs, is_small=is_small)
+        self.jobs += 1
+        return self.session.sql(sql.text_of(in_one_part(query) if is_small else query))

@@ -177,6 +177,8 @@ class Lowering:
 
     def _absent(self, stage: Absent, frame: Frame) -> Frame:
         table = self._tables[stage.source.relation]
+        if not table.size(stage.source.state):
+            return frame
         scope = frame.scope()
         layers = table.layers(stage.source.state)
         held = zip(names_of(table.types), layers.nulls, stage.slots, strict=False)

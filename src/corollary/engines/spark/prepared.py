@@ -19,7 +19,7 @@ from corollary.engines.spark.derive import Derivation
 from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.pieces import Pieces, Tuples
 from corollary.engines.spark.sets import minus
-from corollary.engines.spark.table import Table
+from corollary.engines.spark.table import Layers, Table
 
 
 class _NoDictionary:
@@ -163,14 +163,14 @@ class Prepared:
         relation = self._relations.get(reference.relation)
         unnamed = [f"c{at}" for at in range(len(table.types))]
         names = unnamed if relation is None else relation.columns
-        return from_held(fetched(table.words(reference.state), self._pieces), table.types, names)
+        return from_held(fetched(table.layers(reference.state), self._pieces), table.types, names)
 
 
-def fetched(tuples: Tuples, pieces: Pieces) -> pa.Table:
-    """Return tuples as Spark holds them, from wherever they are."""
-    if tuples.is_local:
-        return tuples.table()
-    return pieces.fetch(tuples.query(), "reading")
+def fetched(layers: Layers, pieces: Pieces) -> pa.Table:
+    """Return the tuples of a state as Spark holds them, from wherever they are."""
+    if layers.is_local:
+        return layers.tuples(pieces).table()
+    return pieces.fetch(layers.query(), "corollary: reading", len(layers))
 
 
 def _about(target: str, number: int) -> str:

@@ -28,11 +28,28 @@ class Layers:
     gone: Tuples
     more: Tuples
 
+    def __len__(self) -> int:
+        return len(self.base) - len(self.gone) + len(self.more)
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of the columns."""
+        return self.base.types
+
     @property
     def nulls(self) -> tuple[bool, ...]:
         """For each column in Spark, whether there may be a null in it."""
         pairs = zip(self.base.nulls, self.more.nulls, strict=True)
         return tuple(one or other for one, other in pairs)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all of it is on the driver."""
+        return self.base.is_local and self.gone.is_local and self.more.is_local
+
+    def tuples(self, pieces: Pieces) -> Tuples:
+        """Return the state in pieces; what is in files and partly gone is written anew."""
+        return minus(pieces, self.base, self.gone) + self.more
 
     def query(self) -> sql.Node:
         """Return the state as a query."""
@@ -101,11 +118,9 @@ class Table:
 
     def _simple(self, layers: Layers) -> Layers:
         """Return layers on the driver as one, so that queries stay short."""
-        base, gone, more = layers.base, layers.gone, layers.more
-        is_local = base.is_local and gone.is_local and more.is_local
-        if not is_local or len(base) + len(more) > self.pieces.small:
+        if not layers.is_local or len(layers.base) + len(layers.more) > self.pieces.small:
             return layers
-        left = folded(self.pieces, minus(self.pieces, base, gone) + more)
+        left = folded(self.pieces, layers.tuples(self.pieces))
         return Layers(self._nothing, self._nothing, left)
 
     def _layers(self, state: State) -> Layers:
@@ -122,8 +137,7 @@ class Table:
 
     def words(self, state: State) -> Tuples:
         """Return the tuples of a state in pieces."""
-        layers = self.layers(state)
-        return minus(self.pieces, layers.base, layers.gone) + layers.more
+        return self.layers(state).tuples(self.pieces)
 
     def among(self, words: Tuples, state: State) -> Tuples:
         """Return those of some tuples that are there; few are looked up without moving many."""
