@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import pickle
+from functools import cached_property
 from typing import Any
 
 import pytest
 
 from corollary.database import database
+from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark import serving
 from corollary.engines.spark.placed import PlacedEngine
+from corollary.engines.spark.queries import Queries
 
 SHARES = 3
 
 
 class InProcess(PlacedEngine):
-    """An engine whose jobs are loops."""
+    """An engine whose jobs are loops, and whose queries another engine answers."""
 
     jobs = 0
 
     def __init__(self, placement: str = "tasks", shares: int = SHARES) -> None:
         super().__init__(placement=placement, shares=shares)
+
+    @cached_property
+    def _queries(self) -> Queries:  # type: ignore[override]
+        return Queries(Counted())
 
     def _job(self, request: serving.Request) -> list[bytes]:
         InProcess.jobs += 1
@@ -30,10 +37,18 @@ class InProcess(PlacedEngine):
         ]
 
 
-def share_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every database that is opened share its strata out."""
+class Counted(LocalEngine):
+    """An engine that counts its runs as jobs."""
+
+    def run(self, *arguments: Any) -> int:
+        InProcess.jobs += 1
+        return super().run(*arguments)
+
+
+def share_out(monkeypatch: pytest.MonkeyPatch, placement: str = "tasks") -> None:
+    """Let every database that is opened have its strata maintained elsewhere."""
 
     def made(*_: Any, **__: Any) -> InProcess:
-        return InProcess()
+        return InProcess(placement)
 
     monkeypatch.setattr(database, "made", made)

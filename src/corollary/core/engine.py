@@ -77,8 +77,8 @@ class Engine(Protocol):
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
 
-    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
-        """Run the main procedure of a plan.
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run the main procedure of a plan; return how many rows it handled.
 
         If it fails, the relations that the plan writes have no open change; those that `insert` and
         `delete` have changed keep theirs.
@@ -102,6 +102,9 @@ class Engine(Protocol):
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""
 
+    def distinct(self, relation: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of a relation has."""
+
     @property
     def home(self) -> str:
         """Where strata run that are placed nowhere else, in one word."""
@@ -110,12 +113,15 @@ class Engine(Protocol):
     def shares(self) -> int:
         """How many tasks share the work of a stratum that is shared out."""
 
-    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:
-        """Return where a stratum should run that has a pivot.
+    def placement(
+        self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
+    ) -> Placement:
+        """Return where a stratum should run.
 
         Args:
             relations: those of the stratum.
             below: those that it reads.
+            has_pivot: whether its work can be shared out.
         """
 
     def close(self) -> None:

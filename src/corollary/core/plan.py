@@ -191,12 +191,13 @@ class Place:
     """Run the procedure of a stratum in a place; an engine that has no other runs it where it is.
 
     Attributes:
-        pivots: for `tasks`, the column of each relation of the stratum by which it is shared out.
+        columns: the relations of the stratum; in `tasks`, with the column by which each is shared
+            out.
     """
 
     procedure: str
     placement: Placement
-    pivots: tuple[tuple[str, int], ...] = ()
+    columns: tuple[tuple[str, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

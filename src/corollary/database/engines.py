@@ -39,10 +39,6 @@ def made(name: str, spark: Any = None, placement: str = "auto") -> Engine:
             None,
             f"choose one of {', '.join(PLACEMENTS)}",
         )
-    if placement == "sql":
-        from corollary.engines.spark.engine import SparkEngine
-
-        return SparkEngine(spark)
     from corollary.engines.spark.placed import PlacedEngine
 
     return PlacedEngine(spark, placement=placement)

@@ -19,6 +19,7 @@ from corollary.core.plan import (
     Loop,
     Number,
     Place,
+    Placement,
     Plan,
     Reduce,
     Remove,
@@ -166,9 +167,9 @@ class _Printer:
             case Call(procedure=procedure, argument=argument):
                 given = f" ({self._name(argument)})" if argument else ""
                 yield f"call {_spoken(procedure)}{given}"
-            case Place(procedure=procedure, placement=placement, pivots=pivots_):
-                by = ", ".join(f"{name} by column {column}" for name, column in pivots_)
-                shared = f", shared out: {by}" if by else ""
+            case Place(procedure=procedure, placement=placement, columns=columns):
+                by = ", ".join(f"{name} by column {at}" for name, at in columns if at is not None)
+                shared = f", shared out: {by}" if placement is Placement.TASKS else ""
                 yield f"call {_spoken(procedure)} ({placement}{shared})"
             case Row(updates=updates, approximation=approximation):
                 yield (

@@ -5,7 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.plan import Call, Place, Plan, Step, Store, When, Within, procedure_of
+from corollary.core.plan import (
+    Call,
+    Place,
+    Placement,
+    Plan,
+    Step,
+    Store,
+    When,
+    Within,
+    procedure_of,
+)
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain import (
@@ -96,6 +106,12 @@ def maintain(
         is_strict: whether it fails rather than recompute what outgrows its budget.
     """
     draft = Draft(update, is_traced)
+    choices = {name: choice for name, (_, choice) in chosen.items()}
+    used = {
+        name: place
+        for name, place in (places or {}).items()
+        if name in choices and _runs_in(choices[name].algorithm, place.placement)
+    }
     main: list[Step] = []
     for name, (stratum, choice) in chosen.items():
         if choice.algorithm in IN_PLACE:
@@ -107,10 +123,9 @@ def maintain(
             steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
         draft.procedures[name] = tuple(steps)
         draft.finished.update(stratum.relations)
-        main.append(_when_reached(stratum, draft, (places or {}).get(name, Call(name))))
+        main.append(_when_reached(stratum, draft, used.get(name, Call(name))))
     epf.forget(draft)
-    choices = {name: choice for name, (_, choice) in chosen.items()}
-    return Maintenance(draft.plan(main), choices, places or {})
+    return Maintenance(draft.plan(main), choices, used)
 
 
 def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
@@ -135,6 +150,11 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
             raise AssertionError("auto chooses another")
         case _:
             assert_never(algorithm)
+
+
+def _runs_in(algorithm: Algorithm, placement: Placement) -> bool:
+    """Whether an algorithm runs in a place: a query for each invocation would be too many."""
+    return placement is not Placement.SQL or algorithm not in (Algorithm.PF, Algorithm.EPF)
 
 
 def _when_reached(stratum: Stratum, draft: Draft, call: Call | Place) -> Step:

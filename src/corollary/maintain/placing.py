@@ -21,7 +21,7 @@ class Placed:
 
 
 def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed:
-    """Ask an engine where it wants to run the strata that can be shared out.
+    """Ask an engine where it wants to run the strata of a program that is to be in force.
 
     A pivot has to be one for the rules that go, too.
     """
@@ -32,22 +32,26 @@ def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed
             rule for rule in before.rules if rule.head.relation in stratum.relations
         )
         both = replace(stratum, rules=tuple(rules | dict.fromkeys(stratum.rules)))
-        pivot = pivots(both) if is_stored else None
-        if pivot is None:
+        if not is_stored:
             continue
+        pivot = pivots(both)
         below = {each.relation for rule in both.rules for each in rule.literals}
-        placement = engine.placement(stratum.relations, sorted(below - set(stratum.relations)))
+        below |= {each.body for each in stratum.aggregations}
+        placement = engine.placement(
+            stratum.relations, sorted(below - set(stratum.relations)), has_pivot=pivot is not None
+        )
         if placement is not Placement.DRIVER:
             name = procedure_of(stratum.relations)
-            places[name] = Place(name, placement, tuple(pivot.items()))
-    columns = {
-        name: dict(each.pivots)
+            columns = pivot or dict.fromkeys(stratum.relations)
+            places[name] = Place(name, placement, tuple(columns.items()))
+    by_relation = {
+        name: {one: column for one, column in each.columns if column is not None}
         for each in places.values()
         if each.placement is Placement.TASKS
-        for name, _ in each.pivots
+        for name, _ in each.columns
     }
-    if not columns:
+    if not by_relation:
         return Placed(before, after, places)
-    old = shared(before, columns, engine.shares)
-    new = old if before is after else shared(after, columns, engine.shares)
+    old = shared(before, by_relation, engine.shares)
+    new = old if before is after else shared(after, by_relation, engine.shares)
     return Placed(old, new, places)

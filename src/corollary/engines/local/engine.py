@@ -213,14 +213,20 @@ class LocalEngine:
         """How many tasks share the work of a stratum: there are no tasks."""
         return 1
 
-    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:  # noqa: ARG002
+    def placement(
+        self,
+        relations: Sequence[str],  # noqa: ARG002 - one place only
+        below: Sequence[str],  # noqa: ARG002
+        *,
+        has_pivot: bool,  # noqa: ARG002
+    ) -> Placement:
         """Return where a stratum should run: here."""
         return Placement.DRIVER
 
     # --- plans ---------------------------------------------------------------------------------
 
-    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
-        """Run the main procedure of a plan.
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run the main procedure of a plan; return how many rows it handled.
 
         If it fails, the relations that the plan writes have no open change; those that `insert` and
         `delete` have changed keep theirs.
@@ -236,6 +242,7 @@ class LocalEngine:
                     prepared.tables[step.relation].rollback()
             raise
         prepared.end()
+        return prepared.budget.handled
 
     def _place(self, prepared: Prepared, step: Place) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure elsewhere; return whether that was done."""

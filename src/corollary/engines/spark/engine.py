@@ -170,6 +170,13 @@ class SparkEngine:
                 large[name] = layers
         return Statistics(sizes, distinct_values | self._approximate(large))
 
+    def distinct(self, relation: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of a relation has."""
+        layers = self._tables[relation].layers(State.NEW)
+        if layers.is_local or not layers.types:
+            return self._distinct(layers)
+        return self._approximate({relation: layers})[relation]
+
     def _distinct(self, layers: Layers) -> tuple[int, ...]:
         """Count the distinct values of each column of tuples on the driver."""
         columns = layers.tuples(self.pieces).table().columns if layers.types else ()
@@ -203,14 +210,20 @@ class SparkEngine:
         """How many tasks share the work of a stratum: none is shared out."""
         return 1
 
-    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:  # noqa: ARG002
+    def placement(
+        self,
+        relations: Sequence[str],  # noqa: ARG002 - one place only
+        below: Sequence[str],  # noqa: ARG002
+        *,
+        has_pivot: bool,  # noqa: ARG002
+    ) -> Placement:
         """Return where a stratum should run: here, whatever the name."""
         return Placement.DRIVER
 
     # --- plans ---------------------------------------------------------------------------------
 
-    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
-        """Run the main procedure of a plan.
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run the main procedure of a plan; return how many rows it handled.
 
         If it fails, the relations that the plan writes have no open change; those that `insert` and
         `delete` have changed keep theirs.
@@ -231,6 +244,7 @@ class SparkEngine:
                 if isinstance(step, Store | Remove | Grow | Settle):
                     self._tables[step.relation].rollback()
             raise
+        return prepared.budget.handled
 
     def close(self) -> None:
         """Drop all views and files."""

@@ -33,7 +33,9 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared import Prepared
-from corollary.engines.spark.serving import Delta, Request
+from corollary.engines.spark.elsewhere import Delta, Elsewhere, Errand
+from corollary.engines.spark.queries import Queries
+from corollary.engines.spark.serving import Request
 from corollary.engines.spark.session import private
 from corollary.engines.spark.shares import Shares, spark_job
 from corollary.rewrite.shares import SHARES
@@ -49,6 +51,9 @@ LARGE_BELOW = 1 << 17
 
 MANIFEST = "shares.json"
 """The file of an index that says what is shared out, and how."""
+
+HUGE = 1 << 28
+"""A stratum without a pivot that has and reads so many tuples is left to queries."""
 
 CHANGES = (State.ADDED, State.REMOVED)
 
@@ -106,8 +111,8 @@ class PlacedEngine(LocalEngine):
         self._wanted_shares = shares
         self._scratch = scratch
         self._strata: dict[str, Shares] = {}
-        self._elsewhere: dict[str, Shares] = {}
-        """Relations that are shared out, with where."""
+        self._elsewhere: dict[str, Elsewhere] = {}
+        """Relations that are maintained elsewhere, with where."""
         self._copied: set[str] = set()
         """Those of them of which there is a copy here."""
         self._needs: dict[int, tuple[Plan, Needs]] = {}
@@ -125,6 +130,17 @@ class PlacedEngine(LocalEngine):
     def _root(self) -> Path:
         return Path(tempfile.mkdtemp(prefix="corollary-shares-", dir=self._scratch))
 
+    @cached_property
+    def _queries(self) -> Queries:
+        from corollary.engines.spark.engine import SparkEngine
+
+        return Queries(SparkEngine(self._spark, scratch=self._scratch))
+
+    @property
+    def _places(self) -> list[Elsewhere]:
+        queries = [self._queries] if "_queries" in self.__dict__ else []
+        return [*self._strata.values(), *queries]
+
     @property
     def home(self) -> str:
         """Where strata run that are placed nowhere else, in one word."""
@@ -137,23 +153,28 @@ class PlacedEngine(LocalEngine):
             return self._wanted_shares
         return int(self._session.conf.get("spark.sql.shuffle.partitions") or "2")
 
-    def placement(self, relations: Sequence[str], below: Sequence[str]) -> Placement:
-        """Return where a stratum should run that has a pivot."""
+    def placement(
+        self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
+    ) -> Placement:
+        """Return where a stratum should run."""
         if self._placement != "auto":
-            return Placement(self._placement)
-        if any(name in self._elsewhere for name in relations):
-            return Placement.TASKS
+            wanted = Placement(self._placement)
+            return wanted if has_pivot or wanted is not Placement.TASKS else Placement.DRIVER
+        places = {type(self._elsewhere[name]) for name in relations if name in self._elsewhere}
+        if places:
+            return Placement.TASKS if Shares in places else Placement.SQL
         if self._spark is None and find_spec("pyspark") is None:
             return Placement.DRIVER
-        sizes = {name: self.size(name, State.OLD) for name in relations if name in self._relations}
+        size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
         lower = sum(self.size(name) for name in below if name in self._relations)
-        is_large = sum(sizes.values()) >= LARGE or (
-            not any(sizes.values()) and lower >= LARGE_BELOW
-        )
-        return Placement.TASKS if is_large else Placement.DRIVER
+        if has_pivot and (size >= LARGE or (not size and lower >= LARGE_BELOW)):
+            return Placement.TASKS
+        return Placement.SQL if size + lower >= HUGE else Placement.DRIVER
 
     def close(self) -> None:
         """Let go of files."""
+        for place in self._places:
+            place.close()
         self._strata.clear()
         self._elsewhere.clear()
         if "_root" in self.__dict__:
@@ -201,9 +222,9 @@ class PlacedEngine(LocalEngine):
 
     def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
         """Let a relation change by just these tuples, for good: they come, and those were there."""
-        shares = self._elsewhere.get(relation)
-        if shares is not None:
-            shares.follow(relation, Delta(added, removed))
+        place = self._elsewhere.get(relation)
+        if place is not None:
+            place.follow(relation, Delta(added, removed))
         if not self._is_away(relation):
             super().delete(relation, removed)
             super().insert(relation, added)
@@ -274,19 +295,19 @@ class PlacedEngine(LocalEngine):
         """Have a copy of a relation here, with the change that is open."""
         if not self._is_away(relation):
             return
-        shares, table = self._elsewhere[relation], self._tables[relation]
-        rows = shares.read(relation, State.OLD)
+        place, table = self._elsewhere[relation], self._tables[relation]
+        rows = place.read(relation, State.OLD)
         table.clear()
         super().insert(relation, rows)
         table.commit()
-        if shares.ran is not None:
-            self._change(relation, shares)
+        if place.is_open:
+            self._change(relation, place)
         self._copied.add(relation)
 
-    def _change(self, relation: str, shares: Shares) -> None:
-        """Let a copy change as the last job found."""
-        super().delete(relation, shares.read(relation, State.REMOVED))
-        super().insert(relation, shares.read(relation, State.ADDED))
+    def _change(self, relation: str, place: Elsewhere) -> None:
+        """Let a copy change as was found elsewhere."""
+        super().delete(relation, place.read(relation, State.REMOVED))
+        super().insert(relation, place.read(relation, State.ADDED))
 
     def _bring_home(self, relation: str) -> None:
         """Hold a relation here, and not elsewhere."""
@@ -300,8 +321,8 @@ class PlacedEngine(LocalEngine):
         for name in names:
             self._elsewhere.pop(name, None)
             self._copied.discard(name)
-        for shares in self._strata.values():
-            shares.forget(names)
+        for place in self._places:
+            place.forget(names)
 
     # --- changes -------------------------------------------------------------------------------
 
@@ -309,8 +330,8 @@ class PlacedEngine(LocalEngine):
         """Make NEW the OLD of some relations, or of all."""
         named = None if relations is None else list(relations)
         if named is None:
-            for shares in self._strata.values():
-                shares.commit(self._changes_for(shares))
+            for place in self._places:
+                place.commit(self._changes_for(place))
         else:
             self._let_go(named)
         super().commit(named)
@@ -318,21 +339,20 @@ class PlacedEngine(LocalEngine):
             if self._is_away(name):
                 self._tables[name].clear()
 
-    def _changes_for(self, shares: Shares) -> dict[str, Delta]:
-        """Return the open changes of the relations that shares hold as a whole."""
-        told = {} if shares.ran is None else shares.ran.opened
+    def _changes_for(self, place: Elsewhere) -> dict[str, Delta]:
+        """Return the open changes of relations that a place holds, and has not been told of."""
         return {
             name: Delta(*(self.read(name, sign) for sign in CHANGES))
-            for name in shares.held
-            if name not in shares.pivots
-            and name not in told
+            for name in place.held
+            if not place.owns(name)
+            and name not in place.told
             and any(self.size(name, sign) for sign in CHANGES)
         }
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
-        for shares in self._strata.values():
-            shares.rollback()
+        for place in self._places:
+            place.rollback()
         for name in self._elsewhere:
             if self._is_away(name):
                 self._tables[name].clear()
@@ -342,15 +362,14 @@ class PlacedEngine(LocalEngine):
 
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
-        if not self._is_away(relation):
-            return super().read(relation, state)
-        shares = self._elsewhere[relation]
-        if state in CHANGES and shares.ran is None:
-            return super().read(relation, state)
-        if state is State.NEW and shares.ran is not None:
+        place = self._elsewhere.get(relation)
+        if place is not None and relation not in self._copied:
+            if state is State.NEW and not place.is_open:
+                state = State.OLD
+            if state is State.OLD or (place.is_open and state is not State.NEW):
+                return place.read(relation, state)
             self._bring(relation)
-            return super().read(relation, state)
-        return shares.read(relation, State.OLD if state is State.NEW else state)
+        return super().read(relation, state)
 
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
         """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
@@ -360,21 +379,9 @@ class PlacedEngine(LocalEngine):
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
-        if not self._is_away(relation):
-            return super().size(relation, state)
-        shares = self._elsewhere[relation]
-        added, removed = (
-            0 if shares.ran is None else shares.ran.size(relation, sign) for sign in CHANGES
-        )
-        match state:
-            case State.OLD:
-                return shares.size(relation)
-            case State.ADDED:
-                return added
-            case State.REMOVED:
-                return removed
-            case State.NEW:
-                return shares.size(relation) + added - removed
+        if self._is_away(relation):
+            return self._elsewhere[relation].size(relation, state)
+        return super().size(relation, state)
 
     def distinct(self, relation: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of a relation has."""
@@ -384,8 +391,8 @@ class PlacedEngine(LocalEngine):
 
     # --- plans ---------------------------------------------------------------------------------
 
-    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> None:
-        """Run the main procedure of a plan.
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run the main procedure of a plan; return how many rows it handled.
 
         If it fails, the relations that the plan writes have no open change; those that `insert` and
         `delete` have changed keep theirs.
@@ -400,10 +407,10 @@ class PlacedEngine(LocalEngine):
             super().insert(SHARES.name, [(number,) for number in range(self.shares)])
             super().commit([SHARES.name])
         try:
-            super().run(plan, recorder, limits)
+            return super().run(plan, recorder, limits)
         except BaseException:
-            for shares in self._strata.values():
-                shares.rollback()
+            for place in self._places:
+                place.rollback()
             raise
 
     def _needs_of(self, plan: Plan) -> Needs:
@@ -415,63 +422,73 @@ class PlacedEngine(LocalEngine):
         return known[1]
 
     def _place(self, prepared: Prepared, step: Place) -> bool:
-        """Run a procedure on the shares of its stratum, in one job."""
-        if step.placement is not Placement.TASKS:
-            return False
-        shares = self._strata.get(step.procedure)
-        if shares is None:
-            shares = self._new_shares(step.procedure, dict(step.pivots))
+        """Run the procedure of a stratum elsewhere."""
+        place: Elsewhere
+        if step.placement is Placement.TASKS:
+            known = self._strata.get(step.procedure)
+            place = known or self._new_shares(step.procedure, dict(step.columns))
+        else:
+            place = self._queries
         part = self._part(prepared.plan, step.procedure)
-        pivots = dict(step.pivots)
-        names = [each for each in part.types if each in self._relations and each != SHARES.name]
-        beside = {
-            each: pivots[owner] for each in names if (owner := each.partition(WORKING)[0]) in pivots
+        held = [each for each in part.types if each in self._relations]
+        columns = dict(step.columns)
+        owned = {
+            each: columns[owner]
+            for each in held
+            if (owner := each.partition(WORKING)[0]) in columns
         }
-        for name in names:
-            if name not in shares.held or shares.pivots.get(name) != beside.get(name):
-                if name in beside:
+        for name in held:
+            if name != SHARES.name and not place.is_as(name, owned.get(name)):
+                if name in owned:
                     self._bring_home(name)
-                rows = self.read(name, State.OLD)
-                shares.hold(self._relations[name], rows, beside.get(name))
-        opened = self._changes_for(shares)
-        written = set(written_by(part))
-        working = {
-            name: (Relation(name, tuple(rows.column_names), types, False, is_declared=False), rows)
-            for name, types in part.types.items()
-            if name not in self._relations and name not in written
-            for rows in [prepared.read(Reference(name))]
-        }
-        prepared.recorder.procedure(step.procedure)
-        handled = shares.run(part, opened, working, prepared.recorder, self._limits)
-        prepared.budget.handled += handled
-        prepared.recorder.end(step.procedure, prepared.budget.handled)
+                place.hold(self._relations[name], self.read(name, State.OLD), owned.get(name))
+        errand = Errand(
+            part,
+            frozenset(owned),
+            self._changes_for(place),
+            self._working(part, prepared),
+            prepared.budget.handled,
+            self._limits,
+        )
+        prepared.budget.handled = place.run(errand, prepared.recorder)
         needs = self._needs_of(prepared.plan)
-        for name in beside:
-            self._settle(name, shares, needs)
+        for name in owned:
+            self._settle(name, place, needs)
         return True
 
-    def _settle(self, relation: str, shares: Shares, needs: Needs) -> None:
-        """A job has changed a relation: it is elsewhere from now on."""
+    def _working(self, part: Plan, prepared: Prepared) -> dict[str, tuple[Relation, pa.Table]]:
+        """Return the working relations that a part of a plan reads and does not make."""
+        made = set(written_by(part))
+        found = {}
+        for name, types in part.types.items():
+            if name not in self._relations and name not in made:
+                rows = prepared.read(Reference(name))
+                columns = tuple(rows.column_names)
+                found[name] = Relation(name, columns, types, False, is_declared=False), rows
+        return found
+
+    def _settle(self, relation: str, place: Elsewhere, needs: Needs) -> None:
+        """A run has changed a relation: it is elsewhere from now on."""
         if relation in self._elsewhere:
             if relation in self._copied:
-                self._change(relation, shares)
+                self._change(relation, place)
             elif relation in needs.changes:
-                self._stand_in(relation, shares)
+                self._stand_in(relation, place)
             return
-        self._elsewhere[relation] = shares
+        self._elsewhere[relation] = place
         if relation in needs.copies or relation in needs.changes:
             self._copied.add(relation)
-            self._change(relation, shares)
+            self._change(relation, place)
         else:
             self._tables[relation].clear()
 
-    def _stand_in(self, relation: str, shares: Shares) -> None:
+    def _stand_in(self, relation: str, place: Elsewhere) -> None:
         """Let the table of a relation that is away have the right changes, and nothing else."""
         table = self._tables[relation]
         table.clear()
-        super().insert(relation, shares.read(relation, State.REMOVED))
+        super().insert(relation, place.read(relation, State.REMOVED))
         table.commit()
-        self._change(relation, shares)
+        self._change(relation, place)
 
     def _part(self, plan: Plan, procedure: str) -> Plan:
         key = (id(plan), procedure)

@@ -27,19 +27,12 @@ from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.native import from_arrow
 from corollary.engines.local.shares import share_of
+from corollary.engines.spark.elsewhere import Delta
 from corollary.errors import CorollaryError
 from corollary.rewrite.shares import SHARES
 
 OPEN = 16
 """So many shares a worker keeps open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """How a relation changes: what is removed and added, or (removed is None) all that it holds."""
-
-    added: pa.Table
-    removed: pa.Table | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from corollary.core.plan import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
+from corollary.engines.spark.elsewhere import Changes, Delta, Errand
 from corollary.engines.spark.serving import (
     Base,
-    Delta,
     Entry,
     Record,
     Reply,
@@ -52,8 +52,6 @@ TUPLES = 1 << 17
 """…and when it holds so many tuples, or one in `PART` of all that there are."""
 
 PART = 4
-
-Changes = Mapping[str, Delta]
 
 
 @dataclass(slots=True)
@@ -87,6 +85,7 @@ class Shares:
     Attributes:
         held: the relations that the shares hold.
         pivots: those that are shared out, with the column.
+        told: the relations of whose open changes the tasks know.
         ran: the job that is not committed yet.
     """
 
@@ -96,6 +95,7 @@ class Shares:
     title: str
     held: dict[str, Relation] = field(default_factory=dict)
     pivots: dict[str, int] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
     ran: Ran | None = None
     sizes: dict[str, list[int]] = field(default_factory=dict)
     spreads: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
@@ -108,7 +108,20 @@ class Shares:
     def __post_init__(self) -> None:
         self._bases = [Base(0, None)] * self.count
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a job that is not committed yet."""
+        return self.ran is not None
+
     # --- what they hold ------------------------------------------------------------------------
+
+    def owns(self, name: str) -> bool:
+        """Whether a relation is shared out, rather than held by every share."""
+        return name in self.pivots
+
+    def is_as(self, name: str, pivot: int | None) -> bool:
+        """Whether a relation is held, and shared out by a column."""
+        return name in self.held and self.pivots.get(name) == pivot
 
     def hold(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:
         """Hold a relation from now on, shared out if there is a pivot."""
@@ -130,13 +143,17 @@ class Shares:
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of relations: they are somewhere else."""
-        for name in list(names):
+        for name in names:
             self.held.pop(name, None)
             self.pivots.pop(name, None)
 
-    def size(self, name: str) -> int:
-        """Return the number of tuples of a relation that is shared out, in OLD."""
-        return sum(self.sizes.get(name, ()))
+    def size(self, name: str, state: State = State.OLD) -> int:
+        """Return the number of tuples of a relation that is shared out."""
+        old = sum(self.sizes.get(name, ()))
+        if state is State.OLD or self.ran is None:
+            return old if state in (State.OLD, State.NEW) else 0
+        added, removed = (self.ran.size(name, each) for each in (State.ADDED, State.REMOVED))
+        return {State.ADDED: added, State.REMOVED: removed}.get(state, old + added - removed)
 
     def distinct(self, name: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of such a relation has."""
@@ -214,26 +231,20 @@ class Shares:
 
     # --- jobs ----------------------------------------------------------------------------------
 
-    def run(
-        self,
-        plan: Plan,
-        opened: Changes,
-        working: Mapping[str, tuple[Relation, pa.Table]],
-        recorder: Recorder,
-        limits: Limits,
-    ) -> int:
-        """Run a plan on all shares, in one job; return the rows that it handled."""
-        is_folding = len(self._log) >= ENTRIES or self._logged > max(TUPLES, self._total // PART)
+    def run(self, errand: Errand, recorder: Recorder) -> int:
+        """Run a plan on all shares, in one job; return how many rows have been handled then."""
+        is_long = len(self._log) >= ENTRIES or self._logged > max(TUPLES, self._total // PART)
         request = replace(
             self._request(),
-            plan=_pickled(plan),
-            opened=write((opened, working), self.root),
-            limits=remaining(limits),
-            is_folding=is_folding and self._version > 0,
+            plan=_pickled(errand.plan),
+            opened=write((errand.opened, errand.working), self.root),
+            limits=remaining(errand.limits),
+            is_folding=is_long and self._version > 0,
         )
         replies = self._answers(request)
-        self.ran = Ran(opened, replies)
-        return _tell(plan, [each.record for each in replies], recorder)
+        self.ran = Ran(errand.opened, replies)
+        self.told = set(errand.opened)
+        return _tell(errand, [each.record for each in replies], recorder)
 
     def fold(self) -> list[Path]:
         """Return the directories of index files that say what the shares hold, all of it."""
@@ -303,6 +314,7 @@ class Shares:
         for reply in self.ran.replies:
             if reply.base is not None:
                 self._bases[reply.share] = Base(self._version, reply.base)
+        self.told.clear()
         if all(each.version == self._version for each in self._bases):
             self._log.clear()
             self._logged = 0
@@ -311,6 +323,10 @@ class Shares:
     def rollback(self) -> None:
         """Forget what the last job found."""
         self.ran = None
+        self.told.clear()
+
+    def close(self) -> None:
+        """Nothing to let go of: the directory is the engine's."""
 
     def _note(self, changes: Changes, own: Mapping[int, str]) -> None:
         self._version += 1
@@ -346,9 +362,10 @@ def _pickled(plan: Plan) -> bytes:
     return known[1]
 
 
-def _tell(plan: Plan, records: list[Record], recorder: Recorder) -> int:
-    """Tell a recorder what all tasks have recorded together; return the rows handled."""
-    steps = numbered(plan)
+def _tell(errand: Errand, records: list[Record], recorder: Recorder) -> int:
+    """Tell a recorder what all tasks have recorded together; return the rows handled by then."""
+    steps = numbered(errand.plan)
+    recorder.procedure(errand.plan.main)
     for number, step in enumerate(steps):
         size = sum(each.sizes[number] for each in records)
         led = sum(each.led[number] for each in records)
@@ -363,4 +380,6 @@ def _tell(plan: Plan, records: list[Record], recorder: Recorder) -> int:
     for each in records:
         for number, relations in each.rows:
             recorder.row(steps[number], relations)  # type: ignore[arg-type]
-    return sum(each.handled for each in records)
+    handled = errand.handled + sum(each.handled for each in records)
+    recorder.end(errand.plan.main, handled)
+    return handled

@@ -1,0 +1,142 @@
+"""The placement `sql`: strata that Spark maintains by queries, beside those of the driver."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from corollary.core.engine import Engine
+from corollary.core.plan import Aggregate, Derive, Row, Within
+from corollary.core.program import Relation
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.spark.elsewhere import Changes, Delta, Errand
+
+
+@dataclass(frozen=True, slots=True)
+class _Onward:
+    """Tells a recorder of a run that goes on where others have left off."""
+
+    recorder: Recorder
+    handled: int
+
+    def procedure(self, name: str) -> None:
+        self.recorder.procedure(name)
+
+    def end(self, name: str, handled: int) -> None:
+        self.recorder.end(name, self.handled + handled)
+
+    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+        self.recorder.step(step, size, led)
+
+    def round(self, number: int) -> None:
+        self.recorder.round(number)
+
+    def probe(self, relation: str, rows: int) -> None:
+        self.recorder.probe(relation, rows)
+
+    def switch(self, within: Within) -> None:
+        self.recorder.switch(within)
+
+    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+        self.recorder.row(row, relations)
+
+
+class Queries:
+    """Relations in another engine, and the parts of plans that run there.
+
+    Args:
+        engine: turns steps into queries.
+
+    Attributes:
+        held: the relations that are there.
+        told: those of whose open changes it knows.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.held: dict[str, Relation] = {}
+        self.told: set[str] = set()
+        self.is_open = False
+        self._owned: set[str] = set()
+        self._engine = engine
+
+    def owns(self, name: str) -> bool:
+        """Whether it maintains a relation, rather than being told of its changes."""
+        return name in self._owned
+
+    def is_as(self, name: str, pivot: int | None) -> bool:  # noqa: ARG002 - nothing is shared out
+        """Whether it holds a relation."""
+        return name in self.held
+
+    def hold(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:  # noqa: ARG002
+        """Hold a relation from now on, which has these tuples in OLD."""
+        self.forget([relation.name])
+        self.held[relation.name] = relation
+        self._engine.declare({relation.name: relation})
+        self._engine.insert(relation.name, rows)
+        self._engine.commit([relation.name])
+
+    def follow(self, name: str, delta: Delta) -> None:
+        """Let a relation that it maintains have changed, by what somebody else found."""
+        assert delta.removed is not None
+        self._engine.change(name, delta.added, delta.removed)
+        self._engine.commit([name])
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let go of relations."""
+        for name in names:
+            if self.held.pop(name, None) is not None:
+                self._engine.drop([name])
+                self._owned.discard(name)
+                self.told.discard(name)
+
+    def size(self, name: str, state: State) -> int:
+        """Return the number of tuples of a relation in a state."""
+        return self._engine.size(name, state)
+
+    def distinct(self, name: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of a relation has."""
+        return self._engine.distinct(name)
+
+    def read(self, name: str, state: State) -> pa.Table:
+        """Return the tuples of a relation in a state."""
+        return self._engine.read(name, state)
+
+    def run(self, errand: Errand, recorder: Recorder) -> int:
+        """Run a part of a plan, a query a step; return how many rows have been handled then."""
+        engine = self._engine
+        for name, delta in errand.opened.items():
+            assert delta.removed is not None
+            engine.delete(name, delta.removed)
+            engine.insert(name, delta.added)
+        self.told |= errand.opened.keys()
+        self.is_open = True
+        self._owned |= errand.owned
+        engine.declare({name: relation for name, (relation, _) in errand.working.items()})
+        try:
+            for name, (_, rows) in errand.working.items():
+                engine.insert(name, rows)
+                engine.commit([name])
+            onward = _Onward(recorder, errand.handled)
+            return errand.handled + engine.run(errand.plan, onward, errand.limits)
+        finally:
+            engine.drop(errand.working)
+
+    def commit(self, changes: Changes) -> None:
+        """Make NEW the OLD; with changes of copies that have not been told so far."""
+        for name, delta in changes.items():
+            assert delta.removed is not None
+            self._engine.change(name, delta.added, delta.removed)
+        self._engine.commit()
+        self.told.clear()
+        self.is_open = False
+
+    def rollback(self) -> None:
+        """Make OLD the NEW."""
+        self._engine.rollback()
+        self.told.clear()
+        self.is_open = False
+
+    def close(self) -> None:
+        """Let go of views and files."""
+        self._engine.close()
