@@ -773,12 +773,12 @@ def test_an_interrupt_ends_quietly_and_writes_nothing() -> None:
 
 
 def test_the_demo_runs_from_end_to_end() -> None:
-    result = cli("demo", "--keep", "example")
+    result = cli("demo", "--keep", "example", "--engine", "local")
     assert result.exit_code == OK, result.output
     assert "corollary run network.dl" in result.stdout
-    assert 'link("' in result.stdout
-    assert "link −899  reach +31 −31  terminus +1  in " in result.stdout
-    assert "link +899  reach +31 −31  terminus −1  in " in result.stdout
+    assert re.search(r"feeds +\+1,255 −1,262  ranked ", result.stdout)
+    assert re.search(r"dark +\+1,201 ", result.stdout)
+    assert "tables/dark: version 1, 1,201 rows" in result.stdout
     kept = {path.name for path in Path("example").iterdir()}
-    assert {"network.dl", "direct_link.facts"} <= kept
+    assert {"network.dl", "cable.facts", "warehouse"} <= kept
     assert cli("check", "example/network.dl", "--strict").exit_code == OK

@@ -64,7 +64,7 @@ def _result(outcome: "Run") -> Iterator[str]:
     """Yield a line for each relation that changed, then what became of it."""
     transaction = outcome.transaction
     if transaction is not None:
-        yield from aligned([*_lines(transaction)])
+        yield from lines(transaction)
     if transaction is not None and transaction.is_repeated:
         yield f"nothing was done: commit {transaction.commit_number} was made under this key before"
     elif outcome.commit is None:
@@ -78,7 +78,12 @@ def _result(outcome: "Run") -> Iterator[str]:
         yield f"commit {outcome.commit}{': no tuple has changed' if is_idle else ''}"
 
 
-def _lines(transaction: "Transaction") -> Iterator[list[str]]:
+def lines(transaction: "Transaction") -> Iterator[str]:
+    """Yield a line for each relation that changed: what came and went, how, where and when."""
+    yield from aligned([*_cells(transaction)])
+
+
+def _cells(transaction: "Transaction") -> Iterator[list[str]]:
     for name, change in transaction.changes.items():
         stats = transaction.stats.get(name)
         told = [name, " ".join(signed(change.counts))]

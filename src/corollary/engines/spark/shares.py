@@ -241,6 +241,7 @@ class Shares:
             limits=remaining(errand.limits),
             is_folding=is_long and self._version > 0,
         )
+        recorder.procedure(errand.plan.main)
         replies = self._answers(request)
         self.ran = Ran(errand.opened, replies)
         self.told = set(errand.opened)
@@ -365,7 +366,6 @@ def _pickled(plan: Plan) -> bytes:
 def _tell(errand: Errand, records: list[Record], recorder: Recorder) -> int:
     """Tell a recorder what all tasks have recorded together; return the rows handled by then."""
     steps = numbered(errand.plan)
-    recorder.procedure(errand.plan.main)
     for number, step in enumerate(steps):
         size = sum(each.sizes[number] for each in records)
         led = sum(each.led[number] for each in records)

@@ -126,6 +126,12 @@ class Target:
         return self.directory.absolute().as_uri()
 
 
+def rows_in(place: Path) -> tuple[int, int]:
+    """Return the version of the table in a directory and how many rows it has, for any reader."""
+    delta = DeltaTable(str(place))
+    return delta.version(), delta.to_pyarrow_table().num_rows
+
+
 def files_of(delta: DeltaTable) -> list[DataFile]:
     """Return the files that make up the table."""
     actions = pa.table(delta.get_add_actions())
