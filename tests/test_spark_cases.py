@@ -25,21 +25,16 @@ pytestmark = pytest.mark.spark
 
 QUICK = {
     "aggregates/all_five",
-    "aggregates/nan_and_infinity",
-    "aggregates/sum_near_limit",
     "arithmetic/integers",
-    "dates/comparisons",
     "decimals/arithmetic",
-    "eqrel/closure",
     "negation/wildcard",
     "nullary/flags",
     "nulls/join",
     "recursion/non_linear",
-    "strings/functions",
     "strings/match_contains",
     "types/wide",
 }
-FILES = {"negation/difference", "strings/escapes"}
+FILES = {"strings/escapes"}
 """With no result on the driver."""
 
 AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)

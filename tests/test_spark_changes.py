@@ -45,8 +45,6 @@ QUICK = {
     ("bridge_replaced", "dred"),
     ("two_derivations", "counting"),
     ("extremum_goes", "recompute"),
-    ("negated_inserted_and_deleted", "auto"),
-    ("join_on_null", "dred"),
 }
 ALGORITHMS = ("auto", "recompute", "dred", "counting", "ranked")
 """PF and EPF would be a query for each invocation: they are not for Spark SQL."""
@@ -127,7 +125,7 @@ def check_case(case: Case, spark: Any, small: int) -> None:
     engine.close()
 
 
-@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(case=programs())
 def test_random_programs_give_the_same_on_both_engines(case: Case, spark: Any) -> None:
     check_case(case, spark, 20_000)
