@@ -404,7 +404,10 @@ def test_a_run_under_a_key_is_made_once() -> None:
     result = done(run("--idempotency-key", "monday"))
     assert result.stdout.endswith("nothing was done: commit 1 was made under this key before\n")
     assert of_json(done(run("--idempotency-key", "tuesday", "--format", "json")))["commit"] == 2
-    assert [each["idempotency_key"] for each in commits()] == ["tuesday", "monday"]
+    done(run("--idempotency-key", "wednesday"))  # nothing has changed, and the key is used
+    edges("a,b", "x,z")
+    assert "commit 3 was made under this key" in done(run("--idempotency-key", "wednesday")).stdout
+    assert [each["idempotency_key"] for each in commits()] == ["wednesday", "tuesday", "monday"]
 
 
 def test_warnings_do_not_disturb_json() -> None:

@@ -260,6 +260,36 @@ def test_a_key_is_used_once(place: str) -> None:
         each.close()
 
 
+def test_a_key_of_a_transaction_that_changed_nothing_is_used(place: str) -> None:
+    db = opened(closure(), place=place)
+    insert(db, "edge", pairs("ab"))
+    asked = {"empty": [], "there": pairs("ab")}
+    for number, (key, rows) in enumerate(asked.items(), 3):
+        tx = insert(db, "edge", rows, idempotency=key)
+        assert tx.commit_number == number
+        assert not tx.changes
+    delete(db, "edge", pairs("ab"))
+    db.close()
+    db = reopened(closure(), place=place)
+    for number, (key, rows) in enumerate(asked.items(), 3):
+        again = insert(db, "edge", rows, idempotency=key)
+        assert again.is_repeated
+        assert again.commit_number == number
+    assert not db.relation("edge").rows()
+    assert db.commits == 5
+    assert insert(db, "edge", []).commit_number is None  # without a key there is nothing to note
+    db.close()
+
+
+def test_a_key_is_the_first_thing_that_a_warehouse_is_told(place: str) -> None:
+    with opened("", place=place) as db:
+        with db.transaction(idempotency="one") as tx:
+            pass
+        assert tx.commit_number == db.commits
+    with reopened("", place=place) as db, db.transaction(idempotency="one") as tx:
+        assert tx.is_repeated
+
+
 def test_a_key_of_a_transaction_that_failed_is_free(place: str) -> None:
     db = opened(".decl a(x: number, y: number) key(x)\n", place=place)
     with pytest.raises(ConstraintError):

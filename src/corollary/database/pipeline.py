@@ -110,9 +110,10 @@ def run(
         program, relations, base=inputs.facts, root=inputs.root, bad_rows=inputs.bad_rows
     )
     outcome = Run(warnings=warnings)
-    is_needed = program != database.program
-    if is_needed:
+    is_needed = idempotency is not None
+    if program != database.program:
         transaction.set_program(program)
+        is_needed = True
     reader = _Reader(database, outcome)
     known = reader.catalog.sources()
     for source in sources:

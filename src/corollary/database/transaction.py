@@ -212,7 +212,8 @@ class Transaction:
             self._apply(attempt, after.normal, operations)
             update, maintenance = self._plan(attempt.before, after.normal)
             positions = {name: each for read in reading for name, each in read.positions.items()}
-            if self._is_empty(update) and not database.must_note(asked.program):
+            must_note = database.must_note(asked.program, self._idempotency)
+            if self._is_empty(update) and not must_note:
                 self._collect(update)
                 if not self._is_dry:
                     database.adopt(asked, positions)
