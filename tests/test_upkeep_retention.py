@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 import corollary
 from corollary import fault
+from corollary.core.arrow import to_python
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
 from corollary.warehouse import files, warehouse
 from corollary.warehouse.loose_files import listing
+from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.retention import intents
-from keeping import House
+from keeping import House, state
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -187,6 +189,79 @@ def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.Monk
     monkeypatch.setattr(type(house.warehouse.catalog), "changes", meanwhile)
     house.demand_past(house.db.commits)
     assert not once
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.usefixtures("in_files")
+def test_changes_dropped_while_they_are_read(
+    house: House, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    """They are not known any more, whether rows or only files of them are missed."""
+    house.change(8)
+    edge = house.db.loaded.normal.relations["edge"]
+    content = StoredHistory(house.warehouse).content(edge, house.db.commits)
+    real = type(house.warehouse.catalog).changes
+    asked = 0
+
+    def meanwhile(*arguments: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        found = real(*arguments) if is_late else None
+        if asked == 1:
+            collect(house.warehouse, Retention(commits=1))
+        return found or real(*arguments)
+
+    monkeypatch.setattr(type(house.warehouse.catalog), "changes", meanwhile)
+    history = StoredHistory(house.warehouse)
+    assert history.changes(edge, 1, house.db.commits) is None
+    asked = -9
+    now = history.content(edge, house.db.commits)
+    assert sorted(to_python(now)) == sorted(to_python(content))
+    with pytest.raises(WarehouseError, match="no longer kept"):
+        history.content(edge, 2)
+
+
+def fold_often(house: House) -> None:
+    """Take a snapshot at each of commits 2 to 7."""
+    for number in range(2, 8):
+        with house.db.transaction() as tx:
+            tx.insert("edge", [("n", str(number))])
+        house.note()
+        house.fold()
+
+
+def test_a_snapshot_thinned_out_while_the_past_is_read(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fold_often(house)
+    real, names = type(house.warehouse).snapshot, []
+
+    def meanwhile(warehouse: Any, stored: Any) -> Any:
+        if not names:
+            with house.db.transaction() as tx:
+                tx.insert("edge", [("n", "8")])
+            house.fold()
+            assert not (house.root / stored.path).exists()
+        names.append(stored.path)
+        return real(warehouse, stored)
+
+    monkeypatch.setattr(type(house.warehouse), "snapshot", meanwhile)
+    assert state(house.db.at(5)) == house.seen[5]
+    assert len(names) > 1
+
+
+def test_a_snapshot_that_is_gone_is_not_looked_for_forever(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fold_often(house)
+    for path in house.root.glob("data/*/snapshot-*"):
+        path.unlink()
+    with pytest.raises(WarehouseError, match="C0933"):
+        house.db.at(5)
+    counter = iter(range(99))
+    monkeypatch.setattr(type(house.warehouse.catalog), "folded_files", lambda _: next(counter))
+    with pytest.raises(WarehouseError, match="C0933"):
+        house.db.at(5)
 
 
 # --- writers -------------------------------------------------------------------------------------

@@ -24,8 +24,9 @@ from corollary.errors import ConflictError, WarehouseError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
-from corollary.warehouse.entries import Commit, NewCommit
+from corollary.warehouse.entries import Commit, NewCommit, StoredChange
 from corollary.warehouse.places import places_of, relations_in
+from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Delta, Warehouse
 
 if TYPE_CHECKING:
@@ -74,17 +75,7 @@ class Durable:
         Raises:
             WarehouseError: there is no such commit, it is no longer kept, or a file is damaged.
         """
-        meta = self.warehouse.catalog.meta
-        while True:
-            oldest = meta("oldest")
-            try:
-                self._restore(database, number)
-            except WarehouseError:
-                if oldest == meta("oldest"):
-                    raise
-            else:
-                if oldest == meta("oldest"):  # else `gc` may have taken away what was to be read
-                    return
+        steadily(self.warehouse.catalog, lambda: self._restore(database, number))
 
     def _restore(self, database: "Kernel", number: int | None) -> None:
         commit = self.warehouse.commit_at(number)
@@ -175,14 +166,13 @@ class Durable:
         if latest.program != self._program or latest.number < database.commits:
             self.restore(database)
             return
-        changes = catalog.changes(database.commits, latest.number)
-        if database.commits < int(catalog.meta("oldest")):  # `gc` may have taken some of them away
+        found = steadily(catalog, lambda: self._since(database.commits, latest.number))
+        if found is None:
             self.restore(database)
             return
         payload = database.payload_of(database.loaded.normal)
         full = set()
-        deltas = [self.warehouse.change(stored) for _, stored in changes]  # all of them, or none
-        for (_, stored), delta in zip(changes, deltas, strict=True):
+        for stored, delta in found:
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(database.engine, stored.relation, delta)
@@ -191,6 +181,14 @@ class Durable:
         valid = latest.payload & (self._recorded | full)
         database.follow(latest.number, valid)
         self._recorded = valid
+
+    def _since(self, after: int, upto: int) -> list[tuple[StoredChange, Delta]] | None:
+        """Return the changes of some commits; None if not all of them are kept."""
+        catalog = self.warehouse.catalog
+        if after < int(catalog.meta("oldest")):
+            return None
+        changes = catalog.changes(after, upto)
+        return [(stored, self.warehouse.change(stored)) for _, stored in changes]
 
     # --- going on ------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
+from corollary.warehouse.steady import steadily
 from corollary.warehouse.thinning import thin
 
 CATALOG = "catalog.sqlite"
@@ -112,7 +113,15 @@ class Warehouse:
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
     def history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
-        """Return the snapshot of a relation to start from, and the changes up to a commit."""
+        """Return the snapshot of a relation to start from, and the changes up to a commit.
+
+        Raises:
+            WarehouseError: the commit is no longer kept, or a file is damaged.
+        """
+        return steadily(self.catalog, lambda: self._history(relation, number))
+
+    def _history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
+        self.commit_at(number)
         snapshot = self.catalog.snapshots(number).get(relation)
         start = 0 if snapshot is None else snapshot.commit
         table = None if snapshot is None else self.snapshot(snapshot)
