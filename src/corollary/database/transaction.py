@@ -14,6 +14,7 @@ from corollary.core.engine import Kept
 from corollary.core.plan import WORKING, working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
+from corollary.core.values import is_text, shown
 from corollary.database.changes import MAX_ROWS, Change, Changes
 from corollary.database.counters import Counters, Stats, TraceRow
 from corollary.database.journal import Attempt, Journal, Ran, Reading
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from corollary.database.database import Database
 
 SIGNS = (State.ADDED, State.REMOVED)
+LONGEST_KEY = 200
+"""So many characters an idempotency key may have."""
 
 
 class Transaction:
@@ -54,6 +57,8 @@ class Transaction:
         idempotency: str | None = None,
         is_dry: bool = False,
     ) -> None:
+        if idempotency is not None:
+            _demand_key(idempotency)
         self._database = database
         self._algorithm = algorithm
         self._is_traced = is_traced
@@ -358,6 +363,17 @@ class Transaction:
             "alerts": [],
             "stats": {name: each.as_json() for name, each in self.stats.items()},
         }
+
+
+def _demand_key(idempotency: str) -> None:
+    """Refuse an idempotency key that no catalog could keep."""
+    if not is_text(idempotency) or len(idempotency) > LONGEST_KEY:
+        raise InputError.of(
+            "C0920",
+            f"{shown(idempotency[:LONGEST_KEY])} is no idempotency key.",
+            None,
+            f"use a text of at most {LONGEST_KEY} characters, none of them half a surrogate pair",
+        )
 
 
 def _filtered(counts: dict[str, int], removed: int) -> dict[str, int]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
+from corollary.core.values import is_text, shown
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
@@ -299,8 +300,15 @@ def located(place: str) -> tuple[Path, str | None]:
     """Return the directory of a warehouse, and the URL of its catalog if it is not there.
 
     Raises:
-        WarehouseError: the URL does not say where the files are.
+        WarehouseError: the URL does not say where the files are, or the name is no text.
     """
+    if not is_text(place):
+        raise WarehouseError.of(
+            "C0930",
+            f"{shown(place)} is no place of a warehouse: its name is not UTF-8.",
+            None,
+            "rename the directory, or choose another one",
+        )
     if "://" not in place:
         return Path(place), None
     url, _, query = place.partition("?")
