@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import corollary
 from corollary import fault
 from corollary.core.arrow import to_python
-from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
 from corollary.warehouse import files, warehouse
 from corollary.warehouse.loose_files import listing
@@ -191,6 +191,18 @@ def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.Monk
     assert not once
 
 
+def test_a_small_catalog_is_compacted_too(house: House) -> None:
+    for _ in range(20):
+        with house.db.transaction() as tx:
+            tx.insert("edge", [(house.random.randbytes(4_000).hex(), "x")])
+    collect(house.warehouse)
+    size = catalog_bytes(house.warehouse)
+    assert 1 << 19 < size < 1 << 20
+    collected = collect(house.warehouse, Retention(commits=1))
+    assert collected.dropped is not None
+    assert catalog_bytes(house.warehouse) < size // 2
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.usefixtures("in_files")
 def test_changes_dropped_while_they_are_read(
@@ -334,7 +346,7 @@ def test_folding_twice_loses_nothing(house: House) -> None:
 
 DROP = """
 import sys, corollary
-from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 with corollary.open(sys.argv[1]) as db:
     collect(db.store.warehouse, Retention(commits=2, intents=0.0))
 """
