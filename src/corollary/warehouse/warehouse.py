@@ -160,7 +160,7 @@ class Warehouse:
         """
         place: object = f"the change of {stored.relation} in the catalog"
         if stored.inline is not None:
-            if files.checksum_of(stored.inline) != stored.checksum:
+            if _row_checksum(stored) != stored.checksum:
                 raise WarehouseError.is_damaged(place)
             table = files.arrow_table(stored.inline)
         elif stored.path is not None:
@@ -212,19 +212,12 @@ class Warehouse:
             raise
 
     def _store(self, relation: str, delta: Delta, data: bytes, path: str | None) -> StoredChange:
+        counts = delta.added.num_rows, delta.removed.num_rows
         if path is None:
-            checksum = files.checksum_of(data)
-        else:
-            checksum = files.write(self.root, path, files.parquet_bytes(_with_kind(delta)))
-        return StoredChange(
-            relation,
-            delta.added.num_rows,
-            delta.removed.num_rows,
-            delta.is_full,
-            checksum,
-            data if path is None else None,
-            path,
-        )
+            row = StoredChange(relation, *counts, delta.is_full, "", data, None)
+            return replace(row, checksum=_row_checksum(row))
+        checksum = files.write(self.root, path, files.parquet_bytes(_with_kind(delta)))
+        return StoredChange(relation, *counts, delta.is_full, checksum, None, path)
 
     def fold(
         self,
@@ -323,6 +316,16 @@ def located(place: str) -> tuple[Path, str | None]:
         )
     rest = f"?{urlencode(parameters)}" if parameters else ""
     return Path(directory), f"postgresql+psycopg://{url.partition('://')[2]}{rest}"
+
+
+def _row_checksum(stored: StoredChange) -> str:
+    """Return the checksum of a change that stands in the catalog: of its tuples and of its row.
+
+    Whatever a damaged row holds, even values of other types, has one.
+    """
+    row = (stored.relation, stored.added, stored.removed, bool(stored.is_full))
+    data = stored.inline if isinstance(stored.inline, bytes) else b""
+    return files.checksum_of(repr(row).encode("utf-8", "backslashreplace") + data)
 
 
 def _packed(delta: Delta) -> bytes:
