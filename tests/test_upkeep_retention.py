@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from corollary import fault
 from corollary.core.arrow import to_python
 from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
-from corollary.warehouse import files, warehouse
+from corollary.warehouse import files, heartbeat, warehouse
 from corollary.warehouse.loose_files import listing
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.retention import intents
@@ -302,6 +303,35 @@ def test_a_writer_that_is_taken_for_dead_cannot_commit(
     house.demand_past(1)
     collect(house.warehouse)
     house.demand_sound()
+
+
+@pytest.mark.parametrize("work", ["commit", "fold"])
+@pytest.mark.usefixtures("in_files")
+def test_a_writer_shows_signs_of_life(
+    house: House, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    """A commit or a fold may last longer than `gc` waits, as long as it writes files."""
+    house.change(3)
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.0)
+    now, real, tries = [time.time()], files.write, []
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    def slow(root: Path, name: str, data: bytes | memoryview) -> str:
+        checksum = real(root, name, data)
+        now[0] += 40 * 60.0
+        tries.append(name)
+        assert not collect(house.warehouse).expired
+        assert (root / name).exists()
+        return checksum
+
+    monkeypatch.setattr(files, "write", slow)
+    if work == "fold":
+        house.fold()
+    else:
+        with house.db.transaction() as tx:
+            tx.insert("edge", [("p", "q")])
+    assert len(tries) > 2
+    assert len({Path(name).parent for name in tries}) == 1, "it was not done again"
 
 
 def test_the_files_of_living_writers_stay(house: House) -> None:

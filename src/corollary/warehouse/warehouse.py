@@ -20,6 +20,7 @@ from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
+from corollary.warehouse.heartbeat import heartbeat
 from corollary.warehouse.steady import steadily
 from corollary.warehouse.thinning import thin
 
@@ -197,12 +198,15 @@ class Warehouse:
         packed = {name: _packed(delta) for name, delta in changes.items()}
         large = [name for name, data in packed.items() if len(data) > INLINE_BYTES]
         intent = self.catalog.intend() if large else None
+        beat = None if intent is None else heartbeat(self.catalog, intent)
         is_asked = False
         try:
             stored: list[StoredChange] = []
             for relation, delta in changes.items():
                 path = f"{DATA}/{intent}/{len(stored)}.parquet" if relation in large else None
                 stored.append(self._store(relation, delta, packed[relation], path))
+                if beat is not None:
+                    beat()
             fault.hit("after_data_files")
             is_asked = True
             return self.catalog.commit(replace(new, changes=stored), intent)
@@ -230,6 +234,7 @@ class Warehouse:
         They say nothing new, only sooner; so if another process has done it, that is as well.
         """
         intent = self.catalog.intend()
+        beat = heartbeat(self.catalog, intent)
         is_asked = False
         try:
             snapshots, parts = [], []
@@ -238,9 +243,11 @@ class Warehouse:
                 checksum = files.write(self.root, name, files.parquet_bytes(table))
                 snapshots.append(StoredSnapshot(relation, number, table.num_rows, name, checksum))
                 fault.hit("during_snapshot")
+                beat()
             for name, data in index:
                 path = f"{DATA}/{intent}/{INDEX}{name}"
                 parts.append(StoredIndex(path, files.write(self.root, path, data)))
+                beat()
             is_asked = True
             is_wanted = self.catalog.record_fold(number, snapshots, parts, intent)
         except BaseException:
