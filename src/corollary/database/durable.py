@@ -17,6 +17,7 @@ from corollary.core.states import State
 from corollary.database.changes import Change, Changes, Held
 from corollary.database.counters import Stats
 from corollary.database.journal import Attempt, Journal, Position, Told
+from corollary.database.names import published
 from corollary.database.program import Loaded
 from corollary.database.rules import load_after
 from corollary.engines.local.engine import LocalEngine
@@ -285,13 +286,9 @@ class Durable:
         from corollary.warehouse.publishing.history import FreshHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
 
-        normal, number = database.loaded.normal, database.commits
-        names = dict.fromkeys(
-            each.relation for each in database.program.directives if each.name == "output"
-        )
-        relations = [normal.relations[name] for name in names if name in normal.relations]
-        stored = [each for each in relations if each.is_stored]
-        if not stored or not number:
+        number = database.commits
+        relations = published(database.loaded.normal, database.program.directives)
+        if not relations or not number:
             return None
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
         history: History = StoredHistory(self.warehouse)
@@ -300,7 +297,7 @@ class Durable:
                 name: Delta(each.added, each.removed) for name, each in transaction.changes.items()
             }
             history = FreshHistory(number - 1, number, changed, database.engine.read, history)
-        return publisher.publish_all(stored, number, history)
+        return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------
 
