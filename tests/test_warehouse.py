@@ -239,6 +239,15 @@ def test_commits_that_there_are_not(place: str) -> None:
     db.close()
 
 
+def test_a_transaction_begins_from_what_others_have_committed(place: str) -> None:
+    with opened(closure(), place=place) as db, reopened(closure(), place=place) as other:
+        db.load(text=closure() + ".decl later(x: symbol)\n")
+        with other.transaction() as tx:
+            tx.insert("later", ["a"])
+            assert other.commits == db.commits
+        assert db.relation("later").rows() == [("a",)]
+
+
 # -------------------------------------------------------------------------------- idempotency keys
 
 

@@ -116,7 +116,11 @@ class Database(Kernel):
         idempotency: str | None = None,
         is_dry: bool = False,
     ) -> Transaction:
-        """Begin a transaction.
+        """Begin a transaction, on what has been committed so far.
+
+        What is inserted and deleted is done to the state at the commit: if others have committed
+        since, it is done again on what they left, and what was read meanwhile does not matter. A
+        transaction whose operations depend on what it reads gives a function to `tx.read`.
 
         Args:
             algorithm: instead of the database's own.
@@ -127,6 +131,7 @@ class Database(Kernel):
         """
         if algorithm is not None:
             algorithms_by_relation(algorithm)
+        self.refresh()
         return Transaction(self, algorithm, is_traced, idempotency, is_dry)
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:

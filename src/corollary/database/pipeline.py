@@ -99,7 +99,6 @@ def run(
     began = time.monotonic()
     inputs = inputs or Inputs()
     warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
-    database.refresh()
     transaction = database.transaction(idempotency=idempotency)
     if transaction.is_repeated:
         published = database.publish()

@@ -122,7 +122,14 @@ class Transaction:
         self._operations.append(Operation(State.ADDED, relation, table))
 
     def read(self, reading: Callable[[], Reading]) -> None:
-        """Add what a source has to say at the commit, and again if another one comes first."""
+        """Add what a function asks for at the commit, and again if another one comes first.
+
+        All that it reads of the database is of the one state that the commit follows, so that a
+        serial order exists in which the transaction was alone.
+
+        Args:
+            reading: reads what it needs, and returns operations.
+        """
         self._readings.append(reading)
 
     def add_rule(self, text: str, *, place: str = "rule") -> None:
