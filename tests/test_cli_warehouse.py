@@ -396,6 +396,18 @@ def test_big_lists_are_cut_and_counts_stay_exact() -> None:
     }
 
 
+def test_a_first_run_that_fails_leaves_nothing_behind() -> None:
+    Path("facts/edge.csv").unlink()
+    refused(run(), "edge.csv")
+    assert not Path("wh").exists()
+    edges("a,b", "b")
+    refused(run("--bad-rows", "abort"), "C0802")
+    assert not Path("wh").exists()
+    edges("a,b")
+    done(run())
+    assert len(commits()) == 1
+
+
 def test_a_run_under_a_key_is_made_once() -> None:
     first = of_json(done(run("--idempotency-key", "monday", "--format", "json")))
     edges("a,b", "x,y")

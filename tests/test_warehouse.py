@@ -9,12 +9,15 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from errno import ENOSPC
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import corollary
 from corollary.database import durable
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect
@@ -25,6 +28,8 @@ from corollary.errors import (
     InputError,
     WarehouseError,
 )
+from corollary.frontends.datalog.parse import parse
+from corollary.source import SourceFile
 from corollary.warehouse import warehouse
 from lasting import index_files, keep, reported, store_of, stored
 from maintaining import (
@@ -246,6 +251,23 @@ def test_a_transaction_begins_from_what_others_have_committed(place: str) -> Non
             tx.insert("later", ["a"])
             assert other.commits == db.commits
         assert db.relation("later").rows() == [("a",)]
+
+
+def test_a_warehouse_that_is_made_late(tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "warehouse"
+    with corollary.open(place, is_late=True) as db, corollary.open(place, is_late=True) as other:
+        assert db.commits == other.commits == 0
+        assert not place.parent.exists()
+        waiting = db.transaction()
+        waiting.set_program(parse(SourceFile("program", ".decl p(x: number)\n")))
+        other.load(text=".decl p(x: number)\np(1).\n")  # another process makes it meanwhile
+        assert (place / "catalog.sqlite").exists()
+        waiting.insert_input("p", pa.table({"x": pa.array([2], pa.int64())}))
+        waiting.commit()
+        assert (waiting.commit_number, other.commits) == (2, 1)
+        assert sorted(other.relation("p").rows()) == [(2,)]
+    with corollary.open(place, create=False) as db:
+        assert db.commits == 2
 
 
 # -------------------------------------------------------------------------------- idempotency keys

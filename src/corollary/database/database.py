@@ -280,6 +280,7 @@ def open_database(
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
+    is_late: bool = False,
 ) -> Database:
     """Open a database: one that lasts in a warehouse, or one in memory.
 
@@ -294,6 +295,8 @@ def open_database(
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
         create: whether to make the warehouse if there is none.
+        is_late: whether to make it with the first commit only, so that nothing is left behind if
+            there is none.
 
     Raises:
         InputError: something is asked for that there is not.
@@ -308,6 +311,6 @@ def open_database(
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse
 
-        database.store = Durable(Warehouse.open(path, create=create))
+        database.store = Durable(Warehouse.open(path, create=create, is_late=is_late))
         database.store.restore(database)
     return database

@@ -21,6 +21,7 @@ from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
 from corollary.warehouse.heartbeat import heartbeat
+from corollary.warehouse.late import LateCatalog
 from corollary.warehouse.steady import steadily
 from corollary.warehouse.thinning import thin
 
@@ -56,17 +57,22 @@ class Warehouse:
         self.catalog = catalog
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = True) -> "Warehouse":
+    def open(cls, place: str | Path, *, create: bool = True, is_late: bool = False) -> "Warehouse":
         """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
 
         Args:
             place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
             create: whether to make it if there is none.
+            is_late: whether to make it only when something is written to it.
 
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
         """
         root, url = located(str(place))
+        if create and is_late and url is None and not _has_catalog(root):
+            if any((root / DATA).glob("*/*")):
+                raise WarehouseError.lost_catalog(str(root / CATALOG), root / DATA)
+            return cls(root, LateCatalog(root / CATALOG))
         if create:
             try:
                 root.mkdir(parents=True, exist_ok=True)
