@@ -23,6 +23,7 @@ import pytest
 from click.testing import Result
 from deltalake import DeltaTable, write_deltalake
 
+import corollary
 from commanding import (
     CONFLICT,
     CONSTRAINT,
@@ -396,6 +397,18 @@ def test_big_lists_are_cut_and_counts_stay_exact() -> None:
     }
 
 
+def test_a_first_run_that_fails_leaves_nothing_behind() -> None:
+    Path("facts/edge.csv").unlink()
+    refused(run(), "edge.csv")
+    assert not Path("wh").exists()
+    edges("a,b", "b")
+    refused(run("--bad-rows", "abort"), "C0802")
+    assert not Path("wh").exists()
+    edges("a,b")
+    done(run())
+    assert len(commits()) == 1
+
+
 def test_a_run_under_a_key_is_made_once() -> None:
     first = of_json(done(run("--idempotency-key", "monday", "--format", "json")))
     edges("a,b", "x,y")
@@ -404,7 +417,10 @@ def test_a_run_under_a_key_is_made_once() -> None:
     result = done(run("--idempotency-key", "monday"))
     assert result.stdout.endswith("nothing was done: commit 1 was made under this key before\n")
     assert of_json(done(run("--idempotency-key", "tuesday", "--format", "json")))["commit"] == 2
-    assert [each["idempotency_key"] for each in commits()] == ["tuesday", "monday"]
+    done(run("--idempotency-key", "wednesday"))  # nothing has changed, and the key is used
+    edges("a,b", "x,z")
+    assert "commit 3 was made under this key" in done(run("--idempotency-key", "wednesday")).stdout
+    assert [each["idempotency_key"] for each in commits()] == ["wednesday", "tuesday", "monday"]
 
 
 def test_warnings_do_not_disturb_json() -> None:
@@ -956,8 +972,7 @@ def test_a_first_manual_write_is_no_new_program() -> None:
 
 
 def test_a_warehouse_without_commits() -> None:
-    Path("facts/edge.csv").unlink()
-    refused(run(), "C0804")
+    corollary.open("wh").close()
     assert cli("log", "wh").stdout == "no commit yet\n"
     assert commits() == []
     result = done(cli("changes", "wh"))

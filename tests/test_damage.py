@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
+from errno import EPERM
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import corollary
+from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import warehouse
-from lasting import Seen, store_of, stored
+from lasting import Seen, loose_files, store_of, stored
 from maintaining import apply, closure, delete, insert, opened
 
 TEXT = f"""{closure(type_="number")}
@@ -188,3 +192,29 @@ def test_a_change_that_cannot_be_followed(tmp_path: Path, monkeypatch: pytest.Mo
     assert stored(other) == stored(one)
     for db in (one, other):
         db.close()
+
+
+def test_a_catalog_without_its_format(sound: Any, tmp_path: Path) -> None:
+    root = tmp_path / "warehouse"
+    shutil.copytree(sound[0], root)
+    with closing(sqlite3.connect(root / "catalog.sqlite")) as catalog, catalog:
+        catalog.execute("update corollary_meta set name = 'gormat' where name = 'format'")
+    with pytest.raises(WarehouseError, match="C0934"):
+        corollary.open(root)
+
+
+def test_a_file_that_cannot_be_removed_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(EPERM, "not permitted", str(path))
+
+    with opened(TEXT, place=str(tmp_path / "warehouse")) as db:
+        for at in range(4):
+            insert(db, "edge", [(at, at + 1)])
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "unlink", refused)
+                store_of(db).fold(db)
+        assert loose_files(db)
+        collect(store_of(db).warehouse, Retention(commits=1))
+        assert not loose_files(db)

@@ -60,6 +60,7 @@ ROWS: dict[str, tuple[str, Any, str]] = {
     "null": ("edge", [(1, None)], "declare the column as `number?`"),
     "no time zone": ("seen", [(NOW.replace(tzinfo=None), None, "a")], "give it a time zone"),
     "too many digits": ("seen", [(NOW, 10**6, "a")], "in the range of `decimal"),
+    "half a surrogate pair": ("seen", [(NOW, 1, "a\ud800")], r"'a\ud800' in the column `who`"),
     "null in Arrow": ("edge", NULL, "null in the column `x`"),
     "text in Arrow": ("edge", pa.table({"x": ["a"], "y": [1]}), "cast its columns"),
     "columns in Arrow": ("edge", pa.table({"z": [1]}), "has 1 column, `edge` has 2"),
@@ -244,3 +245,20 @@ def test_every_code_of_the_database_is_tested() -> None:
 def test_errors_have_one_base() -> None:
     assert issubclass(InputError, CorollaryError)
     assert issubclass(LimitError, CorollaryError)
+
+
+def test_what_is_no_text_is_refused(db: Database, tmp_path: Path) -> None:
+    """A lone surrogate cannot be written down, so it comes in nowhere."""
+    for action, code in (
+        (lambda: db.query('seen(_, _, "\udc00")'), "C0103"),
+        (lambda: db.load(text=f'{PROGRAM}.decl p(x: symbol)\np("\ud800").\n'), "C0103"),
+        (lambda: db.transaction().add_rule('tc(1, 1) :- seen(_, _, "\ud800").'), "C0103"),
+        (lambda: db.transaction(idempotency="\ud800"), "C0920"),
+        (lambda: db.transaction(idempotency="k" * 201), "C0920"),
+        (lambda: corollary.open(tmp_path / "w\udcff"), "C0930"),
+    ):
+        with pytest.raises(InputError) as caught:
+            action()
+        assert [each.code for each in caught.value.diagnostics] == [code]
+        assert caught.value.diagnostics[0].note
+        str(caught.value).encode()

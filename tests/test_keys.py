@@ -154,6 +154,18 @@ def test_functional_dependences(place: str) -> None:
     db.close()
 
 
+def test_a_column_on_both_sides_of_a_dependence(place: str) -> None:
+    text = ".decl e(x: number, y: number)\n.fd e(x, y -> y)\n"
+    with opened(text, place=place) as db:
+        insert(db, "e", [(1, 1), (1, 2)])
+        insert(db, "e", [(1, 3)])
+        db.load(text=text + ".fd e(x -> x)\n")
+        assert len(db.relation("e")) == 3
+    with opened(".decl e(x: number, y: number)\n.fd e(x -> x, y)\n") as db:
+        insert(db, "e", [(1, 1)])
+        assert "the same x and another y" in refused(db, ({"e": [(1, 2)]}, {}))
+
+
 def test_tuples_of_all_writers_count(place: str) -> None:
     db = opened(ACCOUNT + 'account("text", 1).\n', place=place)
     refused(db, ({"account": [("text", 2)]}, {}))

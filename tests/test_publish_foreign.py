@@ -55,7 +55,10 @@ def demand_found_out(house: House, trouble: Trouble, match: str) -> None:
     house.change([(100 + house.commit, "later")])
     with pytest.raises(WarehouseError, match=match) as caught:
         house.publish()
-    assert [each.code for each in caught.value.diagnostics] == ["C0940"]
+    (said,) = caught.value.diagnostics
+    assert said.code == "C0940"
+    assert said.note is not None
+    assert "`corollary verify WAREHOUSE --repair`" in said.note
     house.republish()
     house.demand_good()
     house.change([(200, "more")], [(2, "a")])

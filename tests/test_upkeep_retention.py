@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 
 import corollary
 from corollary import fault
-from corollary.database.upkeep.retention import Retention, collect
+from corollary.core.arrow import to_python
+from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
-from corollary.warehouse import files, warehouse
+from corollary.warehouse import files, heartbeat, warehouse
 from corollary.warehouse.loose_files import listing
+from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.retention import intents
-from keeping import House
+from keeping import House, state
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -189,6 +192,91 @@ def test_history_dropped_while_it_is_read(house: House, monkeypatch: pytest.Monk
     assert not once
 
 
+def test_a_small_catalog_is_compacted_too(house: House) -> None:
+    for _ in range(20):
+        with house.db.transaction() as tx:
+            tx.insert("edge", [(house.random.randbytes(4_000).hex(), "x")])
+    collect(house.warehouse)
+    size = catalog_bytes(house.warehouse)
+    assert 1 << 19 < size < 1 << 20
+    collected = collect(house.warehouse, Retention(commits=1))
+    assert collected.dropped is not None
+    assert catalog_bytes(house.warehouse) < size // 2
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.usefixtures("in_files")
+def test_changes_dropped_while_they_are_read(
+    house: House, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    """They are not known any more, whether rows or only files of them are missed."""
+    house.change(8)
+    edge = house.db.loaded.normal.relations["edge"]
+    content = StoredHistory(house.warehouse).content(edge, house.db.commits)
+    real = type(house.warehouse.catalog).changes
+    asked = 0
+
+    def meanwhile(*arguments: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        found = real(*arguments) if is_late else None
+        if asked == 1:
+            collect(house.warehouse, Retention(commits=1))
+        return found or real(*arguments)
+
+    monkeypatch.setattr(type(house.warehouse.catalog), "changes", meanwhile)
+    history = StoredHistory(house.warehouse)
+    assert history.changes(edge, 1, house.db.commits) is None
+    asked = -9
+    now = history.content(edge, house.db.commits)
+    assert sorted(to_python(now)) == sorted(to_python(content))
+    with pytest.raises(WarehouseError, match="no longer kept"):
+        history.content(edge, 2)
+
+
+def fold_often(house: House) -> None:
+    """Take a snapshot at each of commits 2 to 7."""
+    for number in range(2, 8):
+        with house.db.transaction() as tx:
+            tx.insert("edge", [("n", str(number))])
+        house.note()
+        house.fold()
+
+
+def test_a_snapshot_thinned_out_while_the_past_is_read(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fold_often(house)
+    real, names = type(house.warehouse).snapshot, []
+
+    def meanwhile(warehouse: Any, stored: Any) -> Any:
+        if not names:
+            with house.db.transaction() as tx:
+                tx.insert("edge", [("n", "8")])
+            house.fold()
+            assert not (house.root / stored.path).exists()
+        names.append(stored.path)
+        return real(warehouse, stored)
+
+    monkeypatch.setattr(type(house.warehouse), "snapshot", meanwhile)
+    assert state(house.db.at(5)) == house.seen[5]
+    assert len(names) > 1
+
+
+def test_a_snapshot_that_is_gone_is_not_looked_for_forever(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fold_often(house)
+    for path in house.root.glob("data/*/snapshot-*"):
+        path.unlink()
+    with pytest.raises(WarehouseError, match="C0933"):
+        house.db.at(5)
+    counter = iter(range(99))
+    monkeypatch.setattr(type(house.warehouse.catalog), "folded_files", lambda _: next(counter))
+    with pytest.raises(WarehouseError, match="C0933"):
+        house.db.at(5)
+
+
 # --- writers -------------------------------------------------------------------------------------
 
 
@@ -215,6 +303,35 @@ def test_a_writer_that_is_taken_for_dead_cannot_commit(
     house.demand_past(1)
     collect(house.warehouse)
     house.demand_sound()
+
+
+@pytest.mark.parametrize("work", ["commit", "fold"])
+@pytest.mark.usefixtures("in_files")
+def test_a_writer_shows_signs_of_life(
+    house: House, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    """A commit or a fold may last longer than `gc` waits, as long as it writes files."""
+    house.change(3)
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.0)
+    now, real, tries = [time.time()], files.write, []
+    monkeypatch.setattr(time, "time", lambda: now[0])
+
+    def slow(root: Path, name: str, data: bytes | memoryview) -> str:
+        checksum = real(root, name, data)
+        now[0] += 40 * 60.0
+        tries.append(name)
+        assert not collect(house.warehouse).expired
+        assert (root / name).exists()
+        return checksum
+
+    monkeypatch.setattr(files, "write", slow)
+    if work == "fold":
+        house.fold()
+    else:
+        with house.db.transaction() as tx:
+            tx.insert("edge", [("p", "q")])
+    assert len(tries) > 2
+    assert len({Path(name).parent for name in tries}) == 1, "it was not done again"
 
 
 def test_the_files_of_living_writers_stay(house: House) -> None:
@@ -259,7 +376,7 @@ def test_folding_twice_loses_nothing(house: House) -> None:
 
 DROP = """
 import sys, corollary
-from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 with corollary.open(sys.argv[1]) as db:
     collect(db.store.warehouse, Retention(commits=2, intents=0.0))
 """

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import corollary
+from corollary.cli.status import _lines
 from corollary.database.pipeline import Inputs, run
 from corollary.database.program import read_programs
 from corollary.database.upkeep.retention import Retention, collect
@@ -86,7 +88,31 @@ def test_sources_and_virtual_relations(tmp_path: Path) -> None:
         assert source["relation"] == "p"
         assert source["commit"] == 1
         assert source["read"].endswith("Z")
-        assert told["published"] == {"p": {"commit": 1, "lag": 0}}
+        assert told["published"] == {"p": {"commit": 1, "lag": 0, "is_output": True}}
+
+
+def test_a_table_that_is_no_longer_published(tmp_path: Path) -> None:
+    text = ".decl p(x: number)\n"
+    with corollary.open(str(tmp_path / "warehouse")) as db:
+        assert db.store is not None
+        warehouse = db.store.warehouse
+        db.load(text=text + ".output p\np(1).\n")
+        db.publish()
+        db.load(text=text + "p(2).\n")
+        assert db.publish() is None
+        told = status(warehouse)
+        assert told.as_json()["published"] == {"p": {"commit": 1, "lag": 1, "is_output": False}}
+        assert [line for line in _lines(told) if "no longer published" in line]
+        table = warehouse.root / "tables" / "p"
+        assert DeltaTable(str(table)).to_pyarrow_table().to_pydict() == {"x": [1]}
+        shutil.rmtree(table)
+        report = verify(warehouse)
+        assert (report.tables, report.findings) == (0, [])
+        db.load(text=text + ".output p\np(3).\n")
+        assert db.publish() is not None
+        assert DeltaTable(str(table)).to_pyarrow_table().to_pydict() == {"x": [3]}
+        report = verify(warehouse)
+        assert (report.tables, report.findings) == (1, [])
 
 
 def test_without_a_commit(place: str) -> None:

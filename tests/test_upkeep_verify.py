@@ -20,7 +20,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse import files, schema, warehouse
 from corollary.warehouse.entries import NewCommit
 from corollary.warehouse.warehouse import Delta
-from keeping import House, state
+from keeping import PROGRAM, House, state
 
 
 def made(place: Path) -> House:
@@ -208,6 +208,32 @@ def test_changes_of_what_is_made_of_others(house: House, relation: str) -> None:
     kinds = {each.kind for each in found(house)}
     assert Kind.CHANGE in kinds
     demand_mended(house, *kinds)
+
+
+@pytest.mark.parametrize("field", ["relation", "added", "removed", "is_full", "inline"])
+def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
+    """Also where a change has no columns, so that its row is all that it says."""
+    house = House(str(tmp_path / "warehouse"))
+    house.db.load(text=f"{PROGRAM}.decl flag()\n.decl other()\n")
+    with house.db.transaction() as tx:
+        tx.insert("flag", [()])
+    table = schema.changes
+    commit = house.db.commits
+    ((_, stored),) = house.warehouse.catalog.changes(commit - 1, commit, "flag")
+    assert stored.inline is not None
+    values: dict[str, Any] = {
+        "relation": "other",
+        "added": 0,
+        "removed": 1,
+        "is_full": True,
+        "inline": stored.inline[:20] + b"x" + stored.inline[21:],
+    }
+    where = (table.c.commit_number == commit, table.c.relation == "flag")
+    run(house, table.update().where(*where).values({field: values[field]}))
+    assert [(each.kind, each.code) for each in found(house)] == [(Kind.CHANGE, "C0934")]
+    with pytest.raises(WarehouseError, match="C0934"):
+        corollary.open(house.place)
+    house.close()
 
 
 def test_changes_in_the_catalog(inline: House) -> None:

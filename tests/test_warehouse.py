@@ -9,12 +9,15 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from errno import ENOSPC
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import corollary
 from corollary.database import durable
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect
@@ -25,6 +28,8 @@ from corollary.errors import (
     InputError,
     WarehouseError,
 )
+from corollary.frontends.datalog.parse import parse
+from corollary.source import SourceFile
 from corollary.warehouse import warehouse
 from lasting import index_files, keep, reported, store_of, stored
 from maintaining import (
@@ -239,6 +244,32 @@ def test_commits_that_there_are_not(place: str) -> None:
     db.close()
 
 
+def test_a_transaction_begins_from_what_others_have_committed(place: str) -> None:
+    with opened(closure(), place=place) as db, reopened(closure(), place=place) as other:
+        db.load(text=closure() + ".decl later(x: symbol)\n")
+        with other.transaction() as tx:
+            tx.insert("later", ["a"])
+            assert other.commits == db.commits
+        assert db.relation("later").rows() == [("a",)]
+
+
+def test_a_warehouse_that_is_made_late(tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "warehouse"
+    with corollary.open(place, is_late=True) as db, corollary.open(place, is_late=True) as other:
+        assert db.commits == other.commits == 0
+        assert not place.parent.exists()
+        waiting = db.transaction()
+        waiting.set_program(parse(SourceFile("program", ".decl p(x: number)\n")))
+        other.load(text=".decl p(x: number)\np(1).\n")  # another process makes it meanwhile
+        assert (place / "catalog.sqlite").exists()
+        waiting.insert_input("p", pa.table({"x": pa.array([2], pa.int64())}))
+        waiting.commit()
+        assert (waiting.commit_number, other.commits) == (2, 1)
+        assert sorted(other.relation("p").rows()) == [(2,)]
+    with corollary.open(place, create=False) as db:
+        assert db.commits == 2
+
+
 # -------------------------------------------------------------------------------- idempotency keys
 
 
@@ -258,6 +289,36 @@ def test_a_key_is_used_once(place: str) -> None:
         assert each.commits == 4
         assert insert(each, "edge", [], idempotency="two").commit_number == 3
         each.close()
+
+
+def test_a_key_of_a_transaction_that_changed_nothing_is_used(place: str) -> None:
+    db = opened(closure(), place=place)
+    insert(db, "edge", pairs("ab"))
+    asked = {"empty": [], "there": pairs("ab")}
+    for number, (key, rows) in enumerate(asked.items(), 3):
+        tx = insert(db, "edge", rows, idempotency=key)
+        assert tx.commit_number == number
+        assert not tx.changes
+    delete(db, "edge", pairs("ab"))
+    db.close()
+    db = reopened(closure(), place=place)
+    for number, (key, rows) in enumerate(asked.items(), 3):
+        again = insert(db, "edge", rows, idempotency=key)
+        assert again.is_repeated
+        assert again.commit_number == number
+    assert not db.relation("edge").rows()
+    assert db.commits == 5
+    assert insert(db, "edge", []).commit_number is None  # without a key there is nothing to note
+    db.close()
+
+
+def test_a_key_is_the_first_thing_that_a_warehouse_is_told(place: str) -> None:
+    with opened("", place=place) as db:
+        with db.transaction(idempotency="one") as tx:
+            pass
+        assert tx.commit_number == db.commits
+    with reopened("", place=place) as db, db.transaction(idempotency="one") as tx:
+        assert tx.is_repeated
 
 
 def test_a_key_of_a_transaction_that_failed_is_free(place: str) -> None:

@@ -12,7 +12,7 @@ from corollary.cli.warehouses import warehouse
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.status import Status
+    from corollary.database.upkeep.status import Status, TableState
 
 
 @click.command()
@@ -66,7 +66,7 @@ def _lines(state: "Status") -> list[str]:
         (
             each.relation,
             f"commit {each.commit}" if each.commit else "nothing yet",
-            counted(each.lag, "commit") if each.lag else "none",
+            _lag(each),
         )
         for each in state.tables
     ]
@@ -74,6 +74,12 @@ def _lines(state: "Status") -> list[str]:
     sources = [(each.name, moment(each.read), f"commit {each.commit}") for each in state.sources]
     found += ["", *lines(("source", "last read", "in"), sources)] if sources else []
     return found
+
+
+def _lag(table: "TableState") -> str:
+    if not table.is_output:
+        return "no longer published"
+    return counted(table.lag, "commit") if table.lag else "none"
 
 
 def _index(state: "Status") -> str:

@@ -29,6 +29,7 @@ NUMBER_RANGE = (-(2**63), 2**63 - 1)
 UNSIGNED_RANGE = (0, 2**64 - 1)
 
 LONGEST_SHOWN = 40
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL_FLOAT = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
@@ -112,13 +113,22 @@ def row_text(row: Iterable[Value], types: Iterable[Type]) -> str:
     """Return a tuple as messages show it.
 
     >>> row_text((1, None), (Type(Kind.NUMBER), Type(Kind.SYMBOL, nullable=True)))
-    '(1, null)'
+    '(`1`, null)'
     """
     values = (
         "null" if value is None else shown(text_of(value, type_))
         for value, type_ in zip(row, types, strict=True)
     )
     return f"({', '.join(values)})"
+
+
+def is_text(text: str) -> bool:
+    r"""Whether a string can be written down: it holds no half of a surrogate pair.
+
+    >>> is_text("\N{GRINNING FACE}"), is_text("\ud83d")
+    (True, False)
+    """
+    return text.isascii() or _SURROGATE.search(text) is None
 
 
 def shown(text: str) -> str:

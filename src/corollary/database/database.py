@@ -117,7 +117,11 @@ class Database(Kernel):
         idempotency: str | None = None,
         is_dry: bool = False,
     ) -> Transaction:
-        """Begin a transaction.
+        """Begin a transaction, on what has been committed so far.
+
+        What is inserted and deleted is done to the state at the commit: if others have committed
+        since, it is done again on what they left, and what was read meanwhile does not matter. A
+        transaction whose operations depend on what it reads gives a function to `tx.read`.
 
         Args:
             algorithm: instead of the database's own.
@@ -128,6 +132,7 @@ class Database(Kernel):
         """
         if algorithm is not None:
             algorithms_by_relation(algorithm)
+        self.refresh()
         return Transaction(self, algorithm, is_traced, idempotency, is_dry)
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
@@ -279,6 +284,7 @@ def open_database(
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
+    is_late: bool = False,
 ) -> Database:
     """Open a database: one that lasts in a warehouse, or one in memory.
 
@@ -296,6 +302,8 @@ def open_database(
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
         create: whether to make the warehouse if there is none.
+        is_late: whether to make it with the first commit only, so that nothing is left behind if
+            there is none.
 
     Raises:
         InputError: something is asked for that there is not.
@@ -307,6 +315,6 @@ def open_database(
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse
 
-        database.store = Durable(Warehouse.open(path, create=create), make)
+        database.store = Durable(Warehouse.open(path, create=create, is_late=is_late), make)
         database.store.restore(database)
     return database

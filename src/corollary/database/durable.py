@@ -17,6 +17,7 @@ from corollary.core.states import State
 from corollary.database.changes import Change, Changes, Held
 from corollary.database.counters import Stats
 from corollary.database.journal import Attempt, Journal, Position, Told
+from corollary.database.names import published
 from corollary.database.program import Loaded
 from corollary.database.rules import load_after
 from corollary.engines.local.engine import LocalEngine
@@ -24,8 +25,9 @@ from corollary.errors import ConflictError, WarehouseError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
-from corollary.warehouse.entries import Commit, NewCommit
+from corollary.warehouse.entries import Commit, NewCommit, StoredChange
 from corollary.warehouse.places import places_of, relations_in
+from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Delta, Warehouse
 
 if TYPE_CHECKING:
@@ -79,17 +81,7 @@ class Durable:
         Raises:
             WarehouseError: there is no such commit, it is no longer kept, or a file is damaged.
         """
-        meta = self.warehouse.catalog.meta
-        while True:
-            oldest = meta("oldest")
-            try:
-                self._restore(database, number)
-            except WarehouseError:
-                if oldest == meta("oldest"):
-                    raise
-            else:
-                if oldest == meta("oldest"):  # else `gc` may have taken away what was to be read
-                    return
+        steadily(self.warehouse.catalog, lambda: self._restore(database, number))
 
     def _restore(self, database: "Kernel", number: int | None) -> None:
         commit = self.warehouse.commit_at(number)
@@ -180,14 +172,13 @@ class Durable:
         if latest.program != self._program or latest.number < database.commits:
             self.restore(database)
             return
-        changes = catalog.changes(database.commits, latest.number)
-        if database.commits < int(catalog.meta("oldest")):  # `gc` may have taken some of them away
+        found = steadily(catalog, lambda: self._since(database.commits, latest.number))
+        if found is None:
             self.restore(database)
             return
         payload = database.payload_of(database.loaded.normal)
         full = set()
-        deltas = [self.warehouse.change(stored) for _, stored in changes]  # all of them, or none
-        for (_, stored), delta in zip(changes, deltas, strict=True):
+        for stored, delta in found:
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
             _apply(database.engine, stored.relation, delta)
@@ -196,6 +187,14 @@ class Durable:
         valid = latest.payload & (self._recorded | full)
         database.follow(latest.number, valid)
         self._recorded = valid
+
+    def _since(self, after: int, upto: int) -> list[tuple[StoredChange, Delta]] | None:
+        """Return the changes of some commits; None if not all of them are kept."""
+        catalog = self.warehouse.catalog
+        if after < int(catalog.meta("oldest")):
+            return None
+        changes = catalog.changes(after, upto)
+        return [(stored, self.warehouse.change(stored)) for _, stored in changes]
 
     # --- going on ------------------------------------------------------------------------------
 
@@ -292,13 +291,9 @@ class Durable:
         from corollary.warehouse.publishing.history import FreshHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
 
-        normal, number = database.loaded.normal, database.commits
-        names = dict.fromkeys(
-            each.relation for each in database.program.directives if each.name == "output"
-        )
-        relations = [normal.relations[name] for name in names if name in normal.relations]
-        stored = [each for each in relations if each.is_stored]
-        if not stored or not number:
+        number = database.commits
+        relations = published(database.loaded.normal, database.program.directives)
+        if not relations or not number:
             return None
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
         history: History = StoredHistory(self.warehouse)
@@ -307,7 +302,7 @@ class Durable:
                 name: Delta(each.added, each.removed) for name, each in transaction.changes.items()
             }
             history = FreshHistory(number - 1, number, changed, database.engine.read, history)
-        return publisher.publish_all(stored, number, history)
+        return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------
 

@@ -186,9 +186,13 @@ class Kernel:
         """Forget the changes of virtual relations."""
         self.engine.clear(working(name, sign) for name in self.watched for sign in SIGNS)
 
-    def must_note(self, program: Program) -> bool:
-        """Whether a program that changes no tuple is worth a commit."""
-        return self.store is not None and program != self.program
+    def must_note(self, program: Program, idempotency: str | None) -> bool:
+        """Whether what changes no tuple is worth a commit: another program, or a key.
+
+        A key that left no trace would let a retry act, on whatever has been committed since.
+        """
+        is_new = program != self.program or idempotency is not None
+        return self.store is not None and is_new
 
     def adopt(self, after: Loaded, positions: Mapping[str, Position]) -> None:
         """Take note of what changes no tuple: a program that says the same, sources read on."""

@@ -47,7 +47,9 @@ def dependences(program: Program, normal: NormalProgram) -> Iterator[Dependence]
                 tuple(relation.columns.index(name) for name in names)
                 for names in (each.determinants, each.dependents)
             )
-            yield Dependence(relation.name, key, rest, False, each.span)
+            rest = tuple(at for at in rest if at not in key)  # they agree there
+            if rest:
+                yield Dependence(relation.name, key, rest, False, each.span)
 
 
 def demand_keys(

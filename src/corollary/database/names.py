@@ -1,7 +1,9 @@
-"""The relations that users name: to read, to watch, to write to."""
+"""The relations that users name: to read, to watch, to write to, to publish."""
+
+from collections.abc import Iterable
 
 from corollary.analysis.wording import suggestion
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.program import Directive, NormalProgram, Relation
 from corollary.errors import InputError
 from corollary.source import Span
 
@@ -42,3 +44,10 @@ def writable(program: NormalProgram, name: str, span: Span | None = None) -> Rel
             "tuples of its own",
         )
     return relation
+
+
+def published(program: NormalProgram, directives: Iterable[Directive]) -> list[Relation]:
+    """Return the relations whose tables a warehouse publishes: stored ones with an `.output`."""
+    names = dict.fromkeys(each.relation for each in directives if each.name == "output")
+    found = (program.relations[name] for name in names if name in program.relations)
+    return [each for each in found if each.is_stored]

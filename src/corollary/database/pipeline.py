@@ -99,7 +99,6 @@ def run(
     began = time.monotonic()
     inputs = inputs or Inputs()
     warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
-    database.refresh()
     transaction = database.transaction(idempotency=idempotency)
     if transaction.is_repeated:
         published = database.publish()
@@ -110,9 +109,10 @@ def run(
         program, relations, base=inputs.facts, root=inputs.root, bad_rows=inputs.bad_rows
     )
     outcome = Run(warnings=warnings)
-    is_needed = program != database.program
-    if is_needed:
+    is_needed = idempotency is not None
+    if program != database.program:
         transaction.set_program(program)
+        is_needed = True
     reader = _Reader(database, outcome)
     known = reader.catalog.sources()
     for source in sources:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+from corollary.core.values import is_text
 from corollary.errors import InputError
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
 def _cure(value: Any, type_: Type) -> str:
     if value is None:
         return f"leave the row out, or declare the column as `{type_}?`"
+    if type_.kind is Kind.SYMBOL and isinstance(value, str):
+        return "leave out half surrogate pairs, which stand for no character: decode texts strictly"
     if type_.kind is Kind.TIMESTAMP and isinstance(value, datetime):
         return "give it a time zone, such as `datetime.UTC`"
     if isinstance(value, PYTHON[type_.kind]) and not isinstance(value, bool):
@@ -139,6 +142,8 @@ def _fits(value: Any, type_: Type) -> bool:
     if not isinstance(value, PYTHON[type_.kind]):
         return False
     match type_.kind:
+        case Kind.SYMBOL:
+            return is_text(value)
         case Kind.NUMBER | Kind.UNSIGNED:
             low, high = RANGES[type_.kind]
             return low <= int(value) <= high

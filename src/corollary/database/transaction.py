@@ -14,6 +14,7 @@ from corollary.core.engine import Kept
 from corollary.core.plan import WORKING, working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
+from corollary.core.values import is_text, shown
 from corollary.database.changes import MAX_ROWS, Change, Changes
 from corollary.database.counters import Counters, Stats, TraceRow
 from corollary.database.journal import Attempt, Journal, Ran, Reading
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from corollary.database.database import Database
 
 SIGNS = (State.ADDED, State.REMOVED)
+LONGEST_KEY = 200
+"""So many characters an idempotency key may have."""
 
 
 class Transaction:
@@ -54,6 +57,8 @@ class Transaction:
         idempotency: str | None = None,
         is_dry: bool = False,
     ) -> None:
+        if idempotency is not None:
+            _demand_key(idempotency)
         self._database = database
         self._algorithm = algorithm
         self._is_traced = is_traced
@@ -117,7 +122,14 @@ class Transaction:
         self._operations.append(Operation(State.ADDED, relation, table))
 
     def read(self, reading: Callable[[], Reading]) -> None:
-        """Add what a source has to say at the commit, and again if another one comes first."""
+        """Add what a function asks for at the commit, and again if another one comes first.
+
+        All that it reads of the database is of the one state that the commit follows, so that a
+        serial order exists in which the transaction was alone.
+
+        Args:
+            reading: reads what it needs, and returns operations.
+        """
         self._readings.append(reading)
 
     def add_rule(self, text: str, *, place: str = "rule") -> None:
@@ -212,7 +224,8 @@ class Transaction:
             self._apply(attempt, after.normal, operations)
             update, maintenance = self._plan(attempt.before, after.normal)
             positions = {name: each for read in reading for name, each in read.positions.items()}
-            if self._is_empty(update) and not database.must_note(asked.program):
+            must_note = database.must_note(asked.program, self._idempotency)
+            if self._is_empty(update) and not must_note:
                 self._collect(update)
                 if not self._is_dry:
                     database.adopt(asked, positions)
@@ -359,6 +372,17 @@ class Transaction:
             "alerts": [],
             "stats": {name: each.as_json() for name, each in self.stats.items()},
         }
+
+
+def _demand_key(idempotency: str) -> None:
+    """Refuse an idempotency key that no catalog could keep."""
+    if not is_text(idempotency) or len(idempotency) > LONGEST_KEY:
+        raise InputError.of(
+            "C0920",
+            f"{shown(idempotency[:LONGEST_KEY])} is no idempotency key.",
+            None,
+            f"use a text of at most {LONGEST_KEY} characters, none of them half a surrogate pair",
+        )
 
 
 def _filtered(counts: dict[str, int], removed: int) -> dict[str, int]:

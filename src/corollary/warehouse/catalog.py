@@ -53,6 +53,8 @@ class Catalog(CatalogReader):
             schema.metadata.create_all(connection)
             known = connection.execute(_FORMAT).scalar()
             if known is None and not is_bare:
+                if connection.execute(sa.select(schema.meta.c.name)).first() is not None:
+                    raise WarehouseError.is_damaged(shown_place(self.url))
                 for name, value in (
                     ("format", str(schema.FORMAT)),
                     ("id", secrets.token_hex(8)),

@@ -155,6 +155,13 @@ class CatalogReader(Connections):
             rows = connection.execute(query.order_by(table.c.path))
             return int(newest), [StoredIndex(row.path, row.checksum) for row in rows]
 
+    def folded_files(self) -> frozenset[str]:
+        """Return the files of all snapshots and indexes."""
+        tables = schema.snapshots, schema.indexes
+        query = sa.union_all(*(sa.select(table.c.path) for table in tables))
+        with self.reading() as connection:
+            return frozenset(connection.execute(query).scalars())
+
     def program(self, id_: int) -> StoredProgram:
         """Return a program."""
         table = schema.programs

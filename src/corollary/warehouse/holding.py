@@ -1,6 +1,5 @@
 """Files that stay while a warehouse is copied: who copies leaves an intent of a kind of its own."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,10 +7,10 @@ import sqlalchemy as sa
 
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.heartbeat import heartbeat
 
 COPY = "copy-"
 """Begins such an intent; as long as there is one, `gc` removes no file."""
-BEAT_SECONDS = 60.0
 
 
 def is_held(connection: sa.Connection) -> bool:
@@ -24,19 +23,7 @@ def is_held(connection: sa.Connection) -> bool:
 def held(catalog: Catalog) -> Iterator[Callable[[], None]]:
     """Let no file be removed meanwhile; gives a sign of life, to be shown from time to time."""
     intent = catalog.intend(COPY)
-    shown = time.monotonic()
-
-    def beat() -> None:
-        nonlocal shown
-        if time.monotonic() - shown >= BEAT_SECONDS:
-            table = schema.intents
-            with catalog.writing() as connection:
-                connection.execute(
-                    table.update().where(table.c.id == intent).values(heartbeat=time.time())
-                )
-            shown = time.monotonic()
-
     try:
-        yield beat
+        yield heartbeat(catalog, intent)
     finally:
         catalog.forget(intent)

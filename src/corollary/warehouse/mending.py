@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from corollary.warehouse import files, schema
 from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.heartbeat import heartbeat
 from corollary.warehouse.warehouse import DATA, Warehouse
 
 
@@ -63,15 +64,17 @@ def put(warehouse: Warehouse, changes: Sequence[Made], snapshots: Sequence[Made]
     """Let changes say all that relations held then, and snapshots say it again."""
     catalog = warehouse.catalog
     intent = catalog.intend()
+    beat = heartbeat(catalog, intent)
+    written: list[tuple[sa.Table, Made, dict[str, Any]]] = []
     try:
-        written = [
-            (table, each, _written(warehouse, each, f"{DATA}/{intent}/{kind}-{at}.parquet"))
-            for table, kind, made in (
-                (schema.changes, "change", changes),
-                (schema.snapshots, "snapshot", snapshots),
-            )
-            for at, each in enumerate(made)
-        ]
+        for table, kind, made in (
+            (schema.changes, "change", changes),
+            (schema.snapshots, "snapshot", snapshots),
+        ):
+            for at, each in enumerate(made):
+                path = f"{DATA}/{intent}/{kind}-{at}.parquet"
+                written.append((table, each, _written(warehouse, each, path)))
+                beat()
         with catalog.writing() as connection:
             catalog.end(connection, intent)
             for table, each, values in written:

@@ -24,7 +24,7 @@ from corollary.errors import ConflictError
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
 
-ENOUGH_BYTES = 1 << 20
+ENOUGH_BYTES = 1 << 18
 """A catalog with less free space is not worth being rewritten."""
 ENOUGH_SHARE = 4
 """Nor is one of which less than one in so many pages is free."""

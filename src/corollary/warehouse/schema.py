@@ -28,7 +28,7 @@ from sqlalchemy import (
     Text,
 )
 
-FORMAT = 1
+FORMAT = 2
 """The version of the format that this code writes."""
 
 metadata = MetaData()

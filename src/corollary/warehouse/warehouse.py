@@ -15,10 +15,14 @@ import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
+from corollary.core.values import is_text, shown
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
+from corollary.warehouse.heartbeat import heartbeat
+from corollary.warehouse.late import LateCatalog
+from corollary.warehouse.steady import steadily
 from corollary.warehouse.thinning import thin
 
 CATALOG = "catalog.sqlite"
@@ -53,17 +57,22 @@ class Warehouse:
         self.catalog = catalog
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = True) -> "Warehouse":
+    def open(cls, place: str | Path, *, create: bool = True, is_late: bool = False) -> "Warehouse":
         """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
 
         Args:
             place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
             create: whether to make it if there is none.
+            is_late: whether to make it only when something is written to it.
 
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
         """
         root, url = located(str(place))
+        if create and is_late and url is None and not _has_catalog(root):
+            if any((root / DATA).glob("*/*")):
+                raise WarehouseError.lost_catalog(str(root / CATALOG), root / DATA)
+            return cls(root, LateCatalog(root / CATALOG))
         if create:
             try:
                 root.mkdir(parents=True, exist_ok=True)
@@ -112,7 +121,15 @@ class Warehouse:
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
     def history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
-        """Return the snapshot of a relation to start from, and the changes up to a commit."""
+        """Return the snapshot of a relation to start from, and the changes up to a commit.
+
+        Raises:
+            WarehouseError: the commit is no longer kept, or a file is damaged.
+        """
+        return steadily(self.catalog, lambda: self._history(relation, number))
+
+    def _history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
+        self.commit_at(number)
         snapshot = self.catalog.snapshots(number).get(relation)
         start = 0 if snapshot is None else snapshot.commit
         table = None if snapshot is None else self.snapshot(snapshot)
@@ -150,7 +167,7 @@ class Warehouse:
         """
         place: object = f"the change of {stored.relation} in the catalog"
         if stored.inline is not None:
-            if files.checksum_of(stored.inline) != stored.checksum:
+            if _row_checksum(stored) != stored.checksum:
                 raise WarehouseError.is_damaged(place)
             table = files.arrow_table(stored.inline)
         elif stored.path is not None:
@@ -187,12 +204,15 @@ class Warehouse:
         packed = {name: _packed(delta) for name, delta in changes.items()}
         large = [name for name, data in packed.items() if len(data) > INLINE_BYTES]
         intent = self.catalog.intend() if large else None
+        beat = None if intent is None else heartbeat(self.catalog, intent)
         is_asked = False
         try:
             stored: list[StoredChange] = []
             for relation, delta in changes.items():
                 path = f"{DATA}/{intent}/{len(stored)}.parquet" if relation in large else None
                 stored.append(self._store(relation, delta, packed[relation], path))
+                if beat is not None:
+                    beat()
             fault.hit("after_data_files")
             is_asked = True
             return self.catalog.commit(replace(new, changes=stored), intent)
@@ -202,19 +222,12 @@ class Warehouse:
             raise
 
     def _store(self, relation: str, delta: Delta, data: bytes, path: str | None) -> StoredChange:
+        counts = delta.added.num_rows, delta.removed.num_rows
         if path is None:
-            checksum = files.checksum_of(data)
-        else:
-            checksum = files.write(self.root, path, files.parquet_bytes(_with_kind(delta)))
-        return StoredChange(
-            relation,
-            delta.added.num_rows,
-            delta.removed.num_rows,
-            delta.is_full,
-            checksum,
-            data if path is None else None,
-            path,
-        )
+            row = StoredChange(relation, *counts, delta.is_full, "", data, None)
+            return replace(row, checksum=_row_checksum(row))
+        checksum = files.write(self.root, path, files.parquet_bytes(_with_kind(delta)))
+        return StoredChange(relation, *counts, delta.is_full, checksum, None, path)
 
     def fold(
         self,
@@ -227,6 +240,7 @@ class Warehouse:
         They say nothing new, only sooner; so if another process has done it, that is as well.
         """
         intent = self.catalog.intend()
+        beat = heartbeat(self.catalog, intent)
         is_asked = False
         try:
             snapshots, parts = [], []
@@ -235,9 +249,11 @@ class Warehouse:
                 checksum = files.write(self.root, name, files.parquet_bytes(table))
                 snapshots.append(StoredSnapshot(relation, number, table.num_rows, name, checksum))
                 fault.hit("during_snapshot")
+                beat()
             for name, data in index:
                 path = f"{DATA}/{intent}/{INDEX}{name}"
                 parts.append(StoredIndex(path, files.write(self.root, path, data)))
+                beat()
             is_asked = True
             is_wanted = self.catalog.record_fold(number, snapshots, parts, intent)
         except BaseException:
@@ -248,7 +264,8 @@ class Warehouse:
             return
         fault.hit("after_snapshot")
         for path in thin(self.catalog, number):
-            (self.root / path).unlink(missing_ok=True)
+            with suppress(OSError):  # what stays is found by `gc`
+                (self.root / path).unlink(missing_ok=True)
 
     def abandon(self, intent: str, *, is_certain: bool = False) -> None:
         """Take the intent of a transaction back that did not come to an end, and remove its files.
@@ -290,8 +307,15 @@ def located(place: str) -> tuple[Path, str | None]:
     """Return the directory of a warehouse, and the URL of its catalog if it is not there.
 
     Raises:
-        WarehouseError: the URL does not say where the files are.
+        WarehouseError: the URL does not say where the files are, or the name is no text.
     """
+    if not is_text(place):
+        raise WarehouseError.of(
+            "C0930",
+            f"{shown(place)} is no place of a warehouse: its name is not UTF-8.",
+            None,
+            "rename the directory, or choose another one",
+        )
     if "://" not in place:
         return Path(place), None
     url, _, query = place.partition("?")
@@ -306,6 +330,16 @@ def located(place: str) -> tuple[Path, str | None]:
         )
     rest = f"?{urlencode(parameters)}" if parameters else ""
     return Path(directory), f"postgresql+psycopg://{url.partition('://')[2]}{rest}"
+
+
+def _row_checksum(stored: StoredChange) -> str:
+    """Return the checksum of a change that stands in the catalog: of its tuples and of its row.
+
+    Whatever a damaged row holds, even values of other types, has one.
+    """
+    row = (stored.relation, stored.added, stored.removed, bool(stored.is_full))
+    data = stored.inline if isinstance(stored.inline, bytes) else b""
+    return files.checksum_of(repr(row).encode("utf-8", "backslashreplace") + data)
 
 
 def _packed(delta: Delta) -> bytes:

@@ -33,7 +33,7 @@ class Reader:
     def change(self, stored: StoredChange, shape: Relation | None) -> Delta:
         """Return a change; None as its shape is that of payload, which is taken as it is."""
         self.report.changes += 1
-        if stored.path is not None:
+        if stored.inline is None and stored.path is not None:
             self.console.progress(f"checking {stored.path}")
             self.report.bytes += files.mapped(self.warehouse.root / stored.path).size
         else:

@@ -1,13 +1,14 @@
 """The state of a warehouse at a glance: from its catalog and the sizes of its files alone."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from corollary.core.program import NormalProgram
+from corollary.database.names import published
 from corollary.database.upkeep.retention import catalog_bytes
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
@@ -42,11 +43,13 @@ class TableState:
     Attributes:
         commit: the commit that it shows; 0 if it was never published.
         lag: how many commits have changed the relation since.
+        is_output: whether it is still published; if not, it stays as it is.
     """
 
     relation: str
     commit: int
     lag: int
+    is_output: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,12 @@ class Status:
             },
             "bytes": self.bytes,
             "published": {
-                each.relation: {"commit": each.commit, "lag": each.lag} for each in self.tables
+                each.relation: {
+                    "commit": each.commit,
+                    "lag": each.lag,
+                    "is_output": each.is_output,
+                }
+                for each in self.tables
             },
             "sources": {
                 each.name: {
@@ -135,7 +143,7 @@ def status(warehouse: Warehouse) -> Status:
     if stored is not None:
         program = relations_in(stored.places)
         directives = parse(SourceFile("program", stored.text)).directives
-        outputs = [each.relation for each in directives if each.name == "output"]
+        outputs = [each.name for each in published(program, directives)]
     return Status(
         catalog.meta("id"),
         int(catalog.meta("format")),
@@ -144,7 +152,7 @@ def status(warehouse: Warehouse) -> Status:
         tuple(_relations(program, sizes(catalog))),
         _index(warehouse, latest),
         _bytes(warehouse),
-        tuple(_tables(warehouse, program, outputs)),
+        tuple(_tables(warehouse, outputs)),
         tuple(source_states(catalog)),
         waiting(catalog),
         tuple(intents(catalog)),
@@ -202,12 +210,9 @@ def _below(directory: Path) -> int:
     return total
 
 
-def _tables(
-    warehouse: Warehouse, program: NormalProgram, outputs: Iterable[str]
-) -> Iterable[TableState]:
-    published = warehouse.catalog.published()
-    for name in dict.fromkeys((*outputs, *published)):
-        relation = program.relations.get(name)
-        if name in published or (relation is not None and relation.is_stored):
-            commit = published.get(name, (0, 0))[0]
-            yield TableState(name, commit, warehouse.catalog.count_changes(name, commit))
+def _tables(warehouse: Warehouse, outputs: Collection[str]) -> Iterable[TableState]:
+    noted = warehouse.catalog.published()
+    for name in dict.fromkeys((*outputs, *noted)):
+        commit = noted.get(name, (0, 0))[0]
+        lag = warehouse.catalog.count_changes(name, commit)
+        yield TableState(name, commit, lag, name in outputs)

@@ -18,6 +18,7 @@ from corollary.console import Console, SilentConsole
 from corollary.core.plan import WORKING
 from corollary.core.program import Relation
 from corollary.database.durable import Durable
+from corollary.database.names import published
 from corollary.database.upkeep.findings import Finding, Kind, Report
 from corollary.database.upkeep.replay import Follower, Past, events
 from corollary.database.upkeep.rightful import is_made, rightful
@@ -251,16 +252,21 @@ class Verification:
                 self._find(Kind.STATE, text, CATALOG, name, latest.number, is_mendable=True)
 
     def _check_tables(self) -> None:
-        """Compare published tables with what the relations held."""
-        published = self._warehouse.catalog.published()
-        if not published:
+        """Compare published tables with what the relations held.
+
+        One that is no longer published is nobody's concern.
+        """
+        noted = self._warehouse.catalog.published()
+        latest = self._warehouse.commit_at(self._held.latest) if noted else None
+        if latest is None:
             return
         publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
-        relations = self.past.program_at(self._held.latest).relations
-        for name in sorted(published.keys() & relations.keys()):
+        loaded = Durable(self._warehouse).loaded_at(latest)
+        relations = {e.name: e for e in published(loaded.normal, loaded.program.directives)}
+        for name in sorted(noted.keys() & relations.keys()):
             self._console.progress(f"comparing the table of {name}")
             self._report.tables += 1
-            shown, _ = published[name]
+            shown, _ = noted[name]
             is_kept = shown >= self._held.oldest
             history = _At(StoredHistory(self._warehouse), shown) if is_kept else None
             try:

@@ -4,6 +4,8 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
+from corollary.core.values import is_text
+
 SMALLEST = -(2**63)
 LARGEST = 2**64 - 1
 
@@ -97,6 +99,11 @@ def read_string(text: str) -> str:
     >>> read_string(r"a\tb \"c\"") == 'a\tb "c"'
     True
     """
+    if not is_text(text):
+        raise LiteralError(
+            "The text holds half a surrogate pair, which stands for no character.",
+            "write the character itself, or leave it out",
+        )
     return _ESCAPE.sub(_unescape, text) if "\\" in text else text
 
 

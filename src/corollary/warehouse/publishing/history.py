@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
+from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Delta, Warehouse
 
 _SIGN = "sign"
@@ -48,6 +49,10 @@ class StoredHistory:
 
     def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
         """Return what some commits have done to a relation, in all."""
+        catalog = self.warehouse.catalog
+        return steadily(catalog, lambda: self._changes(relation, after, upto))
+
+    def _changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
         catalog = self.warehouse.catalog
         if after < int(catalog.meta("oldest")):
             return None

@@ -151,9 +151,9 @@ def as_error(relation: str, directory: Path, findings: list[Finding]) -> Warehou
     shown = "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
     is_stranger = any(each.trouble is Trouble.STRANGER for each in findings)
     cure = (
-        f"move `{directory}` away, and publish again"
+        f"move `{directory}` away; the next `corollary run PROGRAM --warehouse WAREHOUSE` publishes"
         if is_stranger
-        else "the warehouse is unharmed; republish the relation to rebuild the table from it"
+        else "the warehouse is unharmed; `corollary verify WAREHOUSE --repair` rebuilds the table"
     )
     text = f"The published table of `{relation}` is not as it was left: {shown}."
     return WarehouseError([Diagnostic("C0940", text, None, cure)])

@@ -28,7 +28,7 @@ from corollary.core.arrow import arrow_type, canonical_floats, schema_of
 from corollary.core.program import Relation
 from corollary.core.terms import Value
 from corollary.core.types import Kind, Type
-from corollary.core.values import canonical_float, shown, value_of
+from corollary.core.values import canonical_float, is_text, shown, value_of
 
 _MOST_DIGITS = 40
 _FIRST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min.replace(tzinfo=UTC)}
@@ -130,8 +130,8 @@ def _from_json(value: object, type_: Type) -> Value:
     """Return the value that a part of a JSON text stands for; numbers are exact or float."""
     match type_.kind, value:
         case Kind.SYMBOL, str():
-            if not value.isascii():
-                _refuse_surrogates(value)
+            if not is_text(value):
+                raise ValueError(f"{shown(value)} holds half a surrogate pair, which is no text")
             return value
         case Kind.BOOL, bool():
             return value
@@ -152,13 +152,6 @@ def _from_json(value: object, type_: Type) -> Value:
         case _:
             pass
     raise ValueError(_no_value(value, type_))
-
-
-def _refuse_surrogates(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{shown(text)} holds half a surrogate pair, which is no text") from None
 
 
 def _digits(number: int | Decimal) -> str:
