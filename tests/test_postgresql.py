@@ -89,10 +89,9 @@ def test_what_the_server_refuses(place: str) -> None:
     """The transaction fails with a message, and the next one works."""
     with opened(closure(), place=place) as db:
         before = stored(db)
-        for key in ("k" * 300, "\0"):
-            with pytest.raises(WarehouseError, match="nothing was changed"):
-                insert(db, "edge", pairs("ab"), idempotency=key)
-            assert (stored(db), db.commits) == (before, 1)
+        with pytest.raises(WarehouseError, match="nothing was changed"):
+            insert(db, "edge", pairs("ab"), idempotency="\0")
+        assert (stored(db), db.commits) == (before, 1)
         assert insert(db, "edge", pairs("ab"), idempotency="k").commit_number == 2
 
 
