@@ -91,7 +91,7 @@ def test_what_the_server_refuses(place: str) -> None:
         before = stored(db)
         with pytest.raises(WarehouseError, match="nothing was changed"):
             insert(db, "edge", pairs("ab"), idempotency="\0")
-            assert (stored(db), db.commits) == (before, 1)
+        assert (stored(db), db.commits) == (before, 1)
         assert insert(db, "edge", pairs("ab"), idempotency="k").commit_number == 2
 
 
