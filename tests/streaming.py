@@ -31,6 +31,9 @@ class Frame:
     def toArrow(self) -> pa.Table:  # noqa: N802
         return self.table
 
+    def select(self, *names: str) -> Frame:
+        return Frame(self.table.select(list(names)))
+
     def createDataFrame(self, rows: list[Any], schema: pa.Schema) -> Frame:  # noqa: N802
         assert not rows
         return Frame(schema.empty_table())

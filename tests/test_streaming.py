@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import subprocess
 import sys
@@ -10,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import corollary
 from commanding import INPUT, OK, cli, put
+from corollary.core.program import Directive
 from corollary.database.database import Database
 from corollary.errors import InputError
 from corollary.streaming import batches
 from corollary.streaming.batches import Batch, MicroBatches
+from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRows
 from streaming import PROGRAM, Frame, arrive, checkpoint, closure, frame
@@ -181,6 +185,32 @@ def test_a_process_of_its_own_opens_the_database(db: Database, tmp_path: Path) -
     assert db.commits == 2
 
 
+def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) -> None:
+    def file(name: str, at: int, content: bytes) -> dict[str, Any]:
+        return {"path": f"file:/in/{name}", "modificationTime": at, "content": content}
+
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table({"op": ["d"], "dst": ["b"], "src": ["a"]}), buffer)
+    files = [
+        file("z.jsonl", 1, b'["a","b","+"]\n["c","d","+"]\n'),
+        file("c.parquet", 2, buffer.getvalue().to_pybytes()),
+        file("b.jsonl.gz", 2, gzip.compress(b'{"src":"a","dst":"b","op":"i"}\n')),
+        file("sub/a.csv", 3, b"e\tf\ti\nno row\n"),
+    ]
+    reader = FolderReader(Directive("input", "direct_link", (("op", "op"),)), "/in")
+    batch = Frame(pa.Table.from_pylist(files))
+    events, findings = reader.read(batch, db.declared("direct_link"), "s", "batch 0")
+    assert [tuple(row.values()) for row in events.rows.to_pylist()] == [
+        ("a", "b", "+"),
+        ("c", "d", "+"),
+        ("a", "b", "i"),
+        ("a", "b", "d"),
+        ("e", "f", "i"),
+    ]
+    assert [(each.file, each.line) for each in events.bad] == [("sub/a.csv", 2)]
+    assert len(findings) == 1
+
+
 # ------------------------------------------------------------------------------------- on Spark
 
 NOW = {"availableNow": True}
@@ -263,7 +293,7 @@ def test_closing_stops_streams(spark: Any, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- watching
 
 WATCHED = PROGRAM.replace(
-    ".decl link", '.input direct_link(IO=stream, filename="in", {parameters})\n.decl link'
+    ".decl link", '.input direct_link(IO=stream, filename="in [1]", {parameters})\n.decl link'
 )
 
 
@@ -284,24 +314,24 @@ def test_watch_reads_streams(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     put("network.dl", WATCHED.replace("{parameters}", parameters))
-    put("in/one", files[0])
+    put("in [1]/one %20", files[0])
     command = ("watch", "network.dl", "--warehouse", "w", "--once", "--engine", "local")
     result = cli(*command)
     assert result.exit_code == OK, result.output
     lines = result.stdout.splitlines()
     assert lines[0].startswith("commit 1  ")
     assert lines[1].startswith("commit 2  direct_link +2, link +3  ")
-    assert lines[1].endswith("  batch 0 of direct_link < in")
+    assert lines[1].endswith("  batch 0 of direct_link < in [1]")
     assert lines[-1] == "all is read at commit 2"
-    put("in/two", files[1])
+    put("in [1]/two", files[1])
     result = cli(*command)
     assert result.exit_code == OK, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "nothing has changed since commit 2"
     assert lines[1].startswith("commit 3  direct_link −1, link −2, quarantine +1  ")
-    assert lines[1].endswith("batch 1 of direct_link < in, 1 malformed record set aside")
+    assert lines[1].endswith("batch 1 of direct_link < in [1], 1 malformed record set aside")
     told = cli("query", "w", "quarantine(_, source, file, line, _, _, _)").stdout
-    assert told.splitlines()[1:] == [f"direct_link < in\ttwo\t{2 + ('headers' in parameters)}"]
+    assert told.splitlines()[1:] == [f"direct_link < in [1]\ttwo\t{2 + ('headers' in parameters)}"]
     result = cli("run", "network.dl", "--warehouse", "w", "--engine", "local")
     assert "streams are read by `corollary watch` only: `direct_link`" in result.stderr
     assert result.stdout.splitlines() == ["nothing has changed since commit 3"]

@@ -123,3 +123,24 @@ def test_every_batch_is_done_once(tmp_path: Path) -> None:
             assert {tuple(row.values()) for row in change.removed.to_pylist()} == removed
         assert db.store is not None
         assert verify(db.store.warehouse).findings == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_between_two_batches_when_asked(number: int, tmp_path: Path) -> None:
+    (tmp_path / "network.dl").write_text(WATCHED)
+    for at in range(20):
+        arrive(tmp_path / "in", f"{at:02}.jsonl", {"op": "+", "src": f"n{at}", "dst": f"n{at + 1}"})
+    with start(tmp_path, "", "--interval", "0.1") as process:
+        assert len(said(process, 4)) == 4
+        process.send_signal(number)
+        rest = said(process)
+    assert process.returncode == 0
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert db.commits == 4 + len(rest)
+    with start(tmp_path) as process:
+        told = said(process)
+    assert process.returncode == 0
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert db.commits == 21
+        assert set(db.relation("direct_link").rows()) == {(f"n{n}", f"n{n + 1}") for n in range(20)}
+    assert [each["batch"] for each in told[1:]][-1] == 19

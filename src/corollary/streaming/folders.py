@@ -144,10 +144,10 @@ def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, 
     """Return the folder of a stream, and the pattern of the names in it."""
     name = file_name_of(directive)
     place = Place(root or base, base, name, directive.span)
-    named = Path(name)
-    folder, pattern = (str(named.parent), named.name) if _WILD.search(named.name) else (name, "*")
-    path = None if _WILD.search(folder) else place.resolve(folder)
-    if path is None or not path.is_dir():
+    path, pattern = place.resolve(name), "*"
+    if not path.exists() and _WILD.search(Path(name).name):
+        path, pattern = place.resolve(str(Path(name).parent)), Path(name).name
+    if not path.is_dir():
         raise InputError.of(
             "C0984",
             f"`{place.shown}` is no folder that files can come into.",

@@ -40,7 +40,7 @@ PRESETS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": (
-        f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC \"-Dlog4j2.configurationFile={LOGGING}\""
+        f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOGGING}"'
     ),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.artifact.isolation.enabled": "false",
