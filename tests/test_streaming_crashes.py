@@ -45,17 +45,9 @@ def events(chance: random.Random, held: set[Edge], number: int) -> list[tuple[st
     return found
 
 
-def start(directory: Path, fault: str = "") -> subprocess.Popen[str]:
-    arguments = [
-        "network.dl",
-        "--warehouse",
-        "w",
-        "--once",
-        "--engine",
-        "local",
-        "--format",
-        "json",
-    ]
+def start(directory: Path, fault: str = "", *pace: str) -> subprocess.Popen[str]:
+    arguments = ["network.dl", "--warehouse", "w", "--engine", "local", "--format", "json"]
+    arguments += pace or ["--once"]
     return subprocess.Popen(
         [sys.executable, "-u", "-m", "corollary", "watch", *arguments],
         cwd=directory,

@@ -116,10 +116,13 @@ class Database(Kernel):
         Raises:
             InputError: the program or a facts file is not acceptable.
         """
+        from corollary.database.setting_aside import with_same_quarantine
+
         if text is not None:
             program = parse(SourceFile("program", text))
         else:
             program = read_programs([Path(each) for each in paths])
+        program = with_same_quarantine(program, self.program)
         transaction = self.transaction()
         transaction.set_program(program)
         with transaction:

@@ -16,7 +16,12 @@ from corollary.database.journal import Position, Reading
 from corollary.database.operations import Operation
 from corollary.database.parts import SOURCE
 from corollary.database.program import load
-from corollary.database.setting_aside import SET_ASIDE, set_aside, with_quarantine
+from corollary.database.setting_aside import (
+    SET_ASIDE,
+    set_aside,
+    with_quarantine,
+    with_same_quarantine,
+)
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic
 from corollary.warehouse.sources.choose import sources_of
@@ -96,7 +101,9 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
     if transaction.is_repeated:
         published = database.publish()
         return Run(transaction, transaction.commit_number, published, warnings)
-    if _is_set_aside(program, inputs, database.program):
+    program = with_same_quarantine(program, database.program)
+    has_inputs = any(each.name == "input" for each in program.directives)
+    if has_inputs and inputs.bad_rows is BadRows.QUARANTINE:
         program = with_quarantine(program)
     relations = load(program).normal.relations
     sources = sources_of(
@@ -130,13 +137,6 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
 def _position(known: Mapping[str, Position], name: str) -> dict[str, Any] | None:
     found = known.get(name)
     return None if found is None else found[1]
-
-
-def _is_set_aside(program: Program, inputs: Inputs, before: Program) -> bool:
-    """Whether malformed records have a relation; it stays when it is not needed any more."""
-    has_inputs = any(each.name == "input" for each in program.directives)
-    is_needed = has_inputs and inputs.bad_rows is BadRows.QUARANTINE
-    return is_needed or SET_ASIDE in before.declarations
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,11 @@ def with_quarantine(program: Program) -> Program:
     return replace(program, declarations=(*program.declarations, SET_ASIDE))
 
 
+def with_same_quarantine(program: Program, before: Program) -> Program:
+    """Return the program with that relation if the one before it had it: it may hold records."""
+    return with_quarantine(program) if SET_ASIDE in before.declarations else program
+
+
 def set_aside(
     database: "Kernel", source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
 ) -> list[Operation]:

@@ -104,6 +104,7 @@ def stop(database: Database, query: "StreamingQuery", token: str) -> None:
         local.stopping.add(token)
     if query.isActive:
         query.stop()
+    local.stopping.discard(token)  # nobody calls any more
 
 
 def failure(query: "StreamingQuery", token: str) -> CorollaryError | None:
