@@ -35,7 +35,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ON_SPARK = {"streaming.md"}
+"""Documents whose examples start a session in this process."""
+DOCUMENTS = [
+    pytest.param(path, marks=[pytest.mark.spark] if path.name in ON_SPARK else [])
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+]
 SHOWN = {"csv", "diff", "ebnf", "json", "mermaid", "sql", "text", "toml", "yaml"}
 DIRECTIVE = re.compile(r"<!-- (file|not run|exit): (.+) -->|<!-- (fragment) -->")
 COMMAND_SECONDS = 120

@@ -8,19 +8,22 @@ from corollary.core.program import Directive
 from corollary.errors import Diagnostic
 
 _FORMAT = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
+_OF_STREAMS = ("op", "max_files")
 _PARAMETERS = {
-    "input": (*_FORMAT, "format", "order", "new_columns"),
+    "input": (*_FORMAT, "format", "order", "new_columns", *_OF_STREAMS),
     "output": _FORMAT,
     "printsize": (),
     "limitsize": ("n",),
 }
 _CHANNELS = {
-    "input": ("file", "stdin", "jsonlines", "parquet", "delta"),
+    "input": ("file", "stdin", "jsonlines", "parquet", "delta", "stream"),
     "output": ("file", "stdout"),
 }
 _FLAGS = ("rfc4180", "headers", "compress")
 _WORDS = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
 _OF_CSV = ("delimiter", "rfc4180", "headers", "columns")
+_COUNTED = {"n": "tuples", "max_files": "files"}
+_NOT_OF_STREAMS = ("order", "new_columns", "compress")
 
 
 def directives(survey: Survey) -> Iterator[Diagnostic]:
@@ -69,11 +72,20 @@ def _foreign(directive: Directive) -> Iterator[Diagnostic]:
     if directive.name != "input":
         return
     channel = directive.parameter("IO", "file")
-    said = directive.parameter("format", "csv" if channel in ("file", "stdin") else channel)
+    is_stream = channel == "stream"
+    is_plain = is_stream or channel in ("file", "stdin")
+    said = directive.parameter("format", "csv" if is_plain else channel)
     for name, _ in directive.parameters:
         if said != "csv" and name in _OF_CSV:
             yield _bad(directive, f"`{name}` says nothing about `{said}`", "it for `csv` only")
-        if name == "format" and channel != "file":
+        if is_stream and name in _NOT_OF_STREAMS:
+            yield _bad(directive, f"`{name}` says nothing about a stream", "it for files only")
+        if not is_stream and name in _OF_STREAMS:
+            yield _bad(directive, f"`{name}` says something about streams only", "`IO=stream`")
+        if name == "format" and is_stream and said == "delta":
+            wanted = "`csv`, `jsonl` or `parquet`"
+            yield _bad(directive, "A Delta table is no stream of files", wanted)
+        if name == "format" and channel != "file" and not is_stream:
             yield _bad(directive, f"`format` and `IO={channel}` exclude each other", "one of them")
 
 
@@ -85,11 +97,13 @@ def _wanted(survey: Survey, directive: Directive, name: str, value: str) -> str 
         return alternatives(f"`{word}`" for word in _WORDS[name])
     if name in _FLAGS and value not in ("true", "false"):
         return "`true` or `false`"
-    if name == "n" and not (value.isdecimal() and int(value)):
-        return "a number of tuples greater than 0"
-    if name in ("delimiter", "filename") and not value:
+    if name in _COUNTED and not (value.isdecimal() and int(value)):
+        return f"a number of {_COUNTED[name]} greater than 0"
+    if name in ("delimiter", "filename", "op") and not value:
         return "at least one character"
     shape = survey.shapes.get(directive.relation)
+    if name == "op" and shape is not None and value in shape.columns:
+        return f"the name of a further column: `{shape.name}` has this one itself"
     if name == "order" and shape is not None:
         if value not in shape.columns:
             return f"a column of `{shape.name}`"
@@ -98,7 +112,8 @@ def _wanted(survey: Survey, directive: Directive, name: str, value: str) -> str 
     if name == "columns" and shape is not None:
         places = value.split(":") if value else []
         distinct = {int(place) for place in places if place.isdecimal()}
-        every = set(range(len(shape.columns)))
+        has_op = "op" in dict(directive.parameters)
+        every = set(range(len(shape.columns) + has_op))
         if len(places) != len(every) or len(distinct) != len(every):
             example = ":".join(str(position) for position in every)
             return f'one position in the file for each column, as in `columns="{example}"`'

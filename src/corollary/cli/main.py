@@ -9,6 +9,7 @@ from corollary import __version__
 
 COMMANDS = {
     "run": "Evaluate a program once, or keep a warehouse up to date with it.",
+    "watch": "Keep a warehouse up to date continuously, with streams.",
     "apply": "Change a warehouse: one transaction, all or nothing.",
     "query": "Answer one goal, computing only what it asks for.",
     "log": "List the commits of a warehouse, newest first.",
@@ -83,6 +84,7 @@ def group() -> None:
       corollary check network.dl                        what is wrong with a program
       corollary run network.dl -F facts -D out          evaluate it once
       corollary run network.dl -F facts --warehouse wh  keep it; run again when something changed
+      corollary watch network.dl -F facts --warehouse wh  the same, whenever something changes
       corollary apply wh --insert direct_link=new.csv   change it by hand
       corollary query wh 'link("a", y)'                 ask it
       corollary trace network.dl -F facts --remove 'direct_link("a", "b")'

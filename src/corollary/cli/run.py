@@ -147,6 +147,7 @@ def _keep(
     from corollary.cli.change_report import tell
     from corollary.database.pipeline import Inputs, run
     from corollary.database.program import load, read_programs
+    from corollary.warehouse.dialect import is_stream
     from corollary.warehouse.sources.quarantine import BadRows
 
     program = read_programs(programs)
@@ -157,6 +158,10 @@ def _keep(
     with opened(warehouse, console, create=True, is_late=True, **asked) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
         tell(outcome, database, warehouse, max_rows=max_rows, format_=format_, console=console)
+    streamed = [each.relation for each in program.directives if is_stream(each)]
+    if streamed:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(streamed))
+        console.note(f"streams are read by `corollary watch` only: {names}")
 
 
 def _as_json(outcome: "Outcome") -> dict[str, Any]:

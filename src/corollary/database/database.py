@@ -1,7 +1,8 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -56,6 +57,22 @@ class RelationView:
         return int(self.arrow().num_rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a database was opened, so that another process can open it too."""
+
+    place: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def again(self, spark: Any = None) -> "Database":
+        """Open the database again.
+
+        Args:
+            spark: the session that the Spark engine works beside.
+        """
+        return open_database(self.place, spark=spark, create=False, **self.options)
+
+
 class Database(Kernel):
     """Relations kept true while the data under them changes.
 
@@ -73,6 +90,9 @@ class Database(Kernel):
     >>> tx.changes["p"].counts
     (0, 2)
     """
+
+    opening: Opening | None = None
+    """How it was opened; None if it is in memory."""
 
     # --- using it ------------------------------------------------------------------------------
 
@@ -96,10 +116,13 @@ class Database(Kernel):
         Raises:
             InputError: the program or a facts file is not acceptable.
         """
+        from corollary.database.setting_aside import with_same_quarantine
+
         if text is not None:
             program = parse(SourceFile("program", text))
         else:
             program = read_programs([Path(each) for each in paths])
+        program = with_same_quarantine(program, self.program)
         transaction = self.transaction()
         transaction.set_program(program)
         with transaction:
@@ -151,6 +174,10 @@ class Database(Kernel):
 
     def read(self, name: str) -> "pa.Table":
         """Return the tuples of a relation; a virtual one is computed."""
+        with self.lock:
+            return self._read(name)
+
+    def _read(self, name: str) -> "pa.Table":
         relation = readable(self.loaded.normal, name)
         if relation.is_derived and relation.is_virtual:
             columns = ", ".join(f"v{at}" for at in range(relation.arity))
@@ -164,6 +191,10 @@ class Database(Kernel):
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
+        with self.lock:
+            return self._answers(goal)
+
+    def _answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         self.refresh()
         literal = read_goal(self.program, goal)
         normal = self.loaded.normal
@@ -186,8 +217,9 @@ class Database(Kernel):
 
     def refresh(self) -> None:
         """See what other processes have committed."""
-        if self.store is not None and not self.is_busy:
-            self.store.catch_up(self)
+        with self.lock:
+            if self.store is not None and not self.is_busy:
+                self.store.catch_up(self)
 
     def at(self, commit: int) -> "Database":
         """Return the database as it was after a commit, in memory: what changes there stays there.
@@ -247,10 +279,64 @@ class Database(Kernel):
         Args:
             transaction: the one that made the last commit, so that it need not be read back.
         """
-        return None if self.store is None else self.store.publish(self, transaction)
+        with self.lock:
+            return None if self.store is None else self.store.publish(self, transaction)
+
+    def stream(
+        self,
+        frame: Any,
+        into: str,
+        *,
+        op: str | None = None,
+        order: str | None = None,
+        checkpoint: str | Path | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        bad_rows: str = "quarantine",
+        on_batch: "Callable[[Any], object] | None" = None,
+    ) -> Any:
+        """Let a streaming frame of Spark change a base relation, exactly once.
+
+        Every micro-batch is one transaction, under a key that the query and the batch make.
+
+        Args:
+            frame: a streaming frame. Columns are found by name if all names of the relation are
+                there, by place if none of them is.
+            into: the base relation.
+            op: the column that tells what a row does: `insert` or `delete`, or another spelling
+                that `corollary.streaming.events` knows. If it is not given, all rows are inserts.
+            order: the column by which the rows of a batch follow one another: of several on one
+                tuple the last one counts.
+            checkpoint: where Spark notes how far it is; `streams/RELATION` in the warehouse if it
+                is not given.
+            trigger: when there is a batch, as `DataStreamWriter.trigger` takes it, such as
+                `{"availableNow": True}`; as soon as possible if it is not given.
+            bad_rows: `quarantine` sets rows aside that do not fit, `abort` stops at them.
+            on_batch: called with a `corollary.streaming.batches.Batch` behind every commit.
+
+        Returns:
+            Spark's `StreamingQuery`.
+
+        Raises:
+            InputError: the database is in memory, or the frame does not fit the relation.
+        """
+        # Packages above this one are looked up by name: they know it, and not the reverse.
+        start = importlib.import_module("corollary.streaming.stream").start
+        return start(
+            self,
+            frame,
+            into,
+            op=op,
+            order=order,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            bad_rows=bad_rows,
+            on_batch=on_batch,
+        )
 
     def close(self) -> None:
-        """Let go of the warehouse and of the engine."""
+        """Let go of the warehouse and of the engine; streams are stopped between two batches."""
+        while self.closing:
+            self.closing.pop()()
         self.engine.close()
         if self.store is not None:
             self.store.warehouse.close()
@@ -309,6 +395,13 @@ def open_database(
         InputError: something is asked for that there is not.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
+    options = {
+        "engine": engine,
+        "placement": placement,
+        "algorithm": algorithm,
+        "strict": strict,
+        "limits": limits,
+    }
     make = partial(made, engine, spark, placement)
     database = Database(make(), algorithm, is_strict=strict, limits=limits, console=console)
     if path is not None:
@@ -316,5 +409,8 @@ def open_database(
         from corollary.warehouse.warehouse import Warehouse
 
         database.store = Durable(Warehouse.open(path, create=create, is_late=is_late), make)
+        is_url = "://" in str(path)
+        place = str(path) if is_url else str(database.store.warehouse.root.absolute())
+        database.opening = Opening(place, options)
         database.store.restore(database)
     return database

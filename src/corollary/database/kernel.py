@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from corollary.analysis.strata import strata
@@ -39,6 +40,8 @@ class Kernel:
         loaded: the program in force.
         watched: the virtual relations whose changes are asked for.
         planning: plans, and what is known for them.
+        lock: held by the thread that uses the engine; streams commit in threads of their own.
+        closing: what is to be done before the database lets go of its engine.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class Kernel:
         store: "Durable | None" = None,
     ) -> None:
         self.engine = engine
+        self.lock = RLock()
+        self.closing: list[Callable[[], object]] = []
         self.store = store
         self.limits = limits or Limits()
         self.console = console or SilentConsole()
@@ -81,6 +86,10 @@ class Kernel:
         Raises:
             ConflictError: others came first every time.
         """
+        with self.lock:
+            self._insist(work)
+
+    def _insist(self, work: Callable[[], None]) -> None:
         if self.store is None:
             work()
             return

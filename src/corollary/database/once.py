@@ -21,7 +21,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
 from corollary.maintain.placing import place
 from corollary.warehouse import delimited
-from corollary.warehouse.dialect import channel_of, file_name_of
+from corollary.warehouse.dialect import channel_of, file_name_of, is_stream
 from corollary.warehouse.outputs import Output, refuse_clashes, write_all
 from corollary.warehouse.paths import resolve
 
@@ -158,6 +158,13 @@ def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[
         if directive.name == "input":
             console.progress(f"reading {file_name_of(directive)}")
             relation = normal.relations[directive.relation]
+            if is_stream(directive):
+                raise InputError.of(
+                    "C0982",
+                    f"`{relation.name}` reads a stream, which needs a warehouse.",
+                    directive.span,
+                    "let `corollary watch PROGRAM --warehouse DIR` read it, or read files instead",
+                )
             if channel_of(directive) == "stdin":
                 if has_read or sys.stdin is None:
                     raise InputError.of(

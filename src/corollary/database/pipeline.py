@@ -4,22 +4,28 @@ what changed in the sources and in the text → one transaction → commit → p
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
-from corollary.core.program import Column, Declaration, Program, Relation, TypeName
+from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.database.journal import Position, Reading
 from corollary.database.operations import Operation
 from corollary.database.parts import SOURCE
 from corollary.database.program import load
+from corollary.database.setting_aside import (
+    SET_ASIDE,
+    set_aside,
+    with_quarantine,
+    with_same_quarantine,
+)
 from corollary.database.transaction import Transaction
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import Diagnostic
 from corollary.warehouse.sources.choose import sources_of
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows, quarantine_change
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,19 +34,6 @@ if TYPE_CHECKING:
     from corollary.warehouse.catalog import Catalog
     from corollary.warehouse.publishing.publisher import Outcome
     from corollary.warehouse.sources.source import Source
-
-
-SET_ASIDE = Declaration(
-    QUARANTINE.name,
-    tuple(
-        Column(name, TypeName(str(type_)))
-        for name, type_ in zip(QUARANTINE.columns, QUARANTINE.types, strict=True)
-    ),
-)
-"""The declaration of the relation that malformed records are set aside in."""
-
-QUARANTINE_PART = SOURCE + "quarantine"
-"""Who writes to it: all sources together."""
 
 
 OF_ONE_SHOT_RUNS = {"C0701", "C0702"}
@@ -96,14 +89,21 @@ def run(
         InputError: the program or a source is not acceptable; nothing was changed.
         ConflictError: others committed first again and again.
     """
+    with database.lock:
+        return _run(database, program, inputs or Inputs(), idempotency)
+
+
+def _run(database: "Database", program: Program, inputs: Inputs, idempotency: str | None) -> Run:
     began = time.monotonic()
-    inputs = inputs or Inputs()
     warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
     transaction = database.transaction(idempotency=idempotency)
     if transaction.is_repeated:
         published = database.publish()
         return Run(transaction, transaction.commit_number, published, warnings)
-    program = _with_quarantine(program, inputs, database.program)
+    program = with_same_quarantine(program, database.program)
+    has_inputs = any(each.name == "input" for each in program.directives)
+    if has_inputs and inputs.bad_rows is BadRows.QUARANTINE:
+        program = with_quarantine(program)
     relations = load(program).normal.relations
     sources = sources_of(
         program, relations, base=inputs.facts, root=inputs.root, bad_rows=inputs.bad_rows
@@ -139,32 +139,6 @@ def _position(known: Mapping[str, Position], name: str) -> dict[str, Any] | None
     return None if found is None else found[1]
 
 
-def _with_quarantine(program: Program, inputs: Inputs, before: Program) -> Program:
-    """Return the program with the relation that malformed records are set aside in.
-
-    It stays when it is not needed any more, since the warehouse has it.
-
-    Raises:
-        InputError: it has another relation of that name.
-    """
-    has_inputs = any(each.name == "input" for each in program.directives)
-    is_needed = has_inputs and inputs.bad_rows is BadRows.QUARANTINE
-    if not is_needed and SET_ASIDE not in before.declarations:
-        return program
-    for each in program.declarations:
-        if each.name == SET_ASIDE.name:
-            if each == SET_ASIDE:
-                return program
-            raise InputError.of(
-                "C0959",
-                f"`{each.name}` is where malformed records are set aside, and has other columns.",
-                each.span,
-                "give the relation another name, or refuse malformed records with "
-                "`--bad-rows abort`",
-            )
-    return replace(program, declarations=(*program.declarations, SET_ASIDE))
-
-
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Reads sources on the state that a transaction starts from."""
@@ -192,7 +166,7 @@ class _Reader:
             operations = [
                 Operation(State.REMOVED, name, change.removed, part),
                 Operation(State.ADDED, name, change.added, part),
-                *self._set_aside(source.name, change.bad, change.reread),
+                *set_aside(self.database, source.name, change.bad, change.reread),
             ]
             return Reading(operations, {source.name: (name, change.position)})
 
@@ -207,7 +181,7 @@ class _Reader:
             held = self._content(self.database.loaded.normal.relations[relation], part)()
             operations = [
                 Operation(State.REMOVED, relation, held, part),
-                *self._set_aside(name, (), None),
+                *set_aside(self.database, name, (), None),
             ]
             return Reading(operations, {name: (relation, None)})
 
@@ -224,20 +198,3 @@ class _Reader:
             return from_python((), relation) if at is None else self.database.engine.read(at)
 
         return content
-
-    def _set_aside(
-        self, source: str, bad: Sequence[Any], reread: frozenset[str] | None
-    ) -> list[Operation]:
-        """Return what happens to the quarantine when a source was read."""
-        from corollary.core.arrow import from_python
-
-        known = QUARANTINE.name in self.database.loaded.normal.relations
-        if not bad and not known:
-            return []
-        engine = self.database.engine
-        held = engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
-        added, removed = quarantine_change(held, source, bad, reread)
-        return [
-            Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
-            Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),
-        ]

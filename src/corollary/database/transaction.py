@@ -142,8 +142,7 @@ class Transaction:
         Raises:
             InputError: the text is no rule. Whether it fits the program is judged at the commit.
         """
-        self._demand_open()
-        self._edit(lambda program: with_rule(program, text, place))
+        self.edit(lambda program: with_rule(program, text, place))
 
     def remove_rule(self, text: str, *, place: str = "rule") -> None:
         """Remove a rule or fact of the program; the names of its variables do not matter.
@@ -155,16 +154,15 @@ class Transaction:
         Raises:
             InputError: the program has no such rule.
         """
-        self._demand_open()
-        self._edit(lambda program: without_rule(program, text, place))
+        self.edit(lambda program: without_rule(program, text, place))
 
     def set_program(self, program: Program) -> None:
         """Replace the whole program, as if its text had been edited."""
-        self._demand_open()
-        self._edit(lambda _: program)
+        self.edit(lambda _: program)
 
-    def _edit(self, edit: Callable[[Program], Program]) -> None:
-        """Keep an edit for the commit; what is wrong with it by itself is said now."""
+    def edit(self, edit: Callable[[Program], Program]) -> None:
+        """Keep an edit of the program for the commit; what is wrong by itself is said now."""
+        self._demand_open()
         if not self.is_repeated:
             edit(self._edited())
             self._edits.append(edit)

@@ -18,11 +18,18 @@ An `.input` may also say:
 |               | `IO=parquet` and `IO=delta` say the same                          | name     |
 | `order`       | the column by which, of rows with one key, the last is taken      | none     |
 | `new_columns` | `ignore` or `refuse` columns that a named format has got later on | `ignore` |
+
+With `IO=stream` the name is that of a folder into which files come, and these may be said:
+
+| parameter   | meaning                                                   | default              |
+|-------------|-----------------------------------------------------------|----------------------|
+| `op`        | the column behind all others that says insert or delete   | all rows are inserts |
+| `max_files` | so many files at most make a batch                        | all that are there   |
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from corollary.core.program import Directive, Relation
@@ -30,6 +37,8 @@ from corollary.errors import Diagnostic, InputError
 
 PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
 INPUT_PARAMETERS = ("format", "order", "new_columns")
+STREAM_PARAMETERS = ("op", "max_files")
+STREAM = "stream"
 FORMATS = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
 """The formats that `IO` may name."""
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
@@ -103,6 +112,17 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
 def channel_of(directive: Directive) -> str:
     """Return where the data comes from or goes to: `file`, `stdin` or `stdout`."""
     return directive.parameter("IO", "file")
+
+
+def is_stream(directive: Directive) -> bool:
+    """Return whether a directive reads a folder into which files come, as they come."""
+    return directive.name == "input" and channel_of(directive) == STREAM
+
+
+def as_files(directive: Directive) -> Directive:
+    """Return the directive that reads each file of a stream by itself."""
+    kept = [pair for pair in directive.parameters if pair[0] not in ("IO", *STREAM_PARAMETERS)]
+    return replace(directive, parameters=tuple(kept))
 
 
 def format_of(directive: Directive, name: str) -> str:

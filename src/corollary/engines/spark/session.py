@@ -32,14 +32,16 @@ SETTINGS = {
 """Of the private session."""
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
+"""How Spark tells what it does: not at all, but for what is fatal."""
 
 PRESETS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-    f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+    "spark.driver.extraJavaOptions": (
+        f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOGGING}"'
+    ),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.artifact.isolation.enabled": "false",
 }

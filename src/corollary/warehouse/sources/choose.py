@@ -15,7 +15,7 @@ from pathlib import Path
 from corollary.core.program import Directive, Program, Relation
 from corollary.errors import InputError
 from corollary.warehouse.delta_entries import LOG
-from corollary.warehouse.dialect import channel_of, file_name_of, format_of
+from corollary.warehouse.dialect import channel_of, file_name_of, format_of, is_stream
 from corollary.warehouse.sources.file_source import FileSource
 from corollary.warehouse.sources.inlet import Inlet
 from corollary.warehouse.sources.keys import Key
@@ -34,6 +34,8 @@ def sources_of(
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
+    Streams are none: they have no state that could be compared.
+
     Args:
         program: the program, checked.
         relations: the shapes of its relations by name.
@@ -48,7 +50,7 @@ def sources_of(
     keys = {declaration.name: declaration.key for declaration in program.declarations}
     found: dict[str, Source] = {}
     for directive in dict.fromkeys(program.directives):
-        if directive.name != "input":
+        if directive.name != "input" or is_stream(directive):
             continue
         relation = relations[directive.relation]
         key = keys.get(relation.name, ())

@@ -14,6 +14,7 @@ it had. Which files are read again:
 """
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
@@ -26,7 +27,7 @@ from corollary.warehouse.contents import Fingerprint
 from corollary.warehouse.dialect import format_of
 from corollary.warehouse.files import checksum_of
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
-from corollary.warehouse.sources.drift import Reading
+from corollary.warehouse.sources.drift import Expected, Reading
 from corollary.warehouse.sources.inlet import Collector, Inlet
 from corollary.warehouse.sources.listing import Found, files_at, is_one_file
 from corollary.warehouse.sources.source import Content, Position, SourceChange
@@ -37,6 +38,24 @@ _READ = {"csv": csv_file.read, "jsonl": json_file.read}
 _CAN_CONTINUE = {"csv": csv_file.can_continue_at, "jsonl": json_file.can_continue_at}
 
 T = TypeVar("T")
+
+
+def read_whole(raw: bytes, name: str, format_: str, expected: Expected) -> Reading:
+    """Return what a file holds.
+
+    Args:
+        raw: its bytes, perhaps compressed.
+        name: its name in messages.
+        format_: `csv`, `jsonl` or `parquet`.
+        expected: what it should be like.
+
+    Raises:
+        InputError: it cannot be read, or has other columns.
+    """
+    if format_ not in _READ:
+        return parquet_file.read(BytesIO(raw), name, expected)
+    text = contents.text_of(raw, name, expected.directive.span)
+    return _READ[format_](text, name, expected, 0)
 
 
 class Entry(NamedTuple):

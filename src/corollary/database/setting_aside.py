@@ -1,0 +1,77 @@
+"""Malformed records, set aside in a relation of the warehouse while the good rows are taken."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from corollary.core.program import Column, Declaration, Program, TypeName
+from corollary.core.states import State
+from corollary.database.operations import Operation
+from corollary.database.parts import SOURCE
+from corollary.errors import InputError
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, quarantine_change
+
+if TYPE_CHECKING:
+    from corollary.database.kernel import Kernel
+
+SET_ASIDE = Declaration(
+    QUARANTINE.name,
+    tuple(
+        Column(name, TypeName(str(type_)))
+        for name, type_ in zip(QUARANTINE.columns, QUARANTINE.types, strict=True)
+    ),
+)
+"""The declaration of the relation that malformed records are set aside in."""
+
+QUARANTINE_PART = SOURCE + "quarantine"
+"""Who writes to it: all sources together."""
+
+
+def with_quarantine(program: Program) -> Program:
+    """Return the program with the relation that malformed records are set aside in.
+
+    Raises:
+        InputError: it has another relation of that name.
+    """
+    for each in program.declarations:
+        if each.name == SET_ASIDE.name:
+            if each == SET_ASIDE:
+                return program
+            raise InputError.of(
+                "C0959",
+                f"`{each.name}` is where malformed records are set aside, and has other columns.",
+                each.span,
+                "give the relation another name, or refuse malformed records with "
+                "`--bad-rows abort`",
+            )
+    return replace(program, declarations=(*program.declarations, SET_ASIDE))
+
+
+def with_same_quarantine(program: Program, before: Program) -> Program:
+    """Return the program with that relation if the one before it had it: it may hold records."""
+    return with_quarantine(program) if SET_ASIDE in before.declarations else program
+
+
+def set_aside(
+    database: "Kernel", source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
+) -> list[Operation]:
+    """Return what happens to the quarantine when a source was read.
+
+    Args:
+        database: the database as it is before.
+        source: the name of the source.
+        bad: its malformed records.
+        reread: the files whose earlier records no longer count; None for all.
+    """
+    from corollary.core.arrow import from_python
+
+    bad = list(bad)
+    known = QUARANTINE.name in database.loaded.normal.relations
+    if not bad and not known:
+        return []
+    held = database.engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
+    added, removed = quarantine_change(held, source, bad, reread)
+    return [
+        Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
+        Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),
+    ]

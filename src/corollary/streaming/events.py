@@ -1,0 +1,125 @@
+"""Change events: rows that are inserted or deleted, of which the last one on a tuple counts.
+
+| `op`                                           | means  |
+|------------------------------------------------|--------|
+| `insert`, `i`, `c`, `r`, `+`, `update_postimage` | insert |
+| `delete`, `d`, `-`, `−`, `update_preimage`       | delete |
+
+Letters may be large or small. `c` and `r` are Debezium's (created, read in a snapshot), the images
+those of the change feeds of Delta and of `corollary changes`. An update that does not tell what the
+row was before is none of them: what it deletes is not known.
+"""
+
+import json
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow import nullary_table, to_python
+from corollary.core.program import Relation
+from corollary.core.types import SYMBOL
+from corollary.warehouse.sources.quarantine import LONGEST_RAW, BadRow
+
+INSERTS = ("insert", "i", "c", "r", "+", "update_postimage")
+DELETES = ("delete", "d", "-", "−", "update_preimage")
+SIGN = "is_insert"
+"""The column of a table of events that tells inserts from deletes; no relation has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What a batch says, in order.
+
+    Attributes:
+        rows: the columns of the relation, then `op` if there is one.
+        bad: the rows that do not fit.
+    """
+
+    rows: pa.Table
+    bad: tuple[BadRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """What a batch does: no tuple is in both tables."""
+
+    added: pa.Table
+    removed: pa.Table
+    bad: tuple[BadRow, ...] = ()
+
+
+def with_op(relation: Relation, op: str | None) -> Relation:
+    """Return the shape of events on a relation: its columns, and the operation behind them."""
+    if op is None:
+        return relation
+    return replace(relation, columns=(*relation.columns, op), types=(*relation.types, SYMBOL))
+
+
+def signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return for each operation whether it is an insert; null if it is none.
+
+    >>> signs(pa.chunked_array([["I", "-", "u"]])).to_pylist()
+    [True, False, None]
+    """
+    words = pc.utf8_lower(ops)
+    is_insert, is_delete = (
+        pc.is_in(words, value_set=pa.array(each, words.type)) for each in (INSERTS, DELETES)
+    )
+    return pc.if_else(pc.or_(is_insert, is_delete), is_insert, pa.scalar(None, pa.bool_()))
+
+
+def net(events: Events, relation: Relation, op: str | None, source: str, batch: str) -> Net:
+    """Return what a batch does in the end.
+
+    Args:
+        events: what it says.
+        relation: the relation that it is about.
+        op: the column of the operation; None if all are inserts.
+        source: the name of the stream.
+        batch: the name of the batch.
+    """
+    rows = events.rows
+    if op is None:
+        return Net(rows, rows.slice(0, 0), events.bad)
+    sign = signs(rows.column(op))
+    bad = [
+        *events.bad,
+        *_no_operations(rows.filter(pc.is_null(sign)), relation, op, source, batch),
+    ]
+    rows = rows.select(list(relation.columns)).append_column(SIGN, sign)
+    last = _last(rows.filter(pc.is_valid(sign)), relation)
+    added = last.filter(last.column(SIGN))
+    removed = last.filter(pc.invert(last.column(SIGN)))
+    return Net(_tuples(added, relation), _tuples(removed, relation), tuple(bad))
+
+
+def _last(rows: pa.Table, relation: Relation) -> pa.Table:
+    """Return of all events on a tuple the last one."""
+    if not relation.columns:
+        return rows.slice(max(0, rows.num_rows - 1))
+    # Only one thread sees the rows in their order.
+    grouped = rows.group_by(list(relation.columns), use_threads=False)
+    last = grouped.aggregate([(SIGN, "last")])
+    return last.rename_columns(
+        [SIGN if name == f"{SIGN}_last" else name for name in last.column_names]
+    )
+
+
+def _tuples(rows: pa.Table, relation: Relation) -> pa.Table:
+    if not relation.columns:
+        return nullary_table(rows.num_rows)
+    return rows.select(list(relation.columns))
+
+
+def _no_operations(
+    rows: pa.Table, relation: Relation, op: str, source: str, batch: str
+) -> list[BadRow]:
+    """Return the rows whose operation is none; which line they were is no longer known."""
+    bad = []
+    for row in to_python(rows):
+        reason = f"`{row[-1]}` is no operation (column `{op}`)"
+        said = dict(zip(rows.column_names, map(str, row), strict=True))
+        raw = json.dumps(said, ensure_ascii=False)[:LONGEST_RAW]
+        bad.append(BadRow(relation.name, source, batch, 0, "C0985", reason, raw))
+    return bad

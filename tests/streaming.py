@@ -1,0 +1,70 @@
+"""Streams under test: frames without Spark, and files that come one after another."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+PROGRAM = """
+.decl direct_link(src: symbol, dst: symbol)
+.decl link(src: symbol, dst: symbol)
+link(x, y) :- direct_link(x, y).
+link(x, z) :- link(x, y), direct_link(y, z).
+.output link
+"""
+
+
+class Frame:
+    """As much of a streaming frame as is needed to read its rows."""
+
+    isStreaming = True  # noqa: N815 - Spark's name
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.schema = table.schema
+        self.sparkSession = self
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        return self.table
+
+    def select(self, *names: str) -> Frame:
+        return Frame(self.table.select(list(names)))
+
+    def createDataFrame(self, rows: list[Any], schema: pa.Schema) -> Frame:  # noqa: N802
+        assert not rows
+        return Frame(schema.empty_table())
+
+
+def frame(*rows: tuple[Any, ...], names: tuple[str, ...] = ("src", "dst")) -> Frame:
+    """A frame of texts."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return Frame(pa.table([pa.array(each, pa.string()) for each in columns], list(names)))
+
+
+def checkpoint(directory: Path, query: str = "q1") -> str:
+    """A checkpoint as Spark makes it, as far as it is looked at."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "metadata").write_text(json.dumps({"id": query}))
+    return str(directory)
+
+
+def arrive(folder: Path, name: str, *events: dict[str, Any], at: int = 0) -> None:
+    """Let a file of JSON lines come into a folder, in one moment; `at` is its time."""
+    folder.mkdir(exist_ok=True)
+    written = folder / f".{name}"
+    written.write_text("".join(json.dumps(each) + "\n" for each in events))
+    if at:
+        os.utime(written, (at, at))
+    written.rename(folder / name)
+
+
+def closure(edges: set[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
+    """The pairs of nodes with a path between them."""
+    found = set(edges)
+    while more := {(x, z) for x, y in found for w, z in edges if w == y} - found:
+        found |= more
+    return found
