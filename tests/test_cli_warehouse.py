@@ -126,7 +126,7 @@ def test_the_first_run_materialises_commits_and_publishes() -> None:
     result = done(run())
     edge, link, commit = result.stdout.splitlines()
     assert edge == "edge  +2"
-    assert re.fullmatch(r"link  \+3  recompute  local  \d+\.\d\d s", link)
+    assert re.fullmatch(r"link  \+3  recompute  driver  \d+\.\d\d s", link)
     assert commit == "commit 1"
     assert result.stderr == "published: link\n"
     table = DeltaTable("wh/tables/link").to_pyarrow_table()
@@ -474,7 +474,7 @@ def test_apply_inserts_and_deletes() -> None:
     result = done(apply("--insert", "edge=new.csv"))
     edge, link, commit = result.stdout.splitlines()
     assert edge == "edge  +1"
-    assert re.fullmatch(r"link  \+3  \w+  local  \d+\.\d\d s", link)
+    assert re.fullmatch(r"link  \+3  \w+  driver  \d+\.\d\d s", link)
     assert commit == "commit 2"
     assert result.stderr == "published: link\n"
     assert DeltaTable("wh/tables/link").to_pyarrow_table().num_rows == 6

@@ -185,7 +185,8 @@ even(y) :- odd(x), next(x, y).
 
 def test_what_cannot_be_opened(tmp_path: Path) -> None:
     fails(lambda: corollary.open(tmp_path, create=False), "C0930", "There is no warehouse")
-    fails(lambda: corollary.open(None, engine="spark"), "C0918", 'engine="local"')
+    fails(lambda: corollary.open(None, engine="abacus"), "C0918", "choose one of local, spark")
+    fails(lambda: corollary.open(None, placement="here"), "C0918", "choose one of auto, driver")
     fails(lambda: corollary.open(None).log(), "C0918", "in memory, so it has no history")
 
 
