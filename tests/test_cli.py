@@ -776,9 +776,9 @@ def test_the_demo_runs_from_end_to_end() -> None:
     result = cli("demo", "--keep", "example", "--engine", "local")
     assert result.exit_code == OK, result.output
     assert "corollary run network.dl" in result.stdout
-    assert re.search(r"feeds +\+1,255 −1,262  ranked ", result.stdout)
-    assert re.search(r"dark +\+1,201 ", result.stdout)
-    assert "tables/dark: version 1, 1,201 rows" in result.stdout
+    assert re.search(r"feeds +\+2,510 −2,522  ranked ", result.stdout)
+    assert re.search(r"dark +\+2,401 ", result.stdout)
+    assert "tables/feeds: version 2, 3,003,510 rows" in result.stdout
     kept = {path.name for path in Path("example").iterdir()}
     assert {"network.dl", "cable.facts", "warehouse"} <= kept
     assert cli("check", "example/network.dl", "--strict").exit_code == OK

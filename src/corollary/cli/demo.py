@@ -101,7 +101,7 @@ def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
             f"    maintaining both views took {seconds:.2f} s; recomputing them, in the same "
             f"place, {again:.2f} s: {again / seconds:.0f} times as long"
         )
-        _show_table(warehouse / "tables" / "dark")
+        _show_table(warehouse / "tables" / "feeds")
 
 
 def _keep(database: "Database", directory: Path) -> "tuple[Transaction, float]":
