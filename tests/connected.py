@@ -6,6 +6,7 @@ compares them with what the local engine gives.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import tempfile
@@ -29,6 +30,7 @@ VIEWS = ("path", "degree", "far")
 
 def main(placement: str) -> None:
     """Maintain views while edges come and go."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     chance = random.Random(5)
     pairs = [(chance.randrange(12), chance.randrange(12)) for _ in range(40)]

