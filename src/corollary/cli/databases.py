@@ -54,12 +54,18 @@ def filled(
     wanted: Wanted,
     limits: "Limits",
     console: Console,
+    placement: str = "driver",
 ) -> "Database":
     """Return a database with a program in force, its facts read and its virtual views watched."""
     from corollary.database.database import open_database
 
     database = open_database(
-        None, engine="local", algorithm=wanted.algorithms, limits=limits, console=console
+        None,
+        engine="local" if placement == "driver" else "spark",
+        placement=placement,
+        algorithm=wanted.algorithms,
+        limits=limits,
+        console=console,
     )
     database.load(*programs, facts=facts, root=root)
     normal = database.loaded.normal

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from corollary.core.states import State
 
 
+SHARES = 2
+"""How many there are in an explanation, for which Spark is not asked."""
+
+
 @click.command()
 @options.programs
 @click.option("--goal", help="Explain how this goal is answered, instead of a full evaluation.")
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Explain what happens when it loses some.",
 )
+@options.placement
 @options.algorithm
 @options.by_relation
 @options.watch
@@ -48,6 +53,7 @@ def command(
     goal: str | None,
     added: tuple[str, ...],
     removed: tuple[str, ...],
+    placement: str,
     algorithm: str,
     relations: tuple[str, ...],
     watch: tuple[str, ...],
@@ -81,6 +87,7 @@ def command(
         if not (added or removed):
             text, document = _evaluation(programs, goal)
         else:
+            from corollary.database.engines import SPARK, made
             from corollary.database.forecast import forecast_guessed, forecast_measured
             from corollary.database.program import load, read_programs
             from corollary.explain.forecast import forecast_as_json, print_forecast
@@ -89,11 +96,12 @@ def command(
             changes = _changes(normal, added, removed)
             wanted.check(normal)
             if facts is None:
+                engine = made(SPARK, placement=placement, shares=SHARES)
                 forecast = forecast_guessed(
-                    normal, changes, wanted.algorithms, wanted.watched(normal)
+                    normal, changes, wanted.algorithms, wanted.watched(normal), engine
                 )
             else:
-                database = filled(programs, facts, root, wanted, limits, console)
+                database = filled(programs, facts, root, wanted, limits, console, placement)
                 forecast = forecast_measured(database, changes)
             text, document = print_forecast(forecast, normal), forecast_as_json(forecast, normal)
         if format == "json":

@@ -10,13 +10,16 @@ PLACEMENTS = ("auto", "driver", "tasks", "sql")
 ENGINES = (LOCAL, SPARK)
 
 
-def made(name: str, spark: Any = None, placement: str = "auto") -> Engine:
+def made(
+    name: str, spark: Any = None, placement: str = "auto", shares: int | None = None
+) -> Engine:
     """Return a new engine that holds nothing.
 
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine works beside; a local one if it is not given.
         placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
+        shares: how many tasks share a stratum; as many as run at once if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -41,4 +44,4 @@ def made(name: str, spark: Any = None, placement: str = "auto") -> Engine:
         )
     from corollary.engines.spark.placed import PlacedEngine
 
-    return PlacedEngine(spark, placement=placement)
+    return PlacedEngine(spark, placement=placement, shares=shares)

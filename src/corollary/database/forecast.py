@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from corollary.analysis.relevance import BOTH, flipped
 from corollary.analysis.strata import strata
+from corollary.core.engine import Engine
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
@@ -11,8 +12,10 @@ from corollary.core.rules import Rule
 from corollary.core.states import State
 from corollary.core.statistics import GUESS, Statistics
 from corollary.database.database import Database
+from corollary.database.engines import LOCAL, made
 from corollary.database.planning import algorithms_by_relation
 from corollary.explain.forecast import Decision, Delta, Forecast
+from corollary.maintain import placing
 from corollary.maintain.autonomous import is_autonomous
 from corollary.maintain.choose import Sizes
 from corollary.maintain.delta import Changed, in_state, instance
@@ -31,7 +34,7 @@ def forecast_measured(database: Database, changes: Changes) -> Forecast:
     update, maintenance = database.planning.planned(
         normal, normal, found, database.watched, None, is_traced=False
     )
-    return _forecast(changes, update, maintenance, is_guessed=False)
+    return _forecast(changes, update, maintenance, database.engine.home)
 
 
 def forecast_guessed(
@@ -39,19 +42,23 @@ def forecast_guessed(
     changes: Changes,
     algorithm: str | Mapping[str, str] = "auto",
     watched: Iterable[str] = (),
+    engine: Engine | None = None,
 ) -> Forecast:
     """Return how a change would be met if every relation had some size, and all were up to date."""
     found = _of_bases(program, changes)
+    engine = engine or made(LOCAL)
+    placed = placing.place(engine, program, program)
     update = Update(
-        program,
-        program,
+        placed.before,
+        placed.after,
         {name: frozenset(each) for name, each in found.items()},
         Statistics(dict.fromkeys(program.relations, GUESS)),
         dict.fromkeys(watched, BOTH),
         frozenset(program.relations),
     )
     chosen = choices(update, algorithms_by_relation(algorithm), Sizes(found, {}))
-    return _forecast(changes, update, maintain(update, chosen), is_guessed=True)
+    maintenance = maintain(update, chosen, places=placed.places)
+    return _forecast(changes, update, maintenance, engine.home, is_guessed=True)
 
 
 def _of_bases(program: NormalProgram, changes: Changes) -> Changes:
@@ -59,8 +66,14 @@ def _of_bases(program: NormalProgram, changes: Changes) -> Changes:
 
 
 def _forecast(
-    changes: Changes, update: Update, maintenance: Maintenance, *, is_guessed: bool
+    changes: Changes,
+    update: Update,
+    maintenance: Maintenance,
+    home: str,
+    *,
+    is_guessed: bool = False,
 ) -> Forecast:
+    places = maintenance.places
     by_relations = {stratum.relations: stratum for stratum in strata(update.new)}
     decisions = tuple(
         Decision(
@@ -70,8 +83,9 @@ def _forecast(
             choice.cost,
             choice.budget,
             is_autonomous(by_relations[choice.relations], update),
+            str(places[procedure].placement) if procedure in places else home,
         )
-        for choice in maintenance.choices.values()
+        for procedure, choice in maintenance.choices.items()
     )
     return Forecast(
         changes,

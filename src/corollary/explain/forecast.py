@@ -22,6 +22,13 @@ PREFIXES = {State.ADDED: "+", State.REMOVED: "−"}
 NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
 
 
+ELSEWHERE = {
+    "tasks": "shared out to tasks, in one job",
+    "sql": "left to Spark, a query for each step",
+}
+"""What placements mean, where that is not here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What will maintain a stratum.
@@ -31,6 +38,7 @@ class Decision:
         cost: the rows it is estimated to handle; None if nothing is estimated.
         budget: the rows after which it is given up for a recomputation; None for never.
         is_autonomous: whether the change and the stored view alone determine the view's change.
+        placement: where that will happen.
     """
 
     relations: tuple[str, ...]
@@ -39,6 +47,7 @@ class Decision:
     cost: int | None
     budget: int | None
     is_autonomous: bool
+    placement: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,8 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
         return [f"stratum {names}: none, {why}"]
     (decision,) = found
     lines = [f"stratum {names}: {decision.algorithm}, {decision.reason}"]
+    if decision.placement in ELSEWHERE:
+        lines.append(f"{INDENT}placed elsewhere: {ELSEWHERE[decision.placement]}")
     if decision.cost is not None:
         lines.append(f"{INDENT}estimated cost: {decision.cost:,} rows")
     if decision.budget is not None:
@@ -144,6 +155,7 @@ def forecast_as_json(forecast: Forecast, program: NormalProgram) -> dict[str, An
             {
                 "relations": list(each.relations),
                 "algorithm": each.algorithm,
+                "placement": each.placement,
                 "reason": each.reason,
                 "cost": each.cost,
                 "budget": each.budget,
