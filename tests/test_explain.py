@@ -600,3 +600,15 @@ def test_random_programs_are_explained_and_drawn(case: Case) -> None:
         if isinstance(step, Derive):
             assert f"derive {step.target}" in text
     json.dumps(plan_as_json(plan, program))
+
+
+def test_placements_are_told(tmp_path: Path) -> None:
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "tasks")
+    assert "    placed elsewhere: shared out to tasks, in one job" in said.splitlines()
+    assert "(tasks, shared out: " in said
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "sql")
+    assert "    placed elsewhere: left to Spark, a query for each step" in said.splitlines()
+    for placement in ("tasks", "sql", "driver"):
+        found = document(tmp_path, CLOSURE, "--removed", "edge", "--placement", placement)
+        assert [each["placement"] for each in found["choices"]] == [placement]
+    assert "placed elsewhere" not in changed(tmp_path, CLOSURE, "--removed", "edge")
