@@ -12,8 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from changing import ChangeCase
+from corollary.core.arrow import to_python
+from corollary.engines.spark import shares
 from lasting import keep
-from maintaining import MIXED
+from maintaining import (
+    CLOSURES,
+    MIXED,
+    Judged,
+    apply,
+    closure,
+    delete,
+    flips,
+    insert,
+    opened,
+    pairs,
+)
 from scenarios import Scenario, judge, scenarios, unhurried
 from sharing import InProcess, share_out
 from test_changes import CASES, VARIANTS, name_of
@@ -78,3 +91,42 @@ def test_cases(
 ) -> None:
     share_out(monkeypatch, placement)
     judge_case(case, "as written", variant)
+
+
+@pytest.mark.parametrize("kind", CLOSURES)
+def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    judged = Judged(closure(kind, "number"), "auto")
+    before = InProcess.jobs
+    for step in flips(3, 6, 40):
+        judged.step(step)
+    has_pivot = kind != "non-linear"
+    assert (InProcess.jobs > before) == has_pivot
+
+
+def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(shares, "ENTRIES", 10)
+    db = opened(closure(type_="number"))
+    counts = []
+    for step in flips(5, 8, 80):
+        apply(db, step)
+        counts.append(sum(1 for _ in db.engine._root.rglob("*")))
+    assert max(counts) <= 3 * 6 + 10 * 4  # bases, and entries of the log
+    with db.transaction(is_dry=True) as tx:
+        tx.insert("edge", [(90, 91)])
+    assert sum(1 for _ in db.engine._root.rglob("*")) == counts[-1]
+    root = db.engine._root
+    db.close()
+    assert not root.exists()
+
+
+def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    db = opened(closure())
+    tx = insert(db, "edge", pairs("ab bc cd"))
+    change = tx.changes["reach"]
+    assert change.counts == (6, 0)
+    delete(db, "edge", pairs("bc"))
+    assert sorted(to_python(change.added)) == pairs("ab ac ad bc bd cd")
+    assert sorted(db.relation("reach").rows()) == pairs("ab cd")

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from corollary.core.engine import Limits
+from corollary.core.engine import Kept, Limits
 from corollary.core.plan import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -83,6 +83,9 @@ class Elsewhere(Protocol):
 
     def read(self, name: str, state: State) -> pa.Table:
         """Return the tuples of such a relation in OLD, ADDED or REMOVED."""
+
+    def later(self, name: str, state: State) -> Kept | None:
+        """Return tuples of such a relation that are better read when somebody asks for them."""
 
     def run(self, errand: Errand, recorder: Recorder) -> int:
         """Run a part of a plan; return how many rows have been handled then."""

@@ -330,8 +330,9 @@ class PlacedEngine(LocalEngine):
         """Make NEW the OLD of some relations, or of all."""
         named = None if relations is None else list(relations)
         if named is None:
-            for place in self._places:
-                place.commit(self._changes_for(place))
+            told = [(place, self._changes_for(place)) for place in self._places]
+            for place, changes in told:
+                place.commit(changes)
         else:
             self._let_go(named)
         super().commit(named)
@@ -373,9 +374,10 @@ class PlacedEngine(LocalEngine):
 
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
         """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
-        if self._is_away(relation):
-            return Held(self.read(relation, state))
-        return super().keep(relation, state)
+        if not self._is_away(relation):
+            return super().keep(relation, state)
+        later = self._elsewhere[relation].later(relation, state)
+        return Held(self.read(relation, state)) if later is None else later
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from corollary.core.engine import Engine
+from corollary.core.engine import Engine, Kept
 from corollary.core.plan import Aggregate, Derive, Row, Within
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -101,6 +101,10 @@ class Queries:
     def read(self, name: str, state: State) -> pa.Table:
         """Return the tuples of a relation in a state."""
         return self._engine.read(name, state)
+
+    def later(self, name: str, state: State) -> Kept | None:
+        """Return tuples of a relation, to be read when somebody asks for them."""
+        return self._engine.keep(name, state)
 
     def run(self, errand: Errand, recorder: Recorder) -> int:
         """Run a part of a plan, a query a step; return how many rows have been handled then."""

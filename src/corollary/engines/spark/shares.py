@@ -7,18 +7,20 @@ refers to what the tasks of a job have written.
 """
 
 import pickle
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.engine import Limits
+from corollary.core.engine import Kept, Limits
 from corollary.core.plan import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -73,6 +75,36 @@ class Ran:
         return sum(each.results[name].counts[at] for each in self.replies)
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Whole:
+    """All tuples of a relation, as tasks have written them to directories of index files."""
+
+    name: str
+    size: int
+    directories: tuple[str | None, ...]
+    request: Request
+
+    def __len__(self) -> int:
+        return self.size
+
+    def table(self) -> pa.Table:
+        """Return the tuples."""
+        parts = [
+            whole(self.request, self.name, share, directory)
+            for share, directory in enumerate(self.directories)
+            if directory is not None
+        ]
+        return pa.concat_tables(parts)
+
+
+def whole(request: Request, name: str, share: int, directory: str | None) -> pa.Table:
+    """Return what a relation is in a share, by the index files in a directory."""
+    bases = list(request.bases)
+    bases[share] = Base(request.version, directory)
+    alone = replace(request, owner=uuid4().hex, log=(), bases=tuple(bases))
+    return opened_share(alone, share).engine.read(name)
+
+
 @dataclass(slots=True)
 class Shares:
     """The shares of one stratum.
@@ -100,6 +132,7 @@ class Shares:
     ran: Ran | None = None
     sizes: dict[str, list[int]] = field(default_factory=dict)
     spreads: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    _lent: "WeakSet[Whole]" = field(default_factory=WeakSet)
     _owner: str = field(default_factory=lambda: uuid4().hex)
     _version: int = 0
     _bases: list[Base] = field(default_factory=list)
@@ -191,14 +224,19 @@ class Shares:
         columns = [pa.array([], arrow_type(type_)) for type_ in relation.types]
         return pa.table(columns, names=list(relation.columns))
 
+    def later(self, name: str, state: State) -> Kept | None:
+        """Return what has come to a relation that held nothing before the last job."""
+        if self.ran is None or state is not State.ADDED or self.size(name):
+            return None
+        directories = tuple(each.base for each in self.ran.replies)
+        found = Whole(name, self.ran.size(name, state), directories, self._request())
+        self._lent.add(found)
+        return found
+
     def _whole(self, name: str, share: int) -> pa.Table:
         """Return what a relation holds that held nothing before the last job."""
         assert self.ran is not None
-        directory = self.ran.replies[share].base
-        request = replace(self._request(), owner=uuid4().hex, log=(), version=self._version)
-        bases = list(request.bases)
-        bases[share] = Base(self._version, directory)
-        return opened_share(replace(request, bases=tuple(bases)), share).engine.read(name)
+        return whole(self._request(), name, share, self.ran.replies[share].base)
 
     @staticmethod
     def delta(result: Result) -> Delta:
@@ -243,7 +281,10 @@ class Shares:
             is_folding=is_long and self._version > 0,
         )
         recorder.procedure(errand.plan.main)
-        replies = self._answers(request)
+        try:
+            replies = self._answers(request)
+        finally:
+            discard([request.opened])
         self.ran = Ran(errand.opened, replies)
         self.told = set(errand.opened)
         return _tell(errand, [each.record for each in replies], recorder)
@@ -263,10 +304,21 @@ class Shares:
             if reply.error is not None:
                 raise reply.error
         if request.is_folding:
-            self._bases = [Base(self._version, reply.folded) for reply in replies]
+            self._rebase({reply.share: reply.folded for reply in replies})
+        return replies
+
+    def _rebase(self, directories: Mapping[int, str | None]) -> None:
+        """Let shares begin from new bases; what nobody needs any more is removed."""
+        lent = {each for whole in self._lent for each in whole.directories}
+        before = {self._bases[share].directory for share in directories}
+        for share, directory in directories.items():
+            self._bases[share] = Base(self._version, directory)
+        if all(each.version == self._version for each in self._bases):
+            for entry in self._log:
+                discard([entry.common, *entry.own.values()])
             self._log.clear()
             self._logged = 0
-        return replies
+        discard(before - lent)
 
     @property
     def _total(self) -> int:
@@ -313,17 +365,19 @@ class Shares:
                 if known.distinct:
                     self.spreads[name][reply.share] = known.distinct
         self._note({**self.ran.opened, **changes}, own)
-        for reply in self.ran.replies:
-            if reply.base is not None:
-                self._bases[reply.share] = Base(self._version, reply.base)
-        self.told.clear()
-        if all(each.version == self._version for each in self._bases):
-            self._log.clear()
-            self._logged = 0
+        discard(each.delta for reply in self.ran.replies for each in reply.results.values())
+        found = {each.share: each.base for each in self.ran.replies if each.base is not None}
         self.ran = None
+        self.told.clear()
+        self._rebase(found)
 
     def rollback(self) -> None:
         """Forget what the last job found."""
+        if self.ran is not None:
+            lent = {each for whole in self._lent for each in whole.directories}
+            for reply in self.ran.replies:
+                discard({reply.base} - lent)
+                discard(each.delta for each in reply.results.values())
         self.ran = None
         self.told.clear()
 
@@ -337,6 +391,17 @@ class Shares:
         for each in changes.values():
             self._logged += each.added.num_rows
             self._logged += 0 if each.removed is None else each.removed.num_rows
+
+
+def discard(places: Iterable[object]) -> None:
+    """Remove files and directories, of what may be such."""
+    for each in places:
+        if isinstance(each, str):
+            path = Path(each)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def spark_job(session: "SparkSession", request: Request) -> list[bytes]:
