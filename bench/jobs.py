@@ -89,7 +89,7 @@ class Session:
         began = time.perf_counter()
         result = work(*given, **named)
         seconds = time.perf_counter() - began
-        return Timed(seconds, _cost(self._events()), result)
+        return Timed(seconds, cost_of(self._events()), result)
 
     def files(self) -> int:
         """Return the bytes of all files of shares that there are now."""
@@ -160,7 +160,8 @@ def size(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def _cost(events: list[dict[str, Any]]) -> Cost:
+def cost_of(events: list[dict[str, Any]]) -> Cost:
+    """Return what the events of a log say."""
     jobs = sum(each["Event"] == "SparkListenerJobStart" for each in events)
     stages = [
         each["Stage Info"] for each in events if each["Event"] == "SparkListenerStageCompleted"

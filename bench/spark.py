@@ -9,6 +9,7 @@
 | in a warehouse | the same deletes where they last, with the commit; nothing is published |
 | loop | the best loop of DataFrames that we know (`rivals.loop`) |
 | recursive/initial | Spark's own `WITH RECURSIVE` over a tree, which has no path twice |
+| sql | the same closure by queries, a step at a time: one delete, and one insert |
 | join | a sum over a join of three relations; rows change by the thousand |
 
 All in one session on two cores, with workers that have been used before. Each figure shows its
@@ -71,6 +72,7 @@ def _figures(counted: Session, scale: float) -> Iterator[Figure]:
 
     _warm(counted)
     yield from _closure(counted, graph(SMALL))
+    yield from _by_queries(counted, graph(SMALL))
     shared = yield from _closure(counted, graph(MIDDLE))
     yield from _loop(counted, graph(MIDDLE), shared)
     yield from _recursive(counted, data.random_tree(scaled(100_000))["edge"])
@@ -171,6 +173,23 @@ def _in_a_warehouse(
         return Figure(
             f"{label}: in a warehouse", _median(deletes), "s", 1.5, about, differences=wrong
         )
+
+
+def _by_queries(counted: Session, edges: pa.Table) -> Iterator[Figure]:
+    referee = corollary.open(None, engine="local")
+    referee.load(text=LEFT)
+    tuples = _counts(_insert(referee, edges))
+    with _opened(counted, None, "sql") as database:
+        initial = counted.timed(_insert, database, edges)
+        wrong = _unequal("tuples", _counts(initial.result), tuples)
+        name = f"{_about(tuples[0])}: sql initial"
+        yield Figure(name, initial.seconds, "s", None, _told(initial), differences=wrong)
+        for verb, word in ((_delete, "delete"), (_insert, "insert")):
+            (edge,) = _sample(edges, 1)
+            taken, expected = counted.timed(verb, database, edge), verb(referee, edge)
+            wrong = _unequal("changes", _counts(taken.result), _counts(expected))
+            name = f"{_about(tuples[0])}: sql {word}"
+            yield Figure(name, taken.seconds, "s", None, _told(taken), differences=wrong)
 
 
 # --- rivals --------------------------------------------------------------------------------------
@@ -285,8 +304,8 @@ def _queried(counted: Session, relations: data.Relations) -> Timed[pa.Table]:
 # --- transactions --------------------------------------------------------------------------------
 
 
-def _opened(counted: Session, path: Path | None) -> Database:
-    database = corollary.open(path, spark=counted.spark, placement="tasks")
+def _opened(counted: Session, path: Path | None, placement: str = "tasks") -> Database:
+    database = corollary.open(path, spark=counted.spark, placement=placement)
     database.load(text=LEFT)
     return database
 
@@ -331,6 +350,12 @@ def _duckdb(relations: data.Relations, sql: str) -> pa.Table:
 
 def _about(tuples: int) -> str:
     return f"{tuples / 1e6:.2f} M" if tuples >= 10_000 else f"{tuples:,}"
+
+
+def _told(taken: Timed[Transaction]) -> str:
+    counts = taken.result.stats["answer"].counts
+    touched = counts.get("checked", 0) + counts.get("propagated", 0)
+    return f"{counts.get('rounds', 0)} rounds, {touched:,} tuples touched; {taken.cost}"
 
 
 def _median(taken: Sequence[Timed[Any]]) -> float:
