@@ -1,5 +1,6 @@
 """What a closure costs without Corollary, on Spark: a loop of DataFrames, and its own recursion."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,24 +10,28 @@ LOOP_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # one job a round: nothing is shuffled, so no stages
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # only edges are broadcast
     "spark.sql.requireAllClusterKeysForCoPartition": "false",  # parts by x match joins on (x, y)
+}
+"""What is best for `loop`."""
+
+RECURSION_SETTINGS = {
     "spark.sql.cteRecursionLevelLimit": "-1",
     "spark.sql.cteRecursionRowLimit": "-1",
 }
-"""Of the session that rivals run in."""
+"""What `recursive` needs."""
 
 RECURSIVE = """
 WITH RECURSIVE closure(x, y) AS (
     SELECT x, y FROM edge
     UNION ALL
-    SELECT closure.x, edge.y FROM closure JOIN edge ON closure.y = edge.x)
+    SELECT /*+ BROADCAST(edge) */ closure.x, edge.y FROM closure JOIN edge ON closure.y = edge.x)
 SELECT x, y FROM closure
 """
 
 
-def rival_session(spark: "SparkSession") -> "SparkSession":
-    """Return a session beside another, with the settings that are best for rivals."""
+def rival_session(spark: "SparkSession", settings: Mapping[str, str]) -> "SparkSession":
+    """Return a session beside another, with settings."""
     beside = spark.newSession()
-    for name, value in LOOP_SETTINGS.items():
+    for name, value in settings.items():
         beside.conf.set(name, value)
     return beside
 

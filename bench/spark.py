@@ -86,7 +86,7 @@ def _warm(counted: Session) -> None:
     with _opened(counted, None) as database:
         _insert(database, edges)
         _delete(database, edges.slice(0, 1))
-    beside = rivals.rival_session(counted.spark)
+    beside = rivals.rival_session(counted.spark, rivals.LOOP_SETTINGS)
     rivals.loop(beside.createDataFrame(edges), CORES)
 
 
@@ -196,7 +196,7 @@ def _by_queries(counted: Session, edges: pa.Table) -> Iterator[Figure]:
 
 
 def _loop(counted: Session, edges: pa.Table, shared: Shared) -> Iterator[Figure]:
-    beside = rivals.rival_session(counted.spark)
+    beside = rivals.rival_session(counted.spark, rivals.LOOP_SETTINGS)
     frame = beside.createDataFrame(edges).localCheckpoint()
     taken = counted.timed(rivals.loop, frame, CORES)
     tuples, rounds = taken.result
@@ -211,7 +211,7 @@ def _loop(counted: Session, edges: pa.Table, shared: Shared) -> Iterator[Figure]
 
 
 def _recursive(counted: Session, edges: pa.Table) -> Iterator[Figure]:
-    beside = rivals.rival_session(counted.spark)
+    beside = rivals.rival_session(counted.spark, rivals.RECURSION_SETTINGS)
     frame = beside.createDataFrame(edges).localCheckpoint()
     theirs = counted.timed(rivals.recursive, beside, frame)
     with _opened(counted, None) as database:
