@@ -174,7 +174,8 @@ def cost_of(events: list[dict[str, Any]]) -> Cost:
 def _sent(event: dict[str, Any]) -> int:
     """Return the bytes of a piece of a broadcast, as it is stored, and not as it is removed."""
     block = event.get("Block Updated Info", {})
-    return block["Memory Size"] if PIECE.match(block.get("Block ID", "")) else 0
+    is_piece = PIECE.match(block.get("Block ID", "")) and block["Storage Level"]["Use Memory"]
+    return int(block["Memory Size"]) if is_piece else 0
 
 
 def _total(stages: list[dict[str, Any]], metric: str) -> int:

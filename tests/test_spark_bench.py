@@ -39,6 +39,10 @@ def test_its_answers_agree(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert all(each.value > 0 for each in found if not each.name.endswith("jobs"))
 
 
+def _stored(is_stored: bool) -> dict[str, Any]:
+    return {"Storage Level": {"Use Memory": is_stored}}
+
+
 def test_costs_are_those_of_the_log() -> None:
     stages = [
         {
@@ -57,7 +61,8 @@ def test_costs_are_those_of_the_log() -> None:
         {"Event": "SparkListenerBlockUpdated", "Block Updated Info": each}
         for each in (
             {"Block ID": "broadcast_1", "Memory Size": 5_000},
-            {"Block ID": "broadcast_1_piece0", "Memory Size": 1_000},
+            {"Block ID": "broadcast_1_piece0", "Memory Size": 1_000, **_stored(True)},
+            {"Block ID": "broadcast_0_piece0", "Memory Size": 7_000, **_stored(False)},
             {"Block ID": "rdd_1_0", "Memory Size": 5_000},
         )
     ]
