@@ -9,7 +9,7 @@
 | in a warehouse | the same deletes where they last, with the commit; nothing is published |
 | loop | the best loop of DataFrames that we know (`rivals.loop`) |
 | recursive/initial | Spark's own `WITH RECURSIVE` over a tree, which has no path twice |
-| sql | the same closure by queries, a step at a time: one delete, and one insert |
+| sql | a small closure by queries, a step at a time: one delete, and one insert |
 | join | a sum over a join of three relations; rows change by the thousand |
 
 All in one session on two cores, with workers that have been used before. Each figure shows its
@@ -44,7 +44,7 @@ DELETES = 10
 RECOMPUTED = 3
 CHANGED = 1_000
 
-SMALL, MIDDLE, LARGE = 500, 1_500, 4_000
+TINY, SMALL, MIDDLE, LARGE = 250, 500, 1_500, 4_000
 """Nodes of random graphs with twice as many edges."""
 
 
@@ -72,7 +72,7 @@ def _figures(counted: Session, scale: float) -> Iterator[Figure]:
 
     _warm(counted)
     yield from _closure(counted, graph(SMALL))
-    yield from _by_queries(counted, graph(SMALL))
+    yield from _by_queries(counted, graph(TINY))
     shared = yield from _closure(counted, graph(MIDDLE))
     yield from _loop(counted, graph(MIDDLE), shared)
     yield from _recursive(counted, data.random_tree(scaled(100_000))["edge"])
