@@ -12,7 +12,8 @@ evaluations from scratch, in `maintain` those that change data and time each tra
 | `workloads.py` | the workloads, as data |
 | `startup.py` | how quickly the command answers, and what `import corollary` loads |
 | `report.py` | the table and the JSON |
+| `figure.py` | a line of a report that is no race |
+| `warehouse.py` | what lasting costs |
+| `spark.py`, `rivals.py`, `jobs.py` | what Spark adds, what it does alone, and what jobs cost |
 | `maintain/` | stored views under changes: tasks, contenders, turns, verdicts |
-
-A new kind of contender (Spark) is one class with the members of `Contender`.
 """

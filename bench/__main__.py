@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import report, startup, warehouse
+from bench import report, spark, startup, warehouse
 from bench.contenders import DuckdbQuery, LocalEvaluation
+from bench.figure import Figure, as_json
 from bench.maintain import report as maintain_report
 from bench.maintain import run
 from bench.maintain.contenders import CLOCKS
@@ -21,6 +22,8 @@ from bench.workloads import Workload, workloads
 from corollary.maintain.choose import SELECTABLE
 
 TOP = 25
+REPORTS = {each.NAME: (each.ABOUT, each.run) for each in (warehouse, spark)}
+"""What is no race of contenders: figures, by name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,25 +38,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         profile(chosen[options.profile])
         return 0
     groups = groups_of(maintained.values())
-    asked = options.only or [*chosen, startup.HELP, *maintained, warehouse.NAME]
+    asked = options.only or [*chosen, startup.HELP, *maintained, *REPORTS]
     names = list(dict.fromkeys(name for each in asked for name in groups.get(each, (each,))))
     host = report.machine()
     print(f"{host['cores']} cores, load {host['load']:.1f}, {host['versions']}", flush=True)
-    others = {*maintained, warehouse.NAME}
+    others = {*maintained, *REPORTS}
     results = evaluate([name for name in names if name not in others], chosen, options)
     outcomes = maintain([maintained[name] for name in names if name in maintained], options)
-    figures = lasting(options.scale) if warehouse.NAME in names else []
+    figures = {name: reported(name, options.scale) for name in REPORTS if name in names}
     if options.json:
         listed = [maintain_report.as_json(task, outcome) for task, outcome in outcomes]
         report.write(
             options.json,
             results,
             listed,
-            warehouse.as_json(figures),
+            {name: as_json(found) for name, found in figures.items()},
             repeat=options.repeat,
             scale=options.scale,
         )
     is_wrong = any(result.measurement.differences for result in results)
+    is_wrong |= any(each.differences for found in figures.values() for each in found)
     return int(is_wrong or any(outcome.differences for _, outcome in outcomes))
 
 
@@ -87,11 +91,12 @@ def maintain(chosen: Sequence[Task], options: argparse.Namespace) -> list[tuple[
     return outcomes
 
 
-def lasting(scale: float) -> list[warehouse.Figure]:
-    """Measure what a warehouse costs, and print a line for each figure."""
-    print(f"\n{warehouse.NAME}: stored closure of a random graph, 1,500 nodes, 3,000 edges")
+def reported(name: str, scale: float) -> list[Figure]:
+    """Take the figures of a report, and print a line for each."""
+    about, run = REPORTS[name]
+    print(f"\n{name}: {about}")
     figures = []
-    for figure in warehouse.run(scale):
+    for figure in run(scale):
         print(figure, flush=True)
         figures.append(figure)
     return figures
@@ -108,7 +113,7 @@ def groups_of(maintained: Iterable[Task]) -> dict[str, list[str]]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     every = tasks()
     names = [*(each.name for each in workloads()), *(each.name for each in every)]
-    runnable = [*names, startup.HELP, warehouse.NAME, *groups_of(every)]
+    runnable = [*names, startup.HELP, *REPORTS, *groups_of(every)]
     parser = argparse.ArgumentParser("bench", description="Measure Corollary against DuckDB.")
     parser.add_argument(
         "--only",

@@ -108,7 +108,7 @@ def write(
     path: Path,
     results: list[Result],
     maintained: list[dict[str, Any]],
-    lasting: list[dict[str, Any]],
+    figures: dict[str, list[dict[str, Any]]],
     *,
     repeat: int,
     scale: float,
@@ -120,7 +120,7 @@ def write(
         "scale": scale,
         "results": [_as_json(result) for result in results],
         "maintained": maintained,
-        "warehouse": lasting,
+        **figures,
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 

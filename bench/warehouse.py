@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,13 @@ import pyarrow.parquet as pq
 
 import corollary
 from bench.data import random_graph
+from bench.figure import Figure
 from corollary.core.arrow import to_python
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect
 
 NAME = "warehouse"
+ABOUT = "stored closure of a random graph, 1,500 nodes, 3,000 edges"
 PROGRAM = """
 .decl edge(x: number, y: number)
 .decl path(x: number, y: number)
@@ -45,7 +46,7 @@ began = time.perf_counter()
 import corollary
 import corollary.database.durable
 imported = time.perf_counter()
-database = corollary.open(sys.argv[1])
+database = corollary.open(sys.argv[1], engine="local")
 opened = time.perf_counter()
 times = []
 for edge in json.loads(sys.argv[2]):
@@ -58,30 +59,13 @@ print(json.dumps([imported - began, opened - imported, times]))
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One line of the report: a value, its bar (at most), and how it came about."""
-
-    name: str
-    value: float
-    unit: str
-    bar: float | None
-    about: str
-
-    def __str__(self) -> str:
-        judged = ""
-        if self.bar is not None:
-            judged = f"(at most {self.bar:g}): {'ok' if self.value <= self.bar else 'missed'}"
-        return f"    {self.name:24} {self.value:10.3f} {self.unit:3} {judged:28} {self.about}"
-
-
 def run(scale: float) -> Iterator[Figure]:
     """Yield the figures, as they are taken."""
     edges = to_python(random_graph(int(1_500 * scale), int(3_000 * scale))["edge"])
     chosen = random.Random(1).sample(edges, EDGES)
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory) / "warehouse"
-        lasting, passing = corollary.open(place), corollary.open(None)
+        lasting, passing = (corollary.open(each, engine="local") for each in (place, None))
         for database in (lasting, passing):
             database.load(text=PROGRAM)
             _write(database, "insert", edges)
@@ -89,11 +73,6 @@ def run(scale: float) -> Iterator[Figure]:
         yield _disk(lasting, place)
         yield from _reopen(place, chosen)
         yield from _flat(lasting, place, chosen)
-
-
-def as_json(figures: list[Figure]) -> list[dict[str, Any]]:
-    """Return the figures for the JSON of a run."""
-    return [asdict(figure) for figure in figures]
 
 
 def _write(database: Database, verb: str, rows: list[Any]) -> float:
