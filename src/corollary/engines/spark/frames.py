@@ -195,8 +195,7 @@ def _reported(code: str, what: str, directive: Directive | None) -> Iterator[Non
         told = next((cure for sign, cure in _CURES.items() if sign in said), None)
         span = None if directive is None else directive.span
         cure = told or "mend what Spark names, or the parameters of the directive"
-        message = f"{what}: {_sentence(said, directive)}."
-        raise InputError.of(code, message, span, f"{cure}; nothing was changed") from error
+        raise InputError.of(code, f"{what}: {_sentence(said, directive)}.", span, cure) from error
 
 
 def _said(error: Any) -> str:
