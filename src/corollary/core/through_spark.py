@@ -25,6 +25,9 @@ OWN = {
 TEXTS = ("csv", "json")
 """Formats whose values are texts, which are read as those of our own files are."""
 
+CORRUPT = "_corrupt_record"
+"""The column in which Spark's reader of JSON puts records that are none."""
+
 
 def is_through_spark(directive: Directive) -> bool:
     """Return whether Spark reads or writes what a directive names."""

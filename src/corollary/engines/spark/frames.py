@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import schema_of
 from corollary.core.program import Directive, Relation
-from corollary.core.through_spark import called, options_of
+from corollary.core.through_spark import CORRUPT, called, options_of
 from corollary.engines.spark.columns import UNSIGNED
 from corollary.engines.spark.session import described, local, require
 from corollary.errors import InputError, without_password
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HOLDS = "holds"
-CORRUPT = "_corrupt_record"
-"""The column in which Spark's reader of JSON puts records that are none."""
 
 READING: Mapping[str, Mapping[str, str]] = {"json": {"primitivesAsString": "true"}}
 """Options by format where the user says nothing: values are texts, and judged here."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, nullary_table
 from corollary.core.program import Directive, Relation
-from corollary.core.through_spark import TEXTS
+from corollary.core.through_spark import CORRUPT, TEXTS
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
@@ -26,9 +26,6 @@ from corollary.warehouse.sources.typed import Failures, from_arrow, from_texts
 Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
 """Reads what an `.input` names (with these files, if it names files): the names of all columns, and
 those of the relation with their rows."""
-
-CORRUPT = "_corrupt_record"
-"""The column in which Spark puts records that are none."""
 
 
 class SparkSource:
