@@ -20,8 +20,10 @@ from maintaining import closure, delete, insert
 @pytest.mark.parametrize("package", ["pyspark", "sqlglot"])
 def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_spec", lambda name: None if name == package else True)
-    with pytest.raises(InputError, match=rf"C0980.*`{package}`(.|\n)*corollary\[spark\]"):
-        corollary.open(None, engine="spark")
+    with corollary.open(None, placement="tasks") as db:  # nothing is missing so far
+        db.load(text=closure())
+        with pytest.raises(InputError, match=rf"C0980.*`{package}`(.|\n)*corollary\[spark\]"):
+            insert(db, "edge", [("a", "b")])
 
 
 def test_missing_java_is_told_with_what_to_install(
@@ -59,17 +61,16 @@ def test_the_shim_drops_the_module_that_is_missing(tmp_path: Path) -> None:
     assert told.split("\n") == ["[-cp]", "[a b]", "[Main]", "[]", ""]
 
 
-def test_other_engines_and_warehouses_are_refused(tmp_path: Path) -> None:
+def test_other_engines_are_refused() -> None:
     with pytest.raises(InputError, match=r"C0918.*no engine `flink`"):
         corollary.open(None, engine="flink")
-    with pytest.raises(InputError, match=r"C0918.*warehouse"):
-        corollary.open(tmp_path / "w", engine="spark")
 
 
 @pytest.mark.spark
-def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
+@pytest.mark.parametrize("placement", ["tasks", "sql"])
+def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -> None:
     before = (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables())
-    db = corollary.open(None, engine="spark", spark=spark)
+    db = corollary.open(None, spark=spark, placement=placement)
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3)])
     assert sorted(db.relation("reach").rows()) == [(1, 2), (1, 3), (2, 3)]
@@ -97,7 +98,7 @@ def test_jobs_are_shown_with_relation_and_round(
     shown: list[str] = []
     context = spark.sparkContext
     monkeypatch.setattr(type(context), "setJobDescription", lambda _, text: shown.append(text))
-    db = corollary.open(None, engine="spark", spark=spark)
+    db = corollary.open(None, spark=spark, placement="sql")
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
     assert any(text and "reach" in text and "round 2" in text for text in shown)
@@ -122,7 +123,7 @@ def test_a_small_step_is_one_job(spark: Any) -> None:
 @pytest.mark.spark
 def test_a_failure_leaves_everything_as_it_was(spark: Any) -> None:
     limits = Limits(rounds=4)
-    db = corollary.open(None, engine="spark", spark=spark, limits=limits)
+    db = corollary.open(None, spark=spark, placement="sql", limits=limits)
     db.load(
         text=""".decl n(x: number) .decl half(x: number, y: number)
 .decl up(x: number)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from corollary.analysis.survey import Survey
+from corollary.analysis.through_spark import through_spark
 from corollary.analysis.wording import alternatives, suggestion
 from corollary.core.program import Directive
+from corollary.core.through_spark import SPARK, is_through_spark
 from corollary.errors import Diagnostic
 
 _FORMAT = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
@@ -16,8 +18,8 @@ _PARAMETERS = {
     "limitsize": ("n",),
 }
 _CHANNELS = {
-    "input": ("file", "stdin", "jsonlines", "parquet", "delta", "stream"),
-    "output": ("file", "stdout"),
+    "input": ("file", "stdin", "jsonlines", "parquet", "delta", "stream", SPARK),
+    "output": ("file", "stdout", SPARK),
 }
 _FLAGS = ("rfc4180", "headers", "compress")
 _WORDS = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
@@ -39,6 +41,10 @@ def directives(survey: Survey) -> Iterator[Diagnostic]:
                 f"`.{directive.name}` knows "
                 f"{alternatives(f'`IO={name}`' for name in _CHANNELS[directive.name])}",
             )
+            continue
+        if is_through_spark(directive):
+            for what, instead in through_spark(survey, directive):
+                yield _bad(directive, what, instead)
             continue
         for name, value in directive.parameters:
             if name not in known:

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.arrow import sort, to_python
+from corollary.core.arrow import schema_of, sort, to_python
 from corollary.core.engine import Kept
 from corollary.core.program import Relation
 from corollary.core.values import json_of
+from corollary.database.frames import Frames
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CHANGE_TYPE = "_change_type"
 MAX_ROWS = 1000
 """Longer lists are cut in JSON, unless asked otherwise."""
 
@@ -37,6 +39,7 @@ class Change:
     relation: Relation
     _added: Kept
     _removed: Kept
+    _frames: Frames
 
     @property
     def added(self) -> "pa.Table":
@@ -53,15 +56,30 @@ class Change:
         """How many came and went."""
         return len(self._added), len(self._removed)
 
-    def pandas(self) -> Any:
-        """Return both as one pandas frame, with the column `_change_type`."""
+    def arrow(self) -> "pa.Table":
+        """Return both as one Arrow table, with the column `_change_type`."""
         import pyarrow as pa
 
         tables = [
-            table.append_column("_change_type", pa.array([kind] * table.num_rows, pa.string()))
+            table.append_column(CHANGE_TYPE, pa.array([kind] * table.num_rows, pa.string()))
             for table, kind in ((self.added, "insert"), (self.removed, "delete"))
         ]
-        return pa.concat_tables(tables).to_pandas()
+        return pa.concat_tables(tables)
+
+    def pandas(self) -> Any:
+        """Return both as one pandas frame, with the column `_change_type`."""
+        return self.arrow().to_pandas()
+
+    def spark(self, view: str | None = None) -> Any:
+        """Return both as one Spark frame, with the column `_change_type`.
+
+        Args:
+            view: the name of a temp view of the session that shows it, too.
+        """
+        import pyarrow as pa
+
+        kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
+        return self._frames.frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
     def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""

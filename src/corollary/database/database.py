@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from corollary.console import Console
-from corollary.core.arrow import to_python
+from corollary.core.arrow import schema_of, to_python
 from corollary.core.engine import Limits
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Changes
 from corollary.database.engines import LOCAL, SPARK, made
+from corollary.database.frames import Frames
 from corollary.database.kernel import Kernel
 from corollary.database.names import readable
 from corollary.database.once import Places, answer_relation, inputs
@@ -52,6 +53,15 @@ class RelationView:
     def pandas(self) -> Any:
         """Return the tuples as a pandas frame."""
         return self.arrow().to_pandas()
+
+    def spark(self, view: str | None = None) -> Any:
+        """Return the tuples as a frame of the Spark session that was passed, or of a local one.
+
+        Args:
+            view: the name of a temp view of the session that shows them, too, as they are now.
+        """
+        relation = self._database.loaded.normal.relations[self.name]
+        return self._database.frames.frame(self.arrow(), schema_of(relation), view)
 
     def __len__(self) -> int:
         return int(self.arrow().num_rows)
@@ -128,7 +138,7 @@ class Database(Kernel):
         with transaction:
             if facts is not None:
                 places = Places(Path(facts), root=None if root is None else Path(root))
-                for relation, table in inputs(load(program), places, self.console):
+                for relation, table in inputs(load(program), places, self.console, self.frames):
                     transaction.insert_input(relation, table)
         return transaction
 
@@ -227,7 +237,7 @@ class Database(Kernel):
         Raises:
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        past = Database(made(LOCAL), limits=self.limits, console=self.console)
+        past = Database(made(LOCAL), limits=self.limits, console=self.console, frames=self.frames)
         self._durable.recall(past, commit)
         return past
 
@@ -403,12 +413,16 @@ def open_database(
         "limits": limits,
     }
     make = partial(made, engine, spark, placement)
-    database = Database(make(), algorithm, is_strict=strict, limits=limits, console=console)
+    frames = Frames(spark)
+    database = Database(
+        make(), algorithm, is_strict=strict, limits=limits, console=console, frames=frames
+    )
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse
 
-        database.store = Durable(Warehouse.open(path, create=create, is_late=is_late), make)
+        warehouse = Warehouse.open(path, create=create, is_late=is_late)
+        database.store = Durable(warehouse, make, frames)
         is_url = "://" in str(path)
         place = str(path) if is_url else str(database.store.warehouse.root.absolute())
         database.opening = Opening(place, options)

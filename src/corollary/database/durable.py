@@ -16,6 +16,7 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Change, Changes, Held
 from corollary.database.counters import Stats
+from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Told
 from corollary.database.names import published
 from corollary.database.program import Loaded
@@ -57,14 +58,21 @@ class Durable:
     Args:
         warehouse: where the database lasts.
         engine: makes the engine that holds what is read from there.
+        frames: of the session that the user works in.
 
     Attributes:
         warehouse: where the database lasts.
     """
 
-    def __init__(self, warehouse: Warehouse, engine: Callable[[], Engine] = LocalEngine) -> None:
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        engine: Callable[[], Engine] = LocalEngine,
+        frames: Frames | None = None,
+    ) -> None:
         self.warehouse = warehouse
         self._engine = engine
+        self._frames = frames or Frames()
         self._program = 0
         self._recorded: frozenset[str] = frozenset()
         """The relations whose payload the catalog has as the engine has it."""
@@ -277,7 +285,8 @@ class Durable:
             relation = relations.get(stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.change(stored)
-                found[relation.name] = Change(relation, Held(delta.added), Held(delta.removed))
+                kept = Held(delta.added), Held(delta.removed)
+                found[relation.name] = Change(relation, *kept, self._frames)
         return Changes(found, {})
 
     def changes_at(self, number: int) -> Changes:

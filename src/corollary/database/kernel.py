@@ -12,6 +12,7 @@ from corollary.core.engine import Engine, Limits
 from corollary.core.plan import working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
+from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Ran, Told
 from corollary.database.names import writable
 from corollary.database.parts import separated
@@ -36,6 +37,7 @@ class Kernel:
     Attributes:
         engine: holds the relations.
         store: where they last; None if they do not.
+        frames: of the session that the user works in.
         commits: the number of the last commit.
         loaded: the program in force.
         watched: the virtual relations whose changes are asked for.
@@ -53,11 +55,13 @@ class Kernel:
         limits: Limits | None = None,
         console: Console | None = None,
         store: "Durable | None" = None,
+        frames: Frames | None = None,
     ) -> None:
         self.engine = engine
         self.lock = RLock()
         self.closing: list[Callable[[], object]] = []
         self.store = store
+        self.frames = frames or Frames()
         self.limits = limits or Limits()
         self.console = console or SilentConsole()
         self.commits = 0

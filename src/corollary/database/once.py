@@ -14,7 +14,9 @@ from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.rules import Literal
 from corollary.core.terms import Variable
+from corollary.core.through_spark import called, is_through_spark
 from corollary.database.engines import LOCAL, made
+from corollary.database.frames import Frames
 from corollary.database.program import Loaded, load, read_goal
 from corollary.database.progress import Progress
 from corollary.errors import Diagnostic, InputError
@@ -44,6 +46,23 @@ class Places:
     def output_path(self, directive: Directive) -> Path:
         """Return the file that an `.output` names."""
         return self._resolve(self.outputs, directive)
+
+    def spark_path(self, directive: Directive) -> Path | None:
+        """Return the file or folder that an `.output` through Spark names, if it names one.
+
+        Raises:
+            InputError: it is out of reach, or other files are in it.
+        """
+        name = directive.parameter("filename")
+        if not name:
+            return None
+        root, span = self.root or self.outputs, directive.span
+        path = resolve(root, name, base=self.outputs, span=span, may_be_directory=True)
+        for kept in (root, self.outputs, self.facts):
+            if kept.resolve().is_relative_to(path):
+                message = f"`{name}` is a directory that other files are in: Spark would remove it"
+                raise InputError.of("C0805", message, span, "name a folder of its own")
+        return path
 
     def _resolve(self, base: Path, directive: Directive) -> Path:
         root = self.root or base
@@ -83,6 +102,8 @@ def run(
     limits: Limits | None = None,
     console: Console | None = None,
     engine: str | Engine = LOCAL,
+    *,
+    frames: Frames | None = None,
 ) -> Outcome:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
 
@@ -92,6 +113,7 @@ def run(
         limits: bounds on the evaluation.
         console: where progress is shown.
         engine: `local` or `spark`, or an engine that holds nothing; it is closed at the end.
+        frames: of the session through which `IO=spark` reads and writes; a local one if not given.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
@@ -101,11 +123,12 @@ def run(
     began = time.monotonic()
     loaded = load(program)
     targets = destinations(loaded, places)
+    frames = frames or Frames()
     with closing(made(engine) if isinstance(engine, str) else engine) as used:
-        fill(loaded, places, console, used)
+        fill(loaded, places, console, used, frames)
         evaluate(loaded, used, Progress(console), replace(limits or Limits(), since=began))
         console.done()
-        outcome = write(loaded, used, places, targets)
+        outcome = write(loaded, used, places, targets, frames)
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -138,25 +161,35 @@ def answer_relation(goal: Literal) -> Relation:
     return Relation(solve.GOAL, tuple(variables), types, is_derived=True, is_declared=False)
 
 
-def fill(loaded: Loaded, places: Places, console: Console, engine: Engine | None = None) -> Engine:
+def fill(
+    loaded: Loaded,
+    places: Places,
+    console: Console,
+    engine: Engine | None = None,
+    frames: Frames | None = None,
+) -> Engine:
     """Return an engine (the local one if none is given) that holds the facts and the inputs."""
     engine = engine or made(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
-    for name, table in inputs(loaded, places, console):
+    for name, table in inputs(loaded, places, console, frames or Frames()):
         engine.insert(normal.bases.get(name, name), table)
     return engine
 
 
-def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[str, pa.Table]]":
+def inputs(
+    loaded: Loaded, places: Places, console: Console, frames: Frames
+) -> "Iterator[tuple[str, pa.Table]]":
     """Yield the relations that have an `.input`, with what is read for each."""
     normal = loaded.normal
     has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
-            console.progress(f"reading {file_name_of(directive)}")
+            is_spark = is_through_spark(directive)
+            name = called(directive) if is_spark else file_name_of(directive)
+            console.progress(f"reading {name}")
             relation = normal.relations[directive.relation]
             if is_stream(directive):
                 raise InputError.of(
@@ -175,11 +208,31 @@ def inputs(loaded: Loaded, places: Places, console: Console) -> "Iterator[tuple[
                     )
                 has_read = True
                 table = delimited.read_stream(sys.stdin.buffer, relation, directive)
+            elif is_spark:
+                table = _read_through_spark(loaded, directive, places, frames)
             else:
                 path = places.input_path(directive)
-                name = str(places.facts / file_name_of(directive))
-                table = delimited.read(path, relation, directive, name=name)
+                table = delimited.read(path, relation, directive, name=str(places.facts / name))
             yield relation.name, table
+
+
+def _read_through_spark(
+    loaded: Loaded, directive: Directive, places: Places, frames: Frames
+) -> "pa.Table":
+    from corollary.core.arrow import from_python
+    from corollary.warehouse.sources.choose import source_of
+
+    relation = loaded.normal.relations[directive.relation]
+    keys = {each.name: each.key for each in loaded.program.declarations}
+    source = source_of(
+        directive,
+        relation,
+        base=places.facts,
+        root=places.root,
+        key=keys.get(relation.name, ()),
+        fetch=frames.read,
+    )
+    return source.difference(None, from_python((), relation)).added
 
 
 def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits) -> None:
@@ -189,27 +242,33 @@ def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits)
     engine.run(plan, recorder, limits)
 
 
-def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path]:
-    """Return the file of every `.output`, before anything is evaluated.
+def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path | None]:
+    """Return the file of every `.output`, before anything is evaluated; None for a table of Spark.
 
     Raises:
         InputError: a file is out of reach, or two outputs share one.
     """
     targets = {
-        directive: places.output_path(directive)
+        directive: places.spark_path(directive)
+        if is_through_spark(directive)
+        else places.output_path(directive)
         for directive in loaded.program.directives
         if directive.name == "output"
         and directive.relation in loaded.normal.relations
         and channel_of(directive) != "stdout"
     }
-    refuse_clashes(targets.items())
+    refuse_clashes((each, path) for each, path in targets.items() if path is not None)
     return targets
 
 
 def write(
-    loaded: Loaded, engine: Engine, places: Places, targets: dict[Directive, Path]
+    loaded: Loaded,
+    engine: Engine,
+    places: Places,
+    targets: dict[Directive, Path | None],
+    frames: Frames,
 ) -> Outcome:
-    """Write the outputs, all files or none."""
+    """Write the outputs: those through Spark one after the other, then all files or none."""
     outcome = Outcome(warnings=loaded.checked.warnings)
     files: list[Output] = []
     for directive in dict.fromkeys(loaded.program.directives):
@@ -220,9 +279,14 @@ def write(
         if directive.name == "printsize":
             outcome.sizes[relation.name] = size
         elif directive in targets:
-            table = engine.read(relation.name)
-            files.append(Output(table, targets[directive], relation, directive))
-            shown = places.outputs / file_name_of(directive)
+            table, path = engine.read(relation.name), targets[directive]
+            if is_through_spark(directive):
+                frames.write(table, relation, directive, path)
+                shown = (Path() if path is None else places.outputs) / called(directive)
+            else:
+                assert path is not None
+                files.append(Output(table, path, relation, directive))
+                shown = places.outputs / file_name_of(directive)
             outcome.written.append(Written(relation.name, shown, size))
         elif directive.name == "output":
             outcome.printed.append((directive, relation, engine.read(relation.name)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from corollary.analysis.check import check
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
+from corollary.core.through_spark import is_through_spark
 from corollary.database.journal import Position, Reading
 from corollary.database.operations import Operation
 from corollary.database.parts import SOURCE
@@ -23,7 +24,7 @@ from corollary.database.setting_aside import (
     with_same_quarantine,
 )
 from corollary.database.transaction import Transaction
-from corollary.errors import Diagnostic
+from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.sources.choose import sources_of
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows
 
@@ -96,6 +97,7 @@ def run(
 def _run(database: "Database", program: Program, inputs: Inputs, idempotency: str | None) -> Run:
     began = time.monotonic()
     warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
+    _refuse_writing(program)
     transaction = database.transaction(idempotency=idempotency)
     if transaction.is_repeated:
         published = database.publish()
@@ -106,7 +108,12 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
         program = with_quarantine(program)
     relations = load(program).normal.relations
     sources = sources_of(
-        program, relations, base=inputs.facts, root=inputs.root, bad_rows=inputs.bad_rows
+        program,
+        relations,
+        base=inputs.facts,
+        root=inputs.root,
+        bad_rows=inputs.bad_rows,
+        fetch=database.frames.read,
     )
     outcome = Run(warnings=warnings)
     is_needed = idempotency is not None
@@ -132,6 +139,24 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
         outcome.quarantined = database.engine.size(QUARANTINE.name)
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def _refuse_writing(program: Program) -> None:
+    """Raise if an `.output` is to be written through Spark: only what can be redone is done."""
+    found = [
+        Diagnostic(
+            "C0990",
+            f"`{each.relation}` is to be written through Spark, but a warehouse publishes Delta "
+            "tables.",
+            each.span,
+            f'write `.output {each.relation}`; from Python, `db.relation("{each.relation}").spark()'
+            ".write` goes anywhere",
+        )
+        for each in program.directives
+        if each.name == "output" and is_through_spark(each)
+    ]
+    if found:
+        raise InputError(found)
 
 
 def _position(known: Mapping[str, Position], name: str) -> dict[str, Any] | None:

@@ -332,7 +332,7 @@ class Transaction:
             ):
                 continue
             added, removed = (_kept(engine, update, name, sign) for sign in SIGNS)
-            change = Change(relation, added, removed)
+            change = Change(relation, added, removed, self._database.frames)
             known[name] = change
             if len(added) or len(removed):
                 found[name] = change

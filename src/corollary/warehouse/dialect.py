@@ -25,6 +25,8 @@ With `IO=stream` the name is that of a folder into which files come, and these m
 |-------------|-----------------------------------------------------------|----------------------|
 | `op`        | the column behind all others that says insert or delete   | all rows are inserts |
 | `max_files` | so many files at most make a batch                        | all that are there   |
+
+With `IO=spark` there is no file of ours; `core.through_spark` has the parameters.
 """
 
 import re

@@ -43,6 +43,7 @@ PRESETS = {
         f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOGGING}"'
     ),
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
     "spark.sql.artifact.isolation.enabled": "false",
 }
 """Of a local session that is started here."""

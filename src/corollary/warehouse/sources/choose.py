@@ -7,12 +7,14 @@
 | `format="parquet"`, or `.parquet`               | a Parquet file                                |
 | the name of a folder, or with `*`, `?`, `**`    | all these files together                      |
 | `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
+| `IO=spark`                                      | whatever Spark reads                          |
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corollary.core.program import Directive, Program, Relation
+from corollary.core.through_spark import called, is_through_spark
 from corollary.errors import InputError
 from corollary.warehouse.delta_entries import LOG
 from corollary.warehouse.dialect import channel_of, file_name_of, format_of, is_stream
@@ -22,6 +24,7 @@ from corollary.warehouse.sources.keys import Key
 from corollary.warehouse.sources.listing import Place
 from corollary.warehouse.sources.quarantine import BadRows
 from corollary.warehouse.sources.source import Source
+from corollary.warehouse.sources.spark_source import Fetch, SparkSource
 
 
 def sources_of(
@@ -31,6 +34,7 @@ def sources_of(
     base: Path,
     root: Path | None = None,
     bad_rows: BadRows = BadRows.ABORT,
+    fetch: Fetch | None = None,
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
@@ -42,6 +46,7 @@ def sources_of(
         base: the directory that file names are relative to (`-F`).
         root: the directory that files must lie in (`--root`); the base where nothing is said.
         bad_rows: what is done about malformed records.
+        fetch: reads what is read through Spark.
 
     Raises:
         InputError: `C0805`, a name is out of reach; `C0956`, there is no such source, or a
@@ -54,11 +59,13 @@ def sources_of(
             continue
         relation = relations[directive.relation]
         key = keys.get(relation.name, ())
-        source = source_of(directive, relation, base=base, root=root, key=key, bad_rows=bad_rows)
+        source = source_of(
+            directive, relation, base=base, root=root, key=key, bad_rows=bad_rows, fetch=fetch
+        )
         if source.name in found:
             raise InputError.of(
                 "C0956",
-                f"`{relation.name}` reads `{file_name_of(directive)}` in two ways.",
+                f"`{relation.name}` reads `{source.name.partition(' < ')[2]}` in two ways.",
                 directive.span,
                 "take one `.input` out, or let it fill a relation of its own",
             )
@@ -74,6 +81,7 @@ def source_of(
     root: Path | None = None,
     key: Sequence[str] = (),
     bad_rows: BadRows = BadRows.ABORT,
+    fetch: Fetch | None = None,
 ) -> Source:
     """Return the source that an `.input` names; arguments as for `sources_of`."""
     if channel_of(directive) == "stdin":
@@ -84,9 +92,14 @@ def source_of(
             directive.span,
             "read from a file, or hand the changes in with `corollary apply`",
         )
+    chosen = Key(tuple(key), directive.parameter("order"))
+    if is_through_spark(directive):
+        assert fetch is not None, "somebody has to know Spark"
+        folder = base if directive.parameter("filename") else Path()  # a table is in no folder
+        place = Place(root or base, folder, called(directive), directive.span)
+        return SparkSource(Inlet(relation, directive, place, chosen, bad_rows), fetch)
     place = Place(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
-    chosen = Key(tuple(key), directive.parameter("order"))
     inlet = Inlet(relation, directive, place, chosen, bad_rows)
     is_unsaid = not directive.parameter("format") and channel_of(directive) == "file"
     if format_of(directive, place.name) == "delta" or (is_unsaid and (path / LOG).is_dir()):

@@ -84,6 +84,11 @@ def files_at(place: Place) -> list[Found]:
         raise unusable(place.shown, "read", error, place.span) from None
 
 
+def is_wild(place: Place) -> bool:
+    """Return whether a name is a pattern, and not that of a file or folder."""
+    return bool(_WILD.search(place.name)) and not place.resolve(place.name).exists()
+
+
 def is_one_file(place: Place) -> bool:
     """Return whether a name can stand for one file only."""
     return not _WILD.search(place.name) and not place.resolve(place.name).is_dir()

@@ -1,13 +1,14 @@
 """One Parquet file of a source or of a Delta table: columns by name, types before values."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corollary.core.arrow import arrow_type, nullary_table
+from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.contents import HARMLESS_SIZE, HIGHEST_RATIO
@@ -96,18 +97,34 @@ def refuse_misfits(
 
 
 def rows_of(
-    columns: list[pa.ChunkedArray], name: str, expected: Expected
+    columns: list[pa.ChunkedArray],
+    name: str,
+    expected: Expected,
+    *,
+    convert: Callable[[pa.ChunkedArray, Type], tuple[pa.ChunkedArray, Failures]] = from_arrow,
+    has_order: bool = True,
 ) -> tuple[pa.Table, list[list[Diagnostic]]]:
-    """Return the good rows of columns as they are in a file, and the findings about the others."""
+    """Return the good rows of columns as they are in a file, and the findings about the others.
+
+    Args:
+        columns: one for each of the relation.
+        name: what messages call the file.
+        expected: what it should be like.
+        convert: makes a column one of our types.
+        has_order: whether rows have numbers; otherwise all findings are about line 0.
+    """
     relation = expected.relation
     converted = []
     failures: dict[int, list[str]] = {}
     for at, (column, type_) in enumerate(zip(columns, relation.types, strict=True)):
-        array, failed = from_arrow(column, type_)
+        array, failed = convert(column, type_)
         converted.append(array)
         _collect(failed, f"column `{relation.columns[at]}` of `{relation.name}`", failures)
     malformed = [
-        [_finding(name, row, reason, columns, relation.columns) for reason in reasons]
+        [
+            _finding(name, row, reason, columns, relation.columns, has_order=has_order)
+            for reason in reasons
+        ]
         for row, reasons in sorted(failures.items())
     ]
     return good_rows(converted, failures, relation), malformed
@@ -119,13 +136,21 @@ def _collect(failed: Failures, where: str, failures: dict[int, list[str]]) -> No
 
 
 def _finding(
-    name: str, row: int, message: str, columns: list[pa.ChunkedArray], names: tuple[str, ...]
+    name: str,
+    row: int,
+    message: str,
+    columns: list[pa.ChunkedArray],
+    names: tuple[str, ...],
+    *,
+    has_order: bool,
 ) -> Diagnostic:
     values = {each: _shown(column[row]) for each, column in zip(names, columns, strict=True)}
     raw = json.dumps(values, ensure_ascii=False)
-    number = row + 1
+    number = row + 1 if has_order else 0
     span = Span(SourceFile(name, raw, number), number, 1, number, 2)
-    cure = "correct the value, or the type of the column; the line is the number of the row"
+    cure = "correct the value, or the type of the column"
+    if has_order:
+        cure = f"{cure}; the line is the number of the row"
     return Diagnostic("C0801", message, span, cure)
 
 

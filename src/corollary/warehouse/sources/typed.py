@@ -95,6 +95,11 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
     return _one_by_one(values, type_, _from_json)
 
 
+def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
+    """Return texts as a column of the values that they stand for, as in delimited files."""
+    return _one_by_one(column.to_pylist(), type_, lambda text, type_: value_of(str(text), type_))
+
+
 def good_rows(
     columns: Sequence[pa.ChunkedArray], failures: Iterable[int], relation: Relation
 ) -> pa.Table:

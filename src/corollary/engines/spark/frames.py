@@ -1,0 +1,216 @@
+"""Frames of the user's session: what Spark reads for us, relations as frames, what it writes.
+
+All of this happens in the session that was passed, which is not configured: a temp view of the user
+is seen, and one that is made here is there for the user. Without one it is the local session.
+
+| type         | in a frame                         |
+|--------------|------------------------------------|
+| unsigned     | decimal(20,0)                      |
+| timestamp    | timestamp, an instant in any zone  |
+| the rest     | as it is                           |
+| no columns   | a column `holds` that says true    |
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from corollary.core.arrow import schema_of
+from corollary.core.program import Directive, Relation
+from corollary.core.through_spark import CORRUPT, called, options_of
+from corollary.engines.spark.columns import UNSIGNED
+from corollary.engines.spark.session import described, local, require
+from corollary.errors import InputError, without_password
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HOLDS = "holds"
+
+READING: Mapping[str, Mapping[str, str]] = {"json": {"primitivesAsString": "true"}}
+"""Options by format where the user says nothing: values are texts, and judged here."""
+
+_EXACT = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
+WRITING: Mapping[str, Mapping[str, str]] = {
+    "csv": _EXACT,
+    "json": {**_EXACT, "ignoreNullFields": "false"},
+}
+"""The same for writing: Spark by itself cuts microseconds off."""
+
+_CURES = {
+    "DATA_SOURCE_NOT_FOUND": "choose a format that Spark has, or give the session its package with "
+    "`spark.jars.packages`",
+    "No suitable driver": "give the session the JDBC driver with `spark.jars.packages` or "
+    "`spark.jars`",
+    "ClassNotFoundException": "give the session the package with `spark.jars.packages` or "
+    "`spark.jars`",
+    "ALREADY_EXISTS": "say what happens to what is there: `mode=overwrite` or `mode=append`",
+}
+"""What to do, by what Spark says."""
+
+
+def read(
+    spark: "SparkSession | None", directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
+) -> tuple[tuple[str, ...], pa.Table]:
+    """Return the names of all columns of what an `.input` names, and those wanted with their rows.
+
+    Args:
+        spark: the session of the user; None for the local one.
+        directive: the `.input`.
+        paths: the files or the folder to read; nothing if it names none.
+        wanted: the columns of the relation; those that are missing are left out. If there are
+            none, the table has a column that tells how many rows there are, one at most.
+
+    Raises:
+        InputError: `C0987`, Spark cannot read it; `C0988`, there is no such table.
+    """
+    name = called(directive)
+    with _reported("C0987", f"Spark cannot read `{name}`", directive):
+        session = _session(spark)
+        frame = _frame(session, directive, paths)
+        names = tuple(frame.columns)
+        with described(session, f"read {name} for {directive.relation}"):
+            return names, _selected(frame, names, wanted)
+
+
+def frame_of(
+    spark: "SparkSession | None", table: pa.Table, schema: pa.Schema, view: str | None = None
+) -> "DataFrame":
+    """Return a frame of the user's session.
+
+    Args:
+        spark: the session of the user; None for the local one.
+        table: the rows.
+        schema: of the relation that they are of.
+        view: the name of a temp view that shows the frame, too.
+
+    Raises:
+        InputError: `C0989`, the name is none for a view.
+    """
+    with _reported("C0989", f"Spark cannot show `{view}`", None):
+        # Spark loses rows that come behind empty chunks.
+        frame = _session(spark).createDataFrame(_dressed(table, schema).combine_chunks())
+        if view is not None:
+            frame.createOrReplaceTempView(view)
+        return frame
+
+
+def write(
+    spark: "SparkSession | None",
+    table: pa.Table,
+    relation: Relation,
+    directive: Directive,
+    path: Path | None,
+) -> None:
+    """Write what an `.output` names.
+
+    Raises:
+        InputError: `C0989`, Spark cannot write it.
+    """
+    format_, name = directive.parameter("format"), directive.parameter("table")
+    frame = frame_of(spark, table, schema_of(relation))
+    with (
+        _reported("C0989", f"Spark cannot write `{called(directive)}`", directive),
+        described(frame.sparkSession, f"write {relation.name} to {called(directive)}"),
+    ):
+        writer = frame.write.mode(directive.parameter("mode", "error"))
+        writer = writer.options(**{**WRITING.get(format_.lower(), {}), **options_of(directive)})
+        writer = writer.format(format_) if format_ else writer
+        if name:
+            writer.saveAsTable(name)
+        else:
+            writer.save(None if path is None else f"file://{path}")
+
+
+def _session(spark: "SparkSession | None") -> "SparkSession":
+    require()
+    return local() if spark is None else spark
+
+
+def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path]) -> "DataFrame":
+    format_, table = directive.parameter("format"), directive.parameter("table")
+    options = {**READING.get(format_.lower(), {}), **options_of(directive)}
+    reader = session.read.options(**options)
+    if not table:
+        return reader.format(format_).load([_literal(each) for each in paths] or None)
+    # Without this question, parquet.`/any/file` would be a table, too.
+    if not session.catalog.tableExists(table):
+        raise InputError.of(
+            "C0988",
+            f"The Spark session has no table or view `{table}`.",
+            directive.span,
+            f'make it with `frame.createTempView("{table}")` in the session that is passed with '
+            "`corollary.open(…, spark=spark)`, or correct the name",
+        )
+    return reader.table(table)
+
+
+def _literal(path: Path) -> str:
+    """Return a path that is no pattern, whatever stands in it."""
+    return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+
+
+def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> pa.Table:
+    from pyspark.sql import functions as spark
+
+    if not wanted:
+        return frame.limit(1).select(spark.lit(True).alias(HOLDS)).toArrow()
+    present = [name for name in names if name in wanted or name == CORRUPT]
+    if len(set(present)) < len(present):  # somebody else tells that they are ambiguous
+        return frame.limit(0).toArrow()
+    if not set(present) - {CORRUPT}:
+        return pa.table({})
+    quoted = ["`" + name.replace("`", "``") + "`" for name in present]
+    return frame.select(*quoted).toArrow()
+
+
+def _dressed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows as Spark takes them."""
+    if not schema.names:
+        return pa.table({HOLDS: pa.array([True] * table.num_rows, pa.bool_())})
+    fields = [field.with_type(UNSIGNED) if field.type == pa.uint64() else field for field in schema]
+    return table.cast(schema).cast(pa.schema(fields))
+
+
+# --- what Spark says ----------------------------------------------------------------------------
+
+
+@contextmanager
+def _reported(code: str, what: str, directive: Directive | None) -> Iterator[None]:
+    """Let an error of Spark be one of ours: its first sentence, and what to do."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        said = _said(error)
+        told = next((cure for sign, cure in _CURES.items() if sign in said), None)
+        span = None if directive is None else directive.span
+        cure = told or "mend what Spark names, or the parameters of the directive"
+        raise InputError.of(code, f"{what}: {_sentence(said, directive)}.", span, cure) from error
+
+
+def _said(error: Any) -> str:
+    """Return what the innermost cause says, in one line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        return causes[-1].removeprefix("Caused by: ")
+    is_wrapped = lines[0].startswith("An error occurred while calling") and len(lines) > 1
+    return lines[1].removeprefix(": ") if is_wrapped else lines[0]
+
+
+def _sentence(said: str, directive: Directive | None) -> str:
+    text = re.sub(r"^([\w$]+\.)+(?=\w+(Exception|Error)\b)", "", said)
+    text = re.sub(r"^Spark\w*Exception: |\[[A-Z_.]+\] ", "", text)
+    text = without_password(re.sub(r"\s*SQLSTATE: \w+", "", text))
+    for name, value in options_of(directive).items() if directive is not None else ():
+        if value and re.search("password|secret|token", name, re.IGNORECASE):
+            text = text.replace(value, "…")
+    return text.rstrip(" .")

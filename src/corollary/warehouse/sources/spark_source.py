@@ -1,0 +1,122 @@
+"""What Spark reads as a source: its change is a full difference, since Spark tells none.
+
+Columns are found by name, and have the types that Spark gives them. In formats of texts (CSV, JSON)
+a value is what the same text is in a file of ours. Rows have no numbers: Spark keeps no order.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow import arrow_type, nullary_table
+from corollary.core.program import Directive, Relation
+from corollary.core.through_spark import CORRUPT, TEXTS
+from corollary.core.types import Type
+from corollary.errors import Diagnostic
+from corollary.source import SourceFile, Span
+from corollary.warehouse.sources.drift import Expected, Reading
+from corollary.warehouse.sources.inlet import Collector, Inlet
+from corollary.warehouse.sources.listing import files_at, is_wild
+from corollary.warehouse.sources.parquet_file import refuse_misfits, rows_of
+from corollary.warehouse.sources.source import Content, Position, SourceChange
+from corollary.warehouse.sources.typed import Failures, from_arrow, from_texts
+
+Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
+"""Reads what an `.input` names (with these files, if it names files): the names of all columns, and
+those of the relation with their rows."""
+
+
+class SparkSource:
+    """Reads a source through Spark."""
+
+    def __init__(self, inlet: Inlet, fetch: Fetch) -> None:
+        self._inlet = inlet
+        self._fetch = fetch
+        self._form = inlet.form("spark")
+        self._is_text = inlet.directive.parameter("format").lower() in TEXTS
+
+    @property
+    def name(self) -> str:
+        """What the source is called, the same in every run, and unlike all others."""
+        return self._inlet.name
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that it fills."""
+        return self._inlet.relation
+
+    def is_same(self, _: Position | None) -> bool:
+        """Return False: only reading tells."""
+        return False
+
+    def difference(self, before: Position | None, content: Content) -> SourceChange:
+        """Return what has changed since a position.
+
+        Raises:
+            InputError: the source cannot be read, or has rows that are not acceptable.
+        """
+        if before is not None and before.get("form") != self._form:
+            before = None
+        collector = Collector(self._inlet, before)
+        rows_before = 0 if before is None else before["rows"]
+        reading = self._reading(collector.expected)
+        rows = collector.take(self._inlet.place.name, reading, rows_before)
+        collector.refuse_malformed()
+        position = {"form": self._form, "rows": rows.num_rows}
+        return collector.change(self._inlet.replaced(content, rows), position, None)
+
+    def _reading(self, expected: Expected) -> Reading:
+        inlet = self._inlet
+        paths: list[Path] = []
+        if inlet.directive.parameter("filename"):
+            files = [Path(each.path) for each in files_at(inlet.place)]
+            if not files and is_wild(inlet.place):
+                return Reading(inlet.empty())
+            paths = files if is_wild(inlet.place) else [inlet.place.resolve(inlet.place.name)]
+        names, table = self._fetch(inlet.directive, paths, inlet.relation.columns)
+        if not inlet.relation.types:
+            return Reading(nullary_table(min(1, table.num_rows)), [], names)
+        if not names:  # JSON without records has no columns
+            return Reading(inlet.empty())
+        table, corrupt = self._without_corrupt(table)
+        refuse_misfits(self._types(table), inlet.place.shown, expected)
+        columns = [
+            table.column(name)
+            if name in table.column_names
+            else pa.chunked_array([pa.nulls(table.num_rows, arrow_type(type_))])
+            for name, type_ in zip(inlet.relation.columns, inlet.relation.types, strict=True)
+        ]
+        convert = _from_text_or_arrow if self._is_text else from_arrow
+        rows, malformed = rows_of(
+            columns, inlet.place.shown, expected, convert=convert, has_order=False
+        )
+        return Reading(rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT))
+
+    def _types(self, table: pa.Table) -> pa.Schema:
+        """Return the schema, in which a text may be anything if the format has texts only."""
+        if not self._is_text:
+            return table.schema
+        wanted = dict(zip(self.relation.columns, self.relation.types, strict=True))
+        return pa.schema(
+            field.with_type(arrow_type(wanted[field.name])) if field.type == pa.string() else field
+            for field in table.schema
+        )
+
+    def _without_corrupt(self, table: pa.Table) -> tuple[pa.Table, list[list[Diagnostic]]]:
+        """Return the records, and the findings about those that are none."""
+        if CORRUPT not in table.column_names or CORRUPT in self.relation.columns:
+            return table, []
+        corrupt = table.column(CORRUPT)
+        name, message = self._inlet.place.shown, "the record cannot be parsed"
+        found = [
+            [Diagnostic("C0801", message, Span(SourceFile(name, raw, 0), 0, 1, 0, 2))]
+            for raw in corrupt.drop_null().to_pylist()
+        ]
+        return table.filter(pc.is_null(corrupt)).drop_columns([CORRUPT]), found
+
+
+def _from_text_or_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
+    is_text = column.type == pa.string() and arrow_type(type_) != pa.string()
+    return from_texts(column, type_) if is_text else from_arrow(column, type_)
