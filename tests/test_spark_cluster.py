@@ -27,6 +27,7 @@ def last_line(*command: str) -> str:
 
 @pytest.mark.parametrize("placement", ["tasks", "sql", "auto"])
 def test_views_are_right_on_connect(placement: str) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     assert last_line("connected.py", placement) == "right"
 
 
