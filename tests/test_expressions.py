@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corollary.core.functors import FUNCTORS, TOTAL, result_type
+from corollary.core.functors import FUNCTORS, SHARE, TOTAL, result_type
 from corollary.core.rules import Condition
 from corollary.core.terms import Constant, Functor, Variable
 from corollary.core.types import (
@@ -549,4 +549,4 @@ def test_sums_of_floats_are_exact() -> None:
 
 
 def test_every_functor_is_here() -> None:
-    assert {*arithmetic.FUNCTIONS, *texts.FUNCTIONS, "range"} == FUNCTORS.keys() - {TOTAL}
+    assert {*arithmetic.FUNCTIONS, *texts.FUNCTIONS, "range"} == FUNCTORS.keys() - {SHARE, TOTAL}

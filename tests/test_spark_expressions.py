@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.functors import FUNCTORS, TOTAL, result_type
+from corollary.core.functors import FUNCTORS, SHARE, TOTAL, result_type
 from corollary.core.rules import NEGATED, Condition
 from corollary.core.terms import Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
@@ -43,7 +43,7 @@ def functors(type_: Type) -> list[Functor]:
     """Every functor that takes one or two values of a type (and numbers behind them)."""
     found = []
     for name, signature in FUNCTORS.items():
-        if name in (TOTAL, "range", "to_decimal") or type_.kind not in signature.kinds(0):
+        if name in (SHARE, TOTAL, "range", "to_decimal") or type_.kind not in signature.kinds(0):
             continue
         x, y = Variable("x", type_), Variable("y", type_)
         arguments: tuple[Any, ...] = (x, y)[: signature.least]

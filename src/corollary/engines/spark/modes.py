@@ -14,10 +14,13 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 EXCLUDED = "spark.sql.optimizer.excludedRules"
 
+FACTORY = "spark.sql.codegen.factoryMode"
+COMPILED = "FALLBACK"
+
 QUICK = {
     ADAPTIVE: "false",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    FACTORY: "NO_CODEGEN",
     BROADCAST: "-1",
     EXCLUDED: "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
     SHUFFLES: "1",
@@ -30,7 +33,7 @@ The rule would move semi-joins to where Spark does not know that all rows are in
 BULKY = {
     ADAPTIVE: "false",
     "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
+    FACTORY: COMPILED,
 }
 """For large ones; how much is broadcast and in how many parts it is shuffled is the session's."""
 
@@ -44,6 +47,7 @@ class Modes:
         self._bulky = {**BULKY, **own, EXCLUDED: session.conf.get(EXCLUDED, "") or ""}
         self._vast = {**self._bulky, ADAPTIVE: "true"}
         self._now: dict[str, str] = {}
+        self._is_resting = False
 
     def set_for(self, inputs: int, *, is_small: bool) -> None:
         """Get ready for a query that reads so many tuples."""
@@ -53,3 +57,16 @@ class Modes:
             for name, value in mode.items():
                 self._session.conf.set(name, value)
             self._now = mode
+        elif self._is_resting:
+            self._session.conf.set(FACTORY, mode[FACTORY])
+        self._is_resting = False
+
+    def rest(self) -> None:
+        """A query has ended: set what others can bear.
+
+        For Spark the last session that was made is the active one of a thread, whose settings it
+        takes for some things that a user does in another session.
+        """
+        if self._now.get(FACTORY, COMPILED) != COMPILED:
+            self._session.conf.set(FACTORY, COMPILED)
+            self._is_resting = True

@@ -11,6 +11,7 @@ import uuid
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -218,8 +219,7 @@ class Pieces:
             the tuples, and the faults that there were.
         """
         self.sweep()
-        frame = self._frame(query, inputs)
-        with described(self.session, about):
+        with self._querying(query, about, inputs) as frame:
             if expected <= self.small:
                 found = frame.limit(self.small + 1).toArrow()
                 if found.num_rows <= self.small:
@@ -262,8 +262,7 @@ class Pieces:
     def fetch(self, query: sql.Node, about: str, inputs: int, limit: int | None = None) -> pa.Table:
         """Return the rows of a query that reads so many tuples, or the first ones."""
         self.sweep()
-        frame = self._frame(query, inputs)
-        with described(self.session, about):
+        with self._querying(query, about, inputs) as frame:
             return (frame if limit is None else frame.limit(limit)).toArrow()
 
     # --- views and files -----------------------------------------------------------------------
@@ -305,8 +304,14 @@ class Pieces:
             weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         return self._directory / str(next(self._numbers))
 
-    def _frame(self, query: sql.Node, inputs: int) -> "DataFrame":
+    @contextmanager
+    def _querying(self, query: sql.Node, about: str, inputs: int) -> Iterator["DataFrame"]:
+        """Give the frame of a query, with settings that fit it."""
         is_small = inputs <= self.small
         self._modes.set_for(inputs, is_small=is_small)
         self.jobs += 1
-        return self.session.sql(sql.text_of(in_one_part(query) if is_small else query))
+        try:
+            with described(self.session, about):
+                yield self.session.sql(sql.text_of(in_one_part(query) if is_small else query))
+        finally:
+            self._modes.rest()
