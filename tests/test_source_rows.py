@@ -313,6 +313,16 @@ def test_headers_of_a_folder(tmp_path: Path) -> None:
     assert "several columns `id`" in found.message
 
 
+def test_columns_of_one_type_in_another_order(tmp_path: Path) -> None:
+    """Nothing but the names tells them apart."""
+    relation = Relation("p", ("x", "y"), (SYMBOL, SYMBOL), is_derived=False)
+    (tmp_path / "1.csv").write_bytes(b"x\ty\na\tb\n")
+    run = Run(a_source(tmp_path, "*.csv", relation=relation, headers="true"))
+    run.step([("a", "b")])
+    (tmp_path / "2.csv").write_bytes(b"y\tx\nd\tc\n")
+    run.step([("a", "b"), ("c", "d")])
+
+
 # --- keys ---------------------------------------------------------------------------------------
 
 

@@ -117,7 +117,7 @@ def _read_texts(
             ),
         )
         if table.num_columns == relation.arity:
-            return list(table.columns)
+            return [table.column(name) for name in names]
     return None
 
 
