@@ -452,7 +452,11 @@ class PlacedEngine(LocalEngine):
             prepared.budget.handled,
             self._limits,
         )
-        prepared.budget.handled = place.run(errand, prepared.recorder)
+        try:
+            prepared.budget.handled = place.run(errand, prepared.recorder)
+        except BaseException:
+            place.forget([name for name in owned if name not in self._elsewhere])
+            raise
         needs = self._needs_of(prepared.plan)
         for name in owned:
             self._settle(name, place, needs)

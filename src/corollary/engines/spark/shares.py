@@ -228,10 +228,13 @@ class Shares:
         """Return what has come to a relation that held nothing before the last job."""
         if self.ran is None or state is not State.ADDED or self.size(name):
             return None
+        found = [each.results[name] for each in self.ran.replies]
+        if not any(each.counts[0] for each in found) or any(each.delta for each in found):
+            return None
         directories = tuple(each.base for each in self.ran.replies)
-        found = Whole(name, self.ran.size(name, state), directories, self._request())
-        self._lent.add(found)
-        return found
+        whole = Whole(name, self.ran.size(name, state), directories, self._request())
+        self._lent.add(whole)
+        return whole
 
     def _whole(self, name: str, share: int) -> pa.Table:
         """Return what a relation holds that held nothing before the last job."""
