@@ -23,7 +23,7 @@ from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.pieces import SMALL, Pieces, Tuples
 from corollary.engines.spark.prepared import Prepared, fetched
 from corollary.engines.spark.projections import distinct
-from corollary.engines.spark.session import private
+from corollary.engines.spark.session import private, release
 from corollary.engines.spark.table import Layers, Table
 
 if TYPE_CHECKING:
@@ -249,6 +249,7 @@ class SparkEngine:
     def close(self) -> None:
         """Drop all views and files."""
         self.pieces.close()
+        release(self.pieces.session)
 
 
 def _counts(relation: str, layers: Layers) -> sql.Node:

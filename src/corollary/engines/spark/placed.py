@@ -36,7 +36,7 @@ from corollary.engines.local.prepared import Prepared
 from corollary.engines.spark.elsewhere import Delta, Elsewhere, Errand
 from corollary.engines.spark.queries import Queries
 from corollary.engines.spark.serving import Request
-from corollary.engines.spark.session import parallelism, private
+from corollary.engines.spark.session import parallelism, private, release
 from corollary.engines.spark.shares import Shares, spark_job
 from corollary.rewrite.shares import SHARES
 
@@ -177,6 +177,9 @@ class PlacedEngine(LocalEngine):
             place.close()
         self._strata.clear()
         self._elsewhere.clear()
+        if "_session" in self.__dict__:
+            release(self._session)
+            del self._session
         if "_root" in self.__dict__:
             shutil.rmtree(self._root, ignore_errors=True)
 

@@ -175,6 +175,13 @@ def parallelism(session: "SparkSession") -> int:
     return int(told) if told else min(ON_SERVER, int(session.conf.get(SHUFFLES) or ON_SERVER))
 
 
+def release(session: "SparkSession") -> None:
+    """Let go of a private session; on Connect it would wait for its server when all ends."""
+    if is_connect(session):
+        session.client.release_session()
+        session.client.close()
+
+
 def is_connect(session: "SparkSession") -> bool:
     """Whether a session speaks to a server, and has no `sparkContext`."""
     return "connect" in type(session).__module__
