@@ -44,6 +44,39 @@ class Kept(Protocol):
         """Return the tuples."""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Tuples that are at hand."""
+
+    rows: "pa.Table"
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def table(self) -> "pa.Table":
+        """Return the tuples."""
+        return self.rows
+
+
+class OnePlace:
+    """What an engine says that runs all strata in one place."""
+
+    @property
+    def shares(self) -> int:
+        """How many tasks share the work of a stratum: there are none."""
+        return 1
+
+    def placement(
+        self,
+        relations: Sequence[str],  # noqa: ARG002 - it makes no difference
+        below: Sequence[str],  # noqa: ARG002
+        *,
+        has_pivot: bool,  # noqa: ARG002
+    ) -> Placement:
+        """Return where a stratum should run: here."""
+        return Placement.DRIVER
+
+
 class Engine(Protocol):
     """Holds relations and runs plans on them."""
 

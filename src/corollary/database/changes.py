@@ -19,20 +19,6 @@ MAX_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Tuples that are at hand."""
-
-    _table: "pa.Table"
-
-    def __len__(self) -> int:
-        return int(self._table.num_rows)
-
-    def table(self) -> "pa.Table":
-        """Return the tuples."""
-        return self._table
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """The change of one relation; the tuples are decoded when they are asked for."""
 

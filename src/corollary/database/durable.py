@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from corollary.core.engine import Engine
+from corollary.core.engine import Engine, Held
 from corollary.core.plan import WORKING
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.states import State
-from corollary.database.changes import Change, Changes, Held
+from corollary.database.changes import Change, Changes
 from corollary.database.counters import Stats
 from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Told

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept, Limits
-from corollary.core.plan import Grow, Place, Placement, Plan, Remove, Settle, Store, steps_of
+from corollary.core.engine import Kept, Limits, OnePlace
+from corollary.core.plan import Grow, Place, Plan, Remove, Settle, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -37,7 +37,7 @@ PLANS = 64
 """So many plans are kept ready for their next run."""
 
 
-class LocalEngine:
+class LocalEngine(OnePlace):
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
     def __init__(self) -> None:
@@ -207,21 +207,6 @@ class LocalEngine:
     def home(self) -> str:
         """Where strata run that are placed nowhere else, in one word."""
         return "local"
-
-    @property
-    def shares(self) -> int:
-        """How many tasks share the work of a stratum: there are no tasks."""
-        return 1
-
-    def placement(
-        self,
-        relations: Sequence[str],  # noqa: ARG002 - one place only
-        below: Sequence[str],  # noqa: ARG002
-        *,
-        has_pivot: bool,  # noqa: ARG002
-    ) -> Placement:
-        """Return where a stratum should run: here."""
-        return Placement.DRIVER
 
     # --- plans ---------------------------------------------------------------------------------
 

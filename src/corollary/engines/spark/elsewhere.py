@@ -12,6 +12,8 @@ from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 
+CHANGES = (State.ADDED, State.REMOVED)
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:

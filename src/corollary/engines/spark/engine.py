@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Limits
-from corollary.core.plan import Grow, Placement, Plan, Remove, Settle, Store, steps_of
+from corollary.core.engine import Limits, OnePlace
+from corollary.core.plan import Grow, Plan, Remove, Settle, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -49,7 +49,7 @@ class Kept:
         return from_held(fetched(self.layers, self.pieces), self.layers.types, self.names)
 
 
-class SparkEngine:
+class SparkEngine(OnePlace):
     """Relations as pieces in a Spark session; plans run step by step, each step as one query.
 
     Args:
@@ -204,21 +204,6 @@ class SparkEngine:
     def home(self) -> str:
         """Where strata run that are placed nowhere else, in one word."""
         return "sql"
-
-    @property
-    def shares(self) -> int:
-        """How many tasks share the work of a stratum: none is shared out."""
-        return 1
-
-    def placement(
-        self,
-        relations: Sequence[str],  # noqa: ARG002 - one place only
-        below: Sequence[str],  # noqa: ARG002
-        *,
-        has_pivot: bool,  # noqa: ARG002
-    ) -> Placement:
-        """Return where a stratum should run: here, whatever the name."""
-        return Placement.DRIVER
 
     # --- plans ---------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,15 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept, Limits
+from corollary.core.engine import Held, Kept, Limits
 from corollary.core.pipeline import Reference
 from corollary.core.plan import (
     WORKING,
     Place,
     Placement,
     Plan,
-    part_of,
-    read_by,
     written_by,
 )
 from corollary.core.program import Relation
@@ -33,7 +30,8 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared import Prepared
-from corollary.engines.spark.elsewhere import Delta, Elsewhere, Errand
+from corollary.engines.spark.elsewhere import CHANGES, Delta, Elsewhere, Errand
+from corollary.engines.spark.plans import ByPlan, Needs, needs_of, parts_of
 from corollary.engines.spark.queries import Queries
 from corollary.engines.spark.serving import Request
 from corollary.engines.spark.session import parallelism, private, release
@@ -54,37 +52,6 @@ MANIFEST = "shares.json"
 
 HUGE = 1 << 28
 """A stratum without a pivot that has and reads so many tuples is left to queries."""
-
-CHANGES = (State.ADDED, State.REMOVED)
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Tuples that are at hand."""
-
-    rows: pa.Table
-
-    def __len__(self) -> int:
-        return int(self.rows.num_rows)
-
-    def table(self) -> pa.Table:
-        """Return the tuples."""
-        return self.rows
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What the part of a plan that runs here asks of relations that may be elsewhere.
-
-    Attributes:
-        copies: relations that are read in OLD or NEW.
-        changes: relations whose changes are read.
-        written: relations that are written.
-    """
-
-    copies: frozenset[str]
-    changes: frozenset[str]
-    written: frozenset[str]
 
 
 class PlacedEngine(LocalEngine):
@@ -115,8 +82,8 @@ class PlacedEngine(LocalEngine):
         """Relations that are maintained elsewhere, with where."""
         self._copied: set[str] = set()
         """Those of them of which there is a copy here."""
-        self._needs: dict[int, tuple[Plan, Needs]] = {}
-        self._parts: dict[tuple[int, str], tuple[Plan, Plan]] = {}
+        self._needs = ByPlan(needs_of)
+        self._parts = ByPlan(parts_of)
         self._limits = Limits()
         super().declare({SHARES.name: SHARES})
 
@@ -402,7 +369,7 @@ class PlacedEngine(LocalEngine):
         If it fails, the relations that the plan writes have no open change; those that `insert` and
         `delete` have changed keep theirs.
         """
-        needs = self._needs_of(plan)
+        needs = self._needs(plan)
         for name in needs.written & self._elsewhere.keys():
             self._bring_home(name)
         for name in needs.copies & self._elsewhere.keys():
@@ -418,14 +385,6 @@ class PlacedEngine(LocalEngine):
                 place.rollback()
             raise
 
-    def _needs_of(self, plan: Plan) -> Needs:
-        known = self._needs.get(id(plan))
-        if known is None or known[0] is not plan:
-            if len(self._needs) > 64:
-                self._needs.clear()
-            known = self._needs[id(plan)] = plan, _needs(plan)
-        return known[1]
-
     def _place(self, prepared: Prepared, step: Place) -> bool:
         """Run the procedure of a stratum elsewhere."""
         place: Elsewhere
@@ -434,7 +393,7 @@ class PlacedEngine(LocalEngine):
             place = known or self._new_shares(step.procedure, dict(step.columns))
         else:
             place = self._queries
-        part = self._part(prepared.plan, step.procedure)
+        part = self._parts(prepared.plan)[step.procedure]
         held = [each for each in part.types if each in self._relations]
         columns = dict(step.columns)
         owned = {
@@ -460,7 +419,7 @@ class PlacedEngine(LocalEngine):
         except BaseException:
             place.forget([name for name in owned if name not in self._elsewhere])
             raise
-        needs = self._needs_of(prepared.plan)
+        needs = self._needs(prepared.plan)
         for name in owned:
             self._settle(name, place, needs)
         return True
@@ -499,25 +458,6 @@ class PlacedEngine(LocalEngine):
         table.commit()
         self._change(relation, place)
 
-    def _part(self, plan: Plan, procedure: str) -> Plan:
-        key = (id(plan), procedure)
-        known = self._parts.get(key)
-        if known is None or known[0] is not plan:
-            if len(self._parts) > 64:
-                self._parts.clear()
-            known = self._parts[key] = plan, part_of(plan, procedure)
-        return known[1]
-
 
 def _prefix(number: int, share: int) -> str:
     return f"share-{number}-{share}-"
-
-
-def _needs(plan: Plan) -> Needs:
-    here = part_of(plan, plan.main)
-    references = set(read_by(here))
-    return Needs(
-        frozenset(each.relation for each in references if each.state not in CHANGES),
-        frozenset(each.relation for each in references if each.state in CHANGES),
-        frozenset(written_by(here)),
-    )

@@ -193,8 +193,7 @@ def _run(request: Request, share: int, opened: "Opened") -> Reply:
     try:
         engine.run(plan, record, request.limits)
         record.steps = {}
-        wholes = [name for name in request.pivots if not engine.size(name, State.OLD)]
-        is_whole = len(wholes) == len(request.pivots)
+        is_whole = not any(engine.size(name, State.OLD) for name in request.pivots)
         results = {name: _result(engine, name, request, is_whole) for name in request.pivots}
         base = None
         if is_whole and any(each.size for each in results.values()):

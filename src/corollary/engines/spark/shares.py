@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
 from corollary.core.engine import Kept, Limits
-from corollary.core.plan import Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.spark.elsewhere import Changes, Delta, Errand
+from corollary.engines.spark.plans import ByPlan
 from corollary.engines.spark.serving import (
     Base,
     Entry,
@@ -430,17 +430,8 @@ def spark_job(session: "SparkSession", request: Request) -> list[bytes]:
         ) from None
 
 
-_PICKLED: dict[int, tuple[Plan, bytes]] = {}
-
-
-def _pickled(plan: Plan) -> bytes:
-    """Return a plan as bytes; the same bytes for the same plan, so that workers know it again."""
-    known = _PICKLED.get(id(plan))
-    if known is None or known[0] is not plan:
-        if len(_PICKLED) > ENTRIES:
-            _PICKLED.clear()
-        known = _PICKLED[id(plan)] = plan, pickle.dumps(plan, protocol=5)
-    return known[1]
+_pickled = ByPlan(partial(pickle.dumps, protocol=5))
+"""The same bytes for the same plan, so that workers know it again."""
 
 
 def _tell(errand: Errand, records: list[Record], recorder: Recorder) -> int:
