@@ -5,7 +5,7 @@ records its changes; of payload too, as long as the catalog has it as the engine
 is not so (payload made anew, relations copied) the whole relation is recorded in its place.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -264,6 +264,10 @@ class Durable:
                 yield name, Delta(every, every.slice(0, 0), is_full=True)
             elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
                 yield name, Delta(*(engine.read(name, s) for s in (State.ADDED, State.REMOVED)))
+
+    def distrust(self, relations: Iterable[str]) -> None:
+        """Take note that payload in the engine is not what the catalog has."""
+        self._recorded -= set(relations)
 
     def note(self, database: "Kernel", positions: Mapping[str, Position]) -> None:
         """Take note of how far sources have been read, where no tuple has changed."""

@@ -161,7 +161,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
 
     def reaction(self, start: Lexeme, name: Named, message: Lexeme) -> tuple[Item, ...]:
         span = cover(start.span, message.span)
-        return (Reaction(start.text.removeprefix("."), name.name, str(message.value), span),)
+        return (Reaction(start.text.removeprefix("."), name.name, str(message.value), span=span),)
 
     def plan(self, *_: object) -> tuple[Item, ...]:
         return ()
