@@ -80,12 +80,17 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """`.alert e "message"` or `.abort e "message"`."""
+    """`.alert e "message" (IO=console)` or `.abort e "message"`, parameters in written order."""
 
     name: str
     relation: str
     message: str
+    parameters: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Return the value of a parameter."""
+        return dict(self.parameters).get(name, default)
 
 
 @dataclass(frozen=True, slots=True)

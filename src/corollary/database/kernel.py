@@ -191,6 +191,9 @@ class Kernel:
         if self.store is not None:
             self.store.settle(self)
 
+    def notify(self) -> None:
+        """Call back whoever has asked for the events of a commit."""
+
     def told(self, idempotency: str) -> Told | None:
         """Return what the transaction of a key did, if it was made before."""
         return None if self.store is None else self.store.told(idempotency)
