@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
@@ -14,11 +14,14 @@ from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Ran, Told
+from corollary.database.memory_outbox import MemoryOutbox
 from corollary.database.names import writable
+from corollary.database.outlets import Outlets
 from corollary.database.parts import separated
 from corollary.database.planning import Planning
 from corollary.database.program import Loaded, load
 from corollary.database.rules import moved, with_base_parts
+from corollary.database.sinks.sender import Outgoing
 from corollary.database.transaction import SIGNS
 from corollary.errors import ConflictError
 from corollary.maintain.payload import payload_relations
@@ -44,6 +47,8 @@ class Kernel:
         planning: plans, and what is known for them.
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         closing: what is to be done before the database lets go of its engine.
+        callbacks: the functions that ask for events, by event.
+        outlets: where alerts may go.
     """
 
     def __init__(
@@ -60,6 +65,9 @@ class Kernel:
         self.engine = engine
         self.lock = RLock()
         self.closing: list[Callable[[], object]] = []
+        self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
+        self.outlets = Outlets()
+        self._unlasting = MemoryOutbox()
         self.store = store
         self.frames = frames or Frames()
         self.limits = limits or Limits()
@@ -163,7 +171,9 @@ class Kernel:
         """Commit: what is to last is made durable, then NEW becomes OLD."""
         maintenance, recorder = ran.maintenance, ran.recorder
         number = self.commits + 1
-        if self.store is not None:
+        if self.store is None:
+            self._unlasting.record(number, journal.alerts, journal.cause, journal.depth)
+        else:
             payload = self.planning.payload_after(update, maintenance, recorder)
             number = self.store.record(self, attempt, payload, journal)
         self.planning.note(update, maintenance, recorder)
@@ -191,8 +201,17 @@ class Kernel:
         if self.store is not None:
             self.store.settle(self)
 
+    @property
+    def outbox(self) -> Outgoing:
+        """The alerts that are not delivered yet."""
+        if self.store is None:
+            return self._unlasting
+        from corollary.warehouse.outbox import Outbox
+
+        return Outbox(self.store.warehouse.catalog)
+
     def notify(self) -> None:
-        """Call back whoever has asked for the events of a commit."""
+        """Do what is due behind a commit without being asked: call back who asks for its events."""
 
     def told(self, idempotency: str) -> Told | None:
         """Return what the transaction of a key did, if it was made before."""

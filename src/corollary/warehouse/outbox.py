@@ -14,11 +14,9 @@ alert at the same time. The id of an alert is a digest of all that it says and o
 it is the same in every attempt, and tells whether a row has been damaged.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,65 +27,14 @@ from corollary.errors import ClaimError, WarehouseError
 from corollary.warehouse import schema
 from corollary.warehouse.connections import Connections
 from corollary.warehouse.entries import NewCommit
+from corollary.warehouse.waiting import LONGEST, OutboxState, Waiting, digest, id_of, pause
 
 LEASE = 120.0
 """Seconds after which a claim expires."""
-SHORTEST, LONGEST = 1.0, 3600.0
-"""Seconds until the second attempt, and the most between two attempts."""
 LONGEST_ERROR = 500
 """So many characters of what went wrong are kept."""
 
 _table = schema.outbox
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """An alert in the outbox.
-
-    Attributes:
-        id: the same in every attempt.
-        commit: the commit that it is of.
-        alert: what it says, and where it goes.
-        attempts: how often it was claimed, this time included.
-        depth: how long the chain of commits before is that alerts have made.
-    """
-
-    id: str
-    commit: int
-    alert: Alert
-    attempts: int = 0
-    depth: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as sinks outside get it."""
-        return {"id": self.id, "commit": self.commit, **self.alert.as_json()}
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxState:
-    """How many alerts wait, since when the oldest one does, and what last went wrong."""
-
-    waiting: int
-    oldest: float | None
-    error: str | None
-
-
-def id_of(warehouse: str, commit: int, alert: Alert) -> str:
-    """Return the id of an alert."""
-    return _digest(warehouse, commit, *alert.as_json().values(), alert.sink.kind, alert.sink.place)
-
-
-def _digest(*said: Any) -> str:
-    return hashlib.blake2b(json.dumps(said).encode(), digest_size=16).hexdigest()
-
-
-def pause(attempts: int) -> float:
-    """Return the seconds to wait after so many attempts.
-
-    >>> [pause(attempts) for attempts in (1, 2, 3, 20)]
-    [1.0, 2.0, 4.0, 3600.0]
-    """
-    return float(min(LONGEST, SHORTEST * 2 ** min(attempts - 1, 30)))
 
 
 # --- with a commit -------------------------------------------------------------------------------
@@ -299,6 +246,6 @@ def damaged(catalog: Connections, warehouse: str) -> list[str]:
                 found.append(row.id)
                 continue
             said = row.event, json.loads(row.row), row.message, row.sink, row.place
-            if _digest(warehouse, row.commit_number, *said) != row.id:
+            if digest(warehouse, row.commit_number, *said) != row.id:
                 found.append(row.id)
     return found
