@@ -268,6 +268,7 @@ class Parser:
                 self.name()
                 if self.kind() == "literal":
                     self.take()
+                self.skip_group()
             case "pragma":
                 while self.kind() == "literal":
                     self.take()

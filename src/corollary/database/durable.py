@@ -27,6 +27,7 @@ from corollary.frontends.datalog.parse import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange
+from corollary.warehouse.outbox import alerts_at
 from corollary.warehouse.places import places_of, relations_in
 from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Delta, Warehouse
@@ -233,6 +234,9 @@ class Durable:
                 program=program,
                 sources=journal.positions,
                 idempotency=journal.idempotency,
+                alerts=journal.alerts,
+                cause=journal.cause,
+                depth=journal.depth,
             ),
             changes,
         )
@@ -279,7 +283,8 @@ class Durable:
         if found is None:
             return None
         stats = {name: Stats.from_json(each) for name, each in found.stats.items()}
-        return Told(found.number, self.changes_of(found), stats)
+        alerts = alerts_at(self.warehouse.catalog, found.number)
+        return Told(found.number, self.changes_of(found), stats, alerts)
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.relevance import NONE, Signs
 from corollary.analysis.strata import strata
@@ -15,11 +15,14 @@ from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Ran, Told
+from corollary.database.memory_outbox import MemoryOutbox
 from corollary.database.names import writable
+from corollary.database.outlets import Outlets
 from corollary.database.parts import separated
 from corollary.database.planning import Planning, Wanted
 from corollary.database.program import Loaded, load
 from corollary.database.rules import moved, with_base_parts
+from corollary.database.sinks.sender import Outgoing
 from corollary.database.transaction import SIGNS
 from corollary.errors import ConflictError
 from corollary.maintain.events import asked
@@ -46,6 +49,8 @@ class Kernel:
         planning: plans, and what is known for them.
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         closing: what is to be done before the database lets go of its engine.
+        callbacks: the functions that ask for events, by event.
+        outlets: where alerts may go.
     """
 
     def __init__(
@@ -62,6 +67,9 @@ class Kernel:
         self.engine = engine
         self.lock = RLock()
         self.closing: list[Callable[[], object]] = []
+        self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
+        self.outlets = Outlets()
+        self._unlasting = MemoryOutbox()
         self.store = store
         self.frames = frames or Frames()
         self.limits = limits or Limits()
@@ -71,8 +79,6 @@ class Kernel:
         self.is_busy = False
         """Whether a transaction is being committed: all that it reads has to be of one state."""
         self.watched: dict[str, frozenset[State]] = {}
-        self.heard: frozenset[str] = frozenset()
-        """The relations and event predicates that callbacks hear of."""
         self._asks: tuple[NormalProgram, frozenset[str], Signs] = (EMPTY, frozenset(), {})
         self.planning = Planning(engine, algorithm, is_strict=is_strict)
 
@@ -164,13 +170,18 @@ class Kernel:
             program: what will be in force.
             is_triggering: whether triggers are to be evaluated, instead of all that comes behind.
         """
-        active = program.active
-        if not active.reactions and not active.triggers and not self.heard:
+        active, heard = program.active, self.heard(program)
+        if not active.reactions and not active.triggers and not heard:
             return Wanted(self.watched)
-        reacting = frozenset(each.relation for each in active.reactions) | self.heard
+        reacting = frozenset(each.relation for each in active.reactions) | heard
         every = self._asked(program, reacting)
         goals = active.triggers.keys() if is_triggering else reacting & active.relations.keys()
         return Wanted(every, frozenset(goals))
+
+    def heard(self, program: NormalProgram) -> frozenset[str]:
+        """Return the relations and event predicates of a program that callbacks hear of."""
+        known = (program.relations, program.active.relations)
+        return frozenset(name for name in self.callbacks if any(name in each for each in known))
 
     def _asked(self, program: NormalProgram, reacting: frozenset[str]) -> Signs:
         known, heard, found = self._asks
@@ -216,7 +227,9 @@ class Kernel:
         """Commit: what is to last is made durable, then NEW becomes OLD."""
         maintenance, recorder = ran.maintenance, ran.recorder
         number = self.commits + 1
-        if self.store is not None:
+        if self.store is None:
+            self._unlasting.record(number, journal.alerts, journal.cause, journal.depth)
+        else:
             payload = self.planning.payload_after(update, maintenance, recorder)
             number = self.store.record(self, attempt, payload, journal)
         self.planning.note(update, maintenance, recorder)
@@ -249,6 +262,18 @@ class Kernel:
         """Do what is due behind a commit: fold what has piled up."""
         if self.store is not None:
             self.store.settle(self)
+
+    @property
+    def outbox(self) -> Outgoing:
+        """The alerts that are not delivered yet."""
+        if self.store is None:
+            return self._unlasting
+        from corollary.warehouse.outbox import Outbox
+
+        return Outbox(self.store.warehouse.catalog)
+
+    def notify(self) -> None:
+        """Do what is due behind a commit without being asked: call back who asks for its events."""
 
     def told(self, idempotency: str) -> Told | None:
         """Return what the transaction of a key did, if it was made before."""

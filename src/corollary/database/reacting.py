@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.alerts import Alert, alerts_of, render_message
+from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
 from corollary.core.plan import event_of, working
 from corollary.core.program import NormalProgram, Reaction, Relation
@@ -86,7 +86,8 @@ def judged(database: "Kernel", attempt: Attempt, existing: str) -> Verdict:
     normal = attempt.after.normal
     reactions = normal.active.reactions
     verdict = Verdict()
-    if not reactions and not database.heard:
+    heard = database.heard(normal)
+    if not reactions and not heard:
         return verdict
     known = set(database.loaded.normal.active.reactions)
     findings: list[Diagnostic] = []
@@ -110,7 +111,7 @@ def judged(database: "Kernel", attempt: Attempt, existing: str) -> Verdict:
             verdict.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
     if findings:
         raise ConstraintError(findings)
-    for name in sorted(database.heard):
+    for name in sorted(heard):
         rows = happened.get(name) or _happened(database, normal, name)
         relation = _relation(normal, name)
         told = [each for each in reactions if each.relation == name]
@@ -120,8 +121,6 @@ def judged(database: "Kernel", attempt: Attempt, existing: str) -> Verdict:
 
 def _heard(relation: Relation, rows: list[Row], reactions: list[Reaction]) -> Iterable[Alert]:
     """Return what callbacks are told."""
-    from corollary.core.alerts import SinkKind
-
     every = alerts_of(
         relation.name, relation.columns, relation.types, rows, reactions, is_heard=True
     )

@@ -2,7 +2,7 @@
 
 operations, as they were given → net change of base relations and rules → maintain every relevant
 relation, stratum by stratum → rounds of triggers, until one changes nothing → constraints, alerts
-and other event predicates, on the net change → commit, all or nothing
+and other event predicates, on the net change → commit, all or nothing → callbacks
 """
 
 import time
@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from corollary.core.alerts import Alert, distinct
 from corollary.core.engine import Kept
 from corollary.core.plan import WORKING, working
 from corollary.core.program import NormalProgram, Program, Relation
@@ -19,7 +20,7 @@ from corollary.core.values import is_text, shown
 from corollary.database.cascade import Cascade, Fired, fired
 from corollary.database.changes import MAX_ROWS, Change, Changes
 from corollary.database.counters import Counters, Stats, TraceRow
-from corollary.database.journal import Attempt, Journal, Ran, Reading
+from corollary.database.journal import DEPTH, Attempt, Journal, Ran, Reading
 from corollary.database.keys import demand_keys, dependences
 from corollary.database.names import writable
 from corollary.database.operations import Operation, apply, edited_facts, with_writers
@@ -28,10 +29,11 @@ from corollary.database.progress import Progress
 from corollary.database.reacting import Violation, demand_choice, judged
 from corollary.database.rows import checked_rows
 from corollary.database.rules import load_after, with_rule, without_rule
-from corollary.errors import InputError
+from corollary.errors import InputError, LimitError
 from corollary.maintain.choose import Algorithm
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
+from corollary.warehouse.entries import Cause
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,16 +43,19 @@ if TYPE_CHECKING:
 SIGNS = (State.ADDED, State.REMOVED)
 LONGEST_KEY = 200
 """So many characters an idempotency key may have."""
+LONGEST_CHAIN = 16
+"""So often alerts may make a commit whose alerts make the next."""
 
 
 class Transaction:
     """Inserts, deletes, rules added and removed, in the order given; the last one wins.
 
     Used as a context manager it commits at the end of the block, and forgets everything if the
-    block raises. Afterwards `changes`, `stats` and `commit_number` tell what happened, `kept` which
-    tuples were to be deleted and are there all the same, since another part asserts them, and
-    `is_repeated` whether all this is what an earlier transaction of the same key did. Such a
-    transaction does nothing, whatever is asked of it.
+    block raises. Afterwards `changes`, `alerts`, `stats` and `commit_number` tell what happened,
+    `kept` which tuples were to be deleted and are there all the same, since another part asserts
+    them, and `is_repeated` whether all this is what an earlier transaction of the same key did.
+    Such a transaction does nothing, whatever is asked of it. `cause` is set by a sink of alerts
+    that delivers them by this transaction.
     """
 
     def __init__(
@@ -76,7 +81,9 @@ class Transaction:
         self._readings: list[Callable[[], Reading]] = []
         self._edits: list[Callable[[Program], Program]] = []
         self._is_open = True
+        self.cause: Cause | None = None
         self.changes = Changes({}, {})
+        self.alerts: list[Alert] = []
         self.stats: dict[str, Stats] = {}
         self.trace: list[TraceRow] = []
         self.kept: dict[str, Kept] = {}
@@ -213,7 +220,10 @@ class Transaction:
         self._demand_open()
         self._is_open = False
         if not self.is_repeated:
+            _demand_end()
             self._database.insist(self._attempt)
+        if not self._is_dry:
+            self._database.notify()
 
     def _attempt(self) -> None:
         database = self._database
@@ -248,7 +258,9 @@ class Transaction:
             if self._is_dry:
                 return
             stats = {name: each.as_json() for name, each in self.stats.items()}
-            journal = Journal(stats, positions, self._idempotency)
+            journal = Journal(
+                stats, positions, self._idempotency, self.alerts, self.cause, DEPTH.get()
+            )
             database.accept(attempt, update, ran, journal)
         self.commit_number = database.commits
         database.settle()
@@ -292,7 +304,7 @@ class Transaction:
         found = self._database.told(self._idempotency)
         if found is not None:
             self.commit_number, self.changes = found.number, found.changes
-            self.stats = dict(found.stats)
+            self.stats, self.alerts = dict(found.stats), list(found.alerts)
             self.is_repeated = True
 
     def _demand_shapes(self, program: NormalProgram) -> None:
@@ -418,12 +430,16 @@ class Transaction:
 
     def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""
-        return {
+        alerts = distinct(self.alerts)
+        told: dict[str, Any] = {
             "commit": self.commit_number,
             "changes": {name: each.as_json(max_rows) for name, each in self.changes.items()},
-            "alerts": [],
+            "alerts": [each.as_json() for each in alerts[:max_rows]],
             "stats": {name: each.as_json() for name, each in self.stats.items()},
         }
+        if len(alerts) > max_rows:
+            told |= {"truncated": True, "counts": {"alerts": len(alerts)}}
+        return told
 
 
 def _demand_key(idempotency: str) -> None:
@@ -434,6 +450,16 @@ def _demand_key(idempotency: str) -> None:
             f"{shown(idempotency[:LONGEST_KEY])} is no idempotency key.",
             None,
             f"use a text of at most {LONGEST_KEY} characters, none of them half a surrogate pair",
+        )
+
+
+def _demand_end() -> None:
+    """Stop alerts that set each other off, commit after commit."""
+    if DEPTH.get() > LONGEST_CHAIN:
+        raise LimitError(
+            f"alerts have made {LONGEST_CHAIN} commits, each by an alert of the one before; "
+            "nothing was changed\n"
+            "  = let the relation that alerts go to not be watched by what sets them off"
         )
 
 
