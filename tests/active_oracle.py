@@ -58,7 +58,7 @@ from oracle_parser import (
     parse,
 )
 
-__all__ = ["Alert", "Outcome", "react"]
+__all__ = ["Alert", "Outcome", "active_rules", "react"]
 
 Row: TypeAlias = tuple[Any, ...]
 State: TypeAlias = Mapping[str, set[Row]]
@@ -132,7 +132,7 @@ def react(
     >>> react(program, {}, [("+", "p", (1,))]).alerts[0].message
     'new: 1'
     """
-    active = _active(text)
+    active = active_rules(text)
     old = _evaluated(before or text, base)
     asserted = _after(base, operations)
     previous, current = old, _evaluated(text, asserted)
@@ -186,7 +186,8 @@ def _evaluated_once(text: str, base: tuple[tuple[str, frozenset[Row]], ...]) -> 
 
 
 @lru_cache(maxsize=64)
-def _active(text: str) -> Active:
+def active_rules(text: str) -> Active:
+    """Return the active rules of a program."""
     return Active(parse(text))
 
 
@@ -214,6 +215,11 @@ class Active:
                 decls[form.format(name)] = replace(decls[name], name=form.format(name))
         self.program = Program(program.types, decls, rules)
         self._declare_events()
+
+    @property
+    def columns(self) -> Mapping[str, tuple[Type, ...]]:
+        """The types of the columns of all relations and event predicates."""
+        return Oracle(self.program, LIMIT, ROUNDS).columns
 
     # --- columns of event predicates without a declaration
 
