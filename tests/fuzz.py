@@ -1,6 +1,6 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
-make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --nodes 4 --seed 1"
+make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 2000 --nodes 4"
 
 | part | compares |
 |---|---|
@@ -8,6 +8,7 @@ make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --nodes 4
 | goals | goals with bound arguments with the oracle |
 | steps | transactions on random programs, under every algorithm, with the oracle |
 | lasting | the same in a warehouse that is closed, folded, followed and looked back at |
+| active | transactions on random programs with active rules: alerts, aborts, triggered updates |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
@@ -28,6 +29,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import oracle
+from active_scenarios import ActiveScenario, active_scenarios, judge_active, shares
 from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
 from lasting import keep
@@ -51,6 +53,7 @@ class Fuzz:
         self.counts: Counter[str] = Counter()
         self.features: Counter[str] = Counter()
         self.steps: dict[str, Counter[str]] = {}
+        self.reactions: Counter[str] = Counter()
 
     def say(self, text: str) -> None:
         """Print a line with the time."""
@@ -103,6 +106,13 @@ class Fuzz:
         self.counts["steps in a warehouse"] += found["steps"]
         self.steps.setdefault(f"{scenario.label}, lasting", Counter()).update(found)
 
+    def active(self, scenario: ActiveScenario) -> None:
+        """Let active rules react to transactions."""
+        found = judge_active(scenario)
+        self.reactions.update(found)
+        self.counts["active transactions"] += found["steps"]
+        self.steps.setdefault(scenario.label, Counter()).update(found)
+
     def flips(self) -> None:
         """Flip every edge of every graph."""
         options = self.options
@@ -122,6 +132,8 @@ class Fuzz:
             print(f"{name}: {number}")
         for label, found in sorted(self.steps.items()):
             print(f"  {label}: {found['steps']} steps, {found['changed']} changed a view")
+        if self.reactions:
+            print(shares(self.reactions))
         for feature in FEATURES if self.counts["programs"] else ():
             print(f"  {feature}: {100 * self.features[feature] / self.counts['programs']:.0f} %")
         self.say(f"seed {self.options.seed}: no difference")
@@ -137,6 +149,7 @@ def main() -> None:
     add("--goals", type=int, default=300, help="programs to ask goals of")
     add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
     add("--lasting", type=int, default=500, help="transactions to maintain in a warehouse")
+    add("--active", type=int, default=1000, help="transactions on programs with active rules")
     add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
     add("--loops", action="store_true", help="with edges from a node to itself")
     add("--algorithms", default="ranked,dred", help="those that the flips are made under")
@@ -153,6 +166,8 @@ def main() -> None:
     fuzz.batches("steps", options.steps, every, fuzz.maintenance)
     lasting = st.tuples(every, st.integers(0, 9_999))
     fuzz.batches("steps in a warehouse", options.lasting, lasting, fuzz.lasting)
+    active = active_scenarios()
+    fuzz.batches("active transactions", options.active, active, fuzz.active)
     if options.nodes:
         fuzz.flips()
     fuzz.report()

@@ -1,8 +1,8 @@
 """The oracle's own parser of `.dl` text: a tokenizer and a recursive descent, no grammar tool.
 
 It shares no code with the package, so that a slip in one parser does not hide in the other.
-`parse` gives a `Program` of declarations and rules; directives that do not change what is true
-(`.input`, `.output`, `.printsize`, `.plan`, `.fd`, `.alert`, ...) are read and dropped.
+`parse` gives a `Program` of declarations, rules, alerts and constraints; directives that do not
+change what is true (`.input`, `.output`, `.printsize`, `.plan`, `.fd`, ...) are read and dropped.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ class Decl:
     name: str
     columns: tuple[TypeName, ...]
     is_eqrel: bool
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,21 @@ class Rule:
     body: Formula
 
 
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """`.alert e "message"` or `.abort e "message"`."""
+
+    kind: str
+    relation: str
+    message: str
+
+
 @dataclass(slots=True)
 class Program:
     types: dict[str, tuple[str, ...]] = field(default_factory=dict)
     decls: dict[str, Decl] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
 
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -265,9 +276,11 @@ class Parser:
                     self.name()
                     self.skip_group()
             case "alert" | "abort":
-                self.name()
-                if self.kind() == "literal":
-                    self.take()
+                relation = self.name()
+                message = quoted_literal(self.take())
+                if message.kind != "symbol":
+                    raise OracleRejected(f"a message of .{word} is no {message.kind}")
+                self.program.reactions.append(Reaction(word, relation, str(message.value)))
                 self.skip_group()
             case "pragma":
                 while self.kind() == "literal":
@@ -297,8 +310,9 @@ class Parser:
             names.append(self.name())
         self.expect("(")
         columns: list[TypeName] = []
+        labels: list[str] = []
         while self.peek() != ")":
-            self.name()
+            labels.append(self.name())
             self.expect(":")
             columns.append(self.type_name())
             if not self.accept(","):
@@ -311,7 +325,7 @@ class Parser:
         for name in names:
             if name in self.program.decls:
                 raise OracleRejected(f"{name} is declared twice")
-            self.program.decls[name] = Decl(name, tuple(columns), "eqrel" in words)
+            self.program.decls[name] = Decl(name, tuple(columns), "eqrel" in words, tuple(labels))
 
     def type_name(self) -> TypeName:
         name = self.name()
