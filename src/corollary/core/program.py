@@ -162,6 +162,7 @@ class Active:
         rules: define the relations, as do the aggregations. A literal of theirs names one of these
             relations, a relation of the program in NEW, or something marked.
         marked: the marked literals by the name that stands for them in rules.
+        queries: virtual relations of the program that were made for these rules only.
         triggers: the relations that hold what triggers do, each with the base relation they change.
         reactions: alerts and constraints.
     """
@@ -170,6 +171,7 @@ class Active:
     rules: tuple[Rule, ...] = ()
     aggregations: tuple[Aggregation, ...] = ()
     marked: Mapping[str, Marked] = field(default_factory=dict)
+    queries: frozenset[str] = frozenset()
     triggers: Mapping[str, Marked] = field(default_factory=dict)
     reactions: tuple[Reaction, ...] = ()
 

@@ -1,6 +1,6 @@
 """What a database is made of: relations, a program, plans; and how a transaction changes them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
@@ -19,7 +19,7 @@ from corollary.database.memory_outbox import MemoryOutbox
 from corollary.database.names import writable
 from corollary.database.outlets import Outlets
 from corollary.database.parts import separated
-from corollary.database.planning import Planning, Wanted
+from corollary.database.planning import Planning, Stage, Wanted
 from corollary.database.program import Loaded, load
 from corollary.database.rules import moved, with_base_parts
 from corollary.database.sinks.sender import Outgoing
@@ -163,20 +163,23 @@ class Kernel:
             for each in payload_relations(stratum, program).values()
         }
 
-    def wanted(self, program: NormalProgram, *, is_triggering: bool = False) -> Wanted:
+    def wanted(self, program: NormalProgram, stage: Stage = Stage.REACTIONS) -> Wanted:
         """Return what is asked of a transaction besides the stored relations.
 
         Args:
             program: what will be in force.
-            is_triggering: whether triggers are to be evaluated, instead of all that comes behind.
+            stage: which event predicates are to be evaluated.
         """
         active, heard = program.active, self.heard(program)
         if not active.reactions and not active.triggers and not heard:
             return Wanted(self.watched)
         reacting = frozenset(each.relation for each in active.reactions) | heard
-        every = self._asked(program, reacting)
-        goals = active.triggers.keys() if is_triggering else reacting & active.relations.keys()
-        return Wanted(every, frozenset(goals))
+        goals: Collection[str] = ()
+        if stage is Stage.TRIGGERS:
+            goals = active.triggers.keys()
+        elif stage is Stage.REACTIONS:
+            goals = reacting & active.relations.keys()
+        return Wanted(self._asked(program, reacting), frozenset(goals))
 
     def heard(self, program: NormalProgram) -> frozenset[str]:
         """Return the relations and event predicates of a program that callbacks hear of."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
@@ -28,6 +29,14 @@ from corollary.maintain.update import Update
 
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
+
+
+class Stage(StrEnum):
+    """What is evaluated behind the views: triggers, then all that comes of the net change."""
+
+    TRIGGERS = "triggers"
+    REACTIONS = "reactions"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from corollary.database.journal import DEPTH, Attempt, Journal, Ran, Reading
 from corollary.database.keys import demand_keys, dependences
 from corollary.database.names import writable
 from corollary.database.operations import Operation, apply, edited_facts, with_writers
+from corollary.database.planning import Stage
 from corollary.database.program import Loaded
 from corollary.database.progress import Progress
 from corollary.database.reacting import Violation, demand_choice, judged
@@ -31,6 +32,7 @@ from corollary.database.rows import checked_rows
 from corollary.database.rules import load_after, with_rule, without_rule
 from corollary.errors import InputError, LimitError
 from corollary.maintain.choose import Algorithm
+from corollary.maintain.events import is_felt
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 from corollary.warehouse.entries import Cause
@@ -274,7 +276,7 @@ class Transaction:
     ) -> tuple[Update, Ran]:
         """Maintain all views, let triggers do what they do, and evaluate what is told of it."""
         database, normal = self._database, attempt.after.normal
-        if not normal.active.triggers:
+        if not normal.active.triggers or not is_felt(update.old, update.new, update.changed):
             self._demand_keys(attempt)
             return update, self._run(attempt, update, maintenance)
         ran = self._run(attempt, update, maintenance)
@@ -345,11 +347,16 @@ class Transaction:
             if not relation.is_derived and WORKING not in name
             if (found := {s: size for s in SIGNS if (size := engine.size(name, s))})
         }
+        stage = Stage.REACTIONS
+        if not is_felt(before, after, changes):
+            stage = Stage.NOTHING
+        elif after.active.triggers and not has_triggered:
+            stage = Stage.TRIGGERS
         return database.planning.planned(
             before,
             after,
             changes,
-            database.wanted(after, is_triggering=bool(after.active.triggers) and not has_triggered),
+            database.wanted(after, stage),
             self._algorithm,
             is_traced=self._is_traced,
         )

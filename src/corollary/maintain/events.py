@@ -32,6 +32,7 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Step, When, effect_of, event_of
 from corollary.core.program import Active, NormalProgram, Relation
+from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.maintain.draft import Draft
 from corollary.maintain.seminaive import fixpoint
@@ -81,6 +82,24 @@ def _read(active: Active, events: Collection[str]) -> Iterator[str]:
     for aggregation in active.aggregations:
         if aggregation.relation in events:
             yield aggregation.body
+
+
+def is_felt(before: NormalProgram, after: NormalProgram, changed: Collection[str]) -> bool:
+    """Whether something happens that an event could tell of: data or rules of views change.
+
+    What comes and goes with active rules themselves is no event.
+    """
+    if changed:
+        return True
+    return before is not after and _views(before) != _views(after)
+
+
+def _views(program: NormalProgram) -> tuple[list[Rule], list[Aggregation]]:
+    queries = program.active.queries
+    return (
+        [rule for rule in program.rules if rule.head.relation not in queries],
+        [each for each in program.aggregations if each.relation not in queries],
+    )
 
 
 def react(draft: Draft, goals: Collection[str]) -> list[Step]:

@@ -173,6 +173,7 @@ class _Split:
                 rules=tuple(map(self._event, rules)),
                 aggregations=tuple(map(self._aggregated, aggregations)),
                 marked=marked,
+                queries=frozenset(queries),
             ),
         )
 

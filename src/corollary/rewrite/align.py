@@ -184,4 +184,5 @@ def _renamed_active(active: Active, renamed: dict[str, str]) -> Active:
             replace(each, body=names.get(each.body, each.body)) for each in active.aggregations
         ),
         marked={names[name]: read for name, read in marked.items()},
+        queries=frozenset(renamed.get(name, name) for name in active.queries),
     )
