@@ -119,6 +119,7 @@ class Database(Kernel):
         text: str | None = None,
         facts: str | Path | None = None,
         root: str | Path | None = None,
+        existing: str = "report",
     ) -> Transaction:
         """Put a program into force and derive everything it defines.
 
@@ -129,6 +130,7 @@ class Database(Kernel):
             text: the program itself, instead of files.
             facts: a directory; if given, the `.input` files in it are read too.
             root: the directory that these files may not leave; that of `facts` if not given.
+            existing: what to do about tuples that violate a new constraint, see `transaction`.
 
         Raises:
             InputError: the program or a facts file is not acceptable.
@@ -140,7 +142,7 @@ class Database(Kernel):
         else:
             program = read_programs([Path(each) for each in paths])
         program = with_same_quarantine(program, self.program)
-        transaction = self.transaction()
+        transaction = self.transaction(existing=existing)
         transaction.set_program(program)
         with transaction:
             if facts is not None:
@@ -156,6 +158,7 @@ class Database(Kernel):
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,
+        existing: str = "report",
     ) -> Transaction:
         """Begin a transaction, on what has been committed so far.
 
@@ -169,11 +172,20 @@ class Database(Kernel):
             idempotency: a key of the caller's; a second transaction of the same key does nothing
                 and tells what the first one did. Needs a warehouse.
             is_dry: whether to find out only what would change.
+            existing: what to do about tuples that violate a new constraint and were there before
+                it: `report` them in `existing`, `refuse` the constraint, or `accept` them.
         """
         if algorithm is not None:
             algorithms_by_relation(algorithm)
         self.refresh()
-        return Transaction(self, algorithm, is_traced, idempotency, is_dry)
+        return Transaction(
+            self,
+            algorithm,
+            is_traced=is_traced,
+            idempotency=idempotency,
+            is_dry=is_dry,
+            existing=existing,
+        )
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""

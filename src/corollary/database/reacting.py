@@ -17,12 +17,12 @@ from corollary.core.rules import Literal
 from corollary.core.states import State
 from corollary.core.terms import Variable
 from corollary.core.values import row_text
-from corollary.database.causes import causes
-from corollary.database.journal import Attempt
+from corollary.database.causes import Causes
 from corollary.database.once import answer_relation
 from corollary.database.progress import Progress
 from corollary.errors import ConstraintError, Diagnostic, InputError
 from corollary.maintain.solve import answer
+from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     from corollary.database.kernel import Kernel
@@ -76,14 +76,14 @@ def demand_choice(existing: str) -> None:
         )
 
 
-def judged(database: "Kernel", attempt: Attempt, existing: str) -> Verdict:
+def judged(database: "Kernel", update: Update, existing: str) -> Verdict:
     """Return what is to be told of a transaction whose views are maintained.
 
     Raises:
         ConstraintError: a constraint is violated by what it changes; or by what was there, if the
             constraint is new and that is to be refused.
     """
-    normal = attempt.after.normal
+    normal = update.new
     reactions = normal.active.reactions
     verdict = Verdict()
     heard = database.heard(normal)
@@ -105,7 +105,7 @@ def judged(database: "Kernel", attempt: Attempt, existing: str) -> Verdict:
                     findings += _refused(reaction, found, normal)
         if reaction.name == "abort":
             if rows:
-                findings += _violated(database, attempt, reaction, rows)
+                findings += _violated(database, update, reaction, rows)
         elif rows:
             relation = _relation(normal, name)
             verdict.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
@@ -192,14 +192,14 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
 
 
 def _violated(
-    database: "Kernel", attempt: Attempt, reaction: Reaction, rows: list[Row]
+    database: "Kernel", update: Update, reaction: Reaction, rows: list[Row]
 ) -> list[Diagnostic]:
     """Return what to say of tuples that violate a constraint, and of the changes behind them."""
-    normal = attempt.after.normal
-    because = causes(database, attempt, reaction.relation, rows[:MOST_SHOWN])
+    normal = update.new
+    causes = Causes(database, update)
     listed = []
     for row in rows[:MOST_SHOWN]:
-        changes = because.get(row, ())
+        changes = causes.of(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
         listed.append(_said(reaction, row, normal, f"{caused}nothing was changed"))
     if len(rows) > MOST_SHOWN:

@@ -64,6 +64,7 @@ class Transaction:
         self,
         database: "Database",
         algorithm: str | None,
+        *,
         is_traced: bool,
         idempotency: str | None = None,
         is_dry: bool = False,
@@ -248,7 +249,7 @@ class Transaction:
             if self._is_empty(update) and not must_note:
                 self._demand_keys(attempt)
                 self._collect(update)
-                self._react(attempt)
+                self._react(update)
                 if not self._is_dry:
                     database.adopt(asked, positions)
                 return
@@ -256,7 +257,7 @@ class Transaction:
             self._collect(update)
             self.trace = ran.recorder.rows
             self._tell(update, ran.maintenance, ran.recorder)
-            self._react(attempt)
+            self._react(update)
             if self._is_dry:
                 return
             stats = {name: each.as_json() for name, each in self.stats.items()}
@@ -385,13 +386,13 @@ class Transaction:
         database.console.done()
         return Ran(maintenance, recorder)
 
-    def _react(self, attempt: Attempt) -> None:
+    def _react(self, update: Update) -> None:
         """Judge constraints, and find what is to be told.
 
         Raises:
             ConstraintError: with the tuples that violate one.
         """
-        verdict = judged(self._database, attempt, self._existing)
+        verdict = judged(self._database, update, self._existing)
         self.alerts, self.existing = verdict.alerts, verdict.existing
 
     def _collect(self, update: Update) -> None:
