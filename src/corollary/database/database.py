@@ -193,7 +193,7 @@ class Database(Kernel):
         wanted = {State.ADDED} if added else set()
         self.watched[relation] = frozenset(wanted | ({State.REMOVED} if removed else set()))
         self.planning.forget(self.loaded.normal)
-        self._declare_deltas(self.loaded.normal)
+        self.stand()
 
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
@@ -342,7 +342,7 @@ class Database(Kernel):
         def register(function: "Called") -> "Called":
             self.callbacks.setdefault(event, []).append(function)
             self.planning.forget(self.loaded.normal)
-            self._declare_deltas(self.loaded.normal)
+            self.stand()
             self.notify()
             return function
 

@@ -29,7 +29,7 @@ Changes = Mapping[str, Mapping[State, int]]
 
 def forecast_measured(database: Database, changes: Changes) -> Forecast:
     """Return how a database would meet a change, by what it knows of its relations."""
-    normal = database.loaded.normal
+    normal = database.formed
     found = _of_bases(normal, changes)
     update, maintenance = database.planning.planned(
         normal, normal, found, database.wanted(normal), None, is_traced=False

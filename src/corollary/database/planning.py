@@ -1,6 +1,6 @@
 """Planning transactions: what is known of sizes and costs, and the plans of transactions so far."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,7 +25,15 @@ from corollary.maintain.maintenance import (
 )
 from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.placing import place
-from corollary.maintain.update import Update
+from corollary.maintain.update import EMPTY, Update
+from corollary.rewrite.alike import alike
+from corollary.rewrite.specialise import specialise
+
+FORMS: tuple[Callable[[NormalProgram, Collection[str]], NormalProgram], ...] = (
+    specialise,
+    lambda program, _: alike(program),
+)
+"""How a program is rewritten that stays in force, in order."""
 
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
@@ -71,10 +79,17 @@ class Planning:
         self._work: dict[str, int] = {}
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
         self._reactions: dict[object, tuple[Update, Plan]] = {}
+        self._formed: tuple[NormalProgram, frozenset[str], NormalProgram] = (
+            EMPTY,
+            frozenset(),
+            EMPTY,
+        )
+        self._forms = FORMS
 
     def begin(self, engine: Engine) -> None:
         """Plan for another engine, of whose relations nothing is known yet."""
         self._engine = engine
+        self._formed = EMPTY, frozenset[str](), EMPTY
         self.statistics = Statistics()
         self._work.clear()
         self._plans.clear()
@@ -126,6 +141,28 @@ class Planning:
                 self._plans.clear()
             self._plans[key] = (update, made)
         return update, made
+
+    def formed(self, program: NormalProgram, kept: frozenset[str]) -> NormalProgram:
+        """Return a program as it is planned for while it is in force.
+
+        Views that active rules watch for some constants are copied for them, and rules that are
+        alike become one. The constants are put into the engine.
+
+        Args:
+            program: what is in force.
+            kept: relations whose changes are asked for besides.
+        """
+        known, others, formed = self._formed
+        if known is not program or others != kept:
+            formed = program
+            for rewrite in self._forms:
+                formed = rewrite(formed, kept)
+            self._engine.declare({name: formed.relations[name] for name in formed.constants})
+            for name, rows in formed.constants.items():
+                self._engine.insert(name, rows)
+            self._engine.commit(formed.constants)
+            self._formed = program, kept, formed
+        return formed
 
     def reacting(self, update: Update, wanted: Wanted) -> Plan:
         """Return the plan that evaluates event predicates behind the maintenance of an update."""

@@ -284,7 +284,7 @@ class Transaction:
         found = fired(database, normal)
         if not found.operations:
             self._demand_keys(attempt)
-            plan = database.planning.reacting(update, database.wanted(normal))
+            plan = database.planning.reacting(update, database.wanted(update.new))
             database.engine.run(plan, Progress(database.console), database.limits)
             return update, ran
         with Cascade(database, attempt) as cascade:
@@ -348,6 +348,8 @@ class Transaction:
             if not relation.is_derived and WORKING not in name
             if (found := {s: size for s in SIGNS if (size := engine.size(name, s))})
         }
+        if before is after is database.loaded.normal:
+            before = after = database.formed
         stage = Stage.REACTIONS
         if not is_felt(before, after, changes):
             stage = Stage.NOTHING
