@@ -1,7 +1,7 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from corollary.console import Console
 from corollary.core.alerts import SinkKind
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.engine import Limits
+from corollary.core.optimisations import optimisations
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Changes
@@ -25,6 +26,7 @@ from corollary.database.outlets import Outlets
 from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_goal, read_programs
 from corollary.database.progress import Progress
+from corollary.database.reacting import demand_choice
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
@@ -111,6 +113,9 @@ class Database(Kernel):
     opening: Opening | None = None
     """How it was opened; None if it is in memory."""
 
+    existing = "report"
+    """What is done about tuples that violate a new constraint and were there before it."""
+
     # --- using it ------------------------------------------------------------------------------
 
     def load(
@@ -119,7 +124,7 @@ class Database(Kernel):
         text: str | None = None,
         facts: str | Path | None = None,
         root: str | Path | None = None,
-        existing: str = "report",
+        existing: str | None = None,
     ) -> Transaction:
         """Put a program into force and derive everything it defines.
 
@@ -158,7 +163,7 @@ class Database(Kernel):
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,
-        existing: str = "report",
+        existing: str | None = None,
     ) -> Transaction:
         """Begin a transaction, on what has been committed so far.
 
@@ -173,7 +178,8 @@ class Database(Kernel):
                 and tells what the first one did. Needs a warehouse.
             is_dry: whether to find out only what would change.
             existing: what to do about tuples that violate a new constraint and were there before
-                it: `report` them in `existing`, `refuse` the constraint, or `accept` them.
+                it: `report` them in `existing`, `refuse` the constraint, or `accept` them; as
+                the database was opened if it is not given.
         """
         if algorithm is not None:
             algorithms_by_relation(algorithm)
@@ -184,7 +190,7 @@ class Database(Kernel):
             is_traced=is_traced,
             idempotency=idempotency,
             is_dry=is_dry,
-            existing=existing,
+            existing=existing or self.existing,
         )
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
@@ -456,6 +462,8 @@ def open_database(
     placement: str = "auto",
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
+    without: Iterable[str] = (),
+    existing: str = "report",
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
@@ -476,6 +484,10 @@ def open_database(
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
+        without: optimisations of monitoring that are left out: `relevance`, `polarity`, `sip`,
+            `sharing`, `specialisation` or `minimising`.
+        existing: what to do about tuples that violate a new constraint and were there before it:
+            `report`, `refuse` or `accept`.
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
         create: whether to make the warehouse if there is none.
@@ -494,6 +506,8 @@ def open_database(
         "placement": placement,
         "algorithm": algorithm,
         "strict": strict,
+        "without": tuple(without),
+        "existing": existing,
         "limits": limits,
         "webhooks": tuple(webhooks),
         "alerts": alerts,
@@ -501,8 +515,16 @@ def open_database(
     make = partial(made, engine, spark, placement)
     frames = Frames(spark)
     database = Database(
-        make(), algorithm, is_strict=strict, limits=limits, console=console, frames=frames
+        make(),
+        algorithm,
+        is_strict=strict,
+        limits=limits,
+        console=console,
+        frames=frames,
+        without=optimisations(without),
     )
+    demand_choice(existing)
+    database.existing = existing
     database.outlets = Outlets.of(webhooks, alerts)
     if path is not None:
         from corollary.database.durable import Durable

@@ -10,6 +10,8 @@ from corollary.analysis.relevance import NONE, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
+from corollary.core.optimisations import NONE as NO_OPTIMISATION
+from corollary.core.optimisations import Optimisation
 from corollary.core.plan import effect_of, event_of, working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
@@ -63,6 +65,7 @@ class Kernel:
         console: Console | None = None,
         store: "Durable | None" = None,
         frames: Frames | None = None,
+        without: frozenset[Optimisation] = NO_OPTIMISATION,
     ) -> None:
         self.engine = engine
         self.lock = RLock()
@@ -83,7 +86,7 @@ class Kernel:
         """The program in force as it is planned for."""
         self._standing: dict[str, Relation] = {}
         self._asks: tuple[NormalProgram, Collection[str], Signs] | None = None
-        self.planning = Planning(engine, algorithm, is_strict=is_strict)
+        self.planning = Planning(engine, algorithm, is_strict=is_strict, without=without)
 
     @property
     def program(self) -> Program:
