@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from click.testing import Result
 
 import corollary
 from alerting import (
@@ -29,6 +30,7 @@ from alerting import (
     react,
     to_webhook,
 )
+from commanding import INPUT, OK, USAGE, cli, of_json, put
 from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import NUMBER
 from corollary.core.web_address import is_permitted, web_address
@@ -86,7 +88,7 @@ def house_of(db: Database) -> Any:
 def hurry(db: Database) -> None:
     """Let everything that was postponed be due."""
     if db.store is None:
-        for each in db._unlasting._entries.values():
+        for each in db._memory_outbox._entries.values():
             each.due = 0.0
     else:
         with house_of(db).catalog.writing() as connection:
@@ -731,3 +733,79 @@ def test_status_tells_what_waits(lasting: Database) -> None:
 def test_leases_are_longer_than_what_they_are_for() -> None:
     assert webhook.Webhook.most * webhook.TIMEOUT < outbox.LEASE
     assert LEASE < outbox.LEASE
+
+
+# -------------------------------------------------------------------------------- the command line
+
+PROGRAM = BASE + TO_FILE + TO_RELATION + '.alert edge "new {x}"\n'
+
+
+def applied(*arguments: str, rows: str = "1,a\n2,b\n") -> Result:
+    put("new.csv", rows)
+    result = cli("apply", "w", "--insert", "edge=new.csv", "--engine", "local", *arguments)
+    assert result.exit_code == OK, result.output
+    return result
+
+
+@pytest.fixture
+def told(lasting: Database, listener: Listener) -> str:
+    """The origin of a webhook that the program of the warehouse `w` has."""
+    lasting.load(text=PROGRAM + to_webhook(f"{listener.origin}/team/a"))
+    return listener.origin
+
+
+def test_apply_prints_what_goes_to_the_console(told: str) -> None:
+    result = applied()
+    assert result.stdout.splitlines()[-3:] == ["commit 2", "alert: new 1", "alert: new 2"]
+    assert "delivered: 4 alerts" in result.stderr
+    assert "warning[C1011]" in result.stderr
+    assert "/team" not in result.stderr
+    assert len(lines(Path("w/alerts/alerts.jsonl"))) == 2
+    assert "alert: and 1 more" in applied("--max-rows", "1", rows="3,a\n4,a\n").stdout
+    text = cli("status", "w").stdout
+    assert "outbox   4 alerts waiting since " in text
+
+
+def test_apply_prints_all_alerts_as_json(told: str) -> None:
+    told_json = of_json(applied("--format", "json", "--dry-run"))
+    assert of_json(applied("--format", "json"))["alerts"] == told_json["alerts"]
+    assert [each["message"] for each in told_json["alerts"]] == [
+        "edge 1", "new 1", "edge 2", "new 2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["option", "variable"])
+def test_the_operator_permits_webhooks(
+    told: str, listener: Listener, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    if way == "variable":
+        monkeypatch.setenv("COROLLARY_ALLOW_WEBHOOKS", f"https://other.example {told}/team")
+        result = applied()
+    else:
+        result = applied("--allow-webhook", f"{told}/team")
+    assert "delivered: 6 alerts" in result.stderr
+    assert len(listener.heard) == 2
+
+
+def test_an_entry_that_makes_no_sense(told: str) -> None:
+    put("new.csv", "1,a\n")
+    result = cli("apply", "w", "--insert", "edge=new.csv", "--allow-webhook", "hooks.example")
+    assert result.exit_code == INPUT
+    assert "C1012" in result.stderr
+
+
+def test_run_and_watch_deliver_what_others_have_left(told: str) -> None:
+    put("stations.dl", PROGRAM + '.input edge(filename="edge.csv", delimiter=",")\n')
+    put("edge.csv", "5,e\n")
+    arguments = "stations.dl", "--warehouse", "w", "--engine", "local", "--allow-webhook", told
+    result = cli("run", *arguments)
+    assert result.exit_code == OK, result.output
+    assert "alert: new 5" in result.stdout
+    put("edge.csv", "5,e\n6,f\n")
+    result = cli("watch", *arguments, "--once", "--alerts", "elsewhere")
+    assert result.exit_code == OK, result.output
+    assert "alert: new 6" in result.stdout
+    assert len(lines(Path("w/alerts/alerts.jsonl"))) == 1
+    assert len(lines(Path("elsewhere/alerts.jsonl"))) == 1
+    result = cli("run", "stations.dl", "--allow-webhook", told)
+    assert result.exit_code == USAGE

@@ -475,21 +475,21 @@ def open_database(
         InputError: something is asked for that there is not.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
-    options = {
+    options: dict[str, Any] = {
         "engine": engine,
         "placement": placement,
         "algorithm": algorithm,
         "strict": strict,
         "limits": limits,
         "webhooks": tuple(webhooks),
-        "alerts": alerts,
+        "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
     make = partial(made, engine, spark, placement)
     frames = Frames(spark)
     database = Database(
         make(), algorithm, is_strict=strict, limits=limits, console=console, frames=frames
     )
-    database.outlets = Outlets.of(webhooks, alerts)
+    database.outlets = Outlets.of(options["webhooks"], options["alerts"])
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse

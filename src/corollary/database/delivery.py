@@ -145,9 +145,10 @@ class _Delivery:
         before = DEPTH.set(1 + max(each.depth for each in alerts))
         try:
             sender.send(alerts, self._claim)
-        except (ClaimError, UnreachableError) as error:
-            if isinstance(error, UnreachableError):
-                raise
+        except UnreachableError:
+            raise
+        except ClaimError:
+            return  # another process has taken over
         except Exception as error:  # noqa: BLE001 - whatever it is, the commit stands
             if sender.is_divisible and len(alerts) > 1:
                 for each in alerts:
