@@ -351,6 +351,8 @@ class Database(Kernel):
         """
         if DEPTH.get() or (self.store is not None and not self.callbacks):
             return
+        if not self.outbox.sinks():
+            return
         from corollary.database.delivery import deliver
 
         kinds = (SinkKind.CALLBACK,) if self.store is not None else tuple(SinkKind)
