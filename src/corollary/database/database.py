@@ -371,6 +371,8 @@ class Database(Kernel):
         """
         if DEPTH.get() or (self.store is not None and not self.callbacks):
             return
+        if not self.outbox.sinks():
+            return
         from corollary.database.delivery import deliver
 
         kinds = (SinkKind.CALLBACK,) if self.store is not None else tuple(SinkKind)
@@ -501,7 +503,7 @@ def open_database(
         InputError: something is asked for that there is not.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
-    options = {
+    options: dict[str, Any] = {
         "engine": engine,
         "placement": placement,
         "algorithm": algorithm,
@@ -510,7 +512,7 @@ def open_database(
         "existing": existing,
         "limits": limits,
         "webhooks": tuple(webhooks),
-        "alerts": alerts,
+        "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
     make = partial(made, engine, spark, placement)
     frames = Frames(spark)
@@ -525,7 +527,7 @@ def open_database(
     )
     demand_choice(existing)
     database.existing = existing
-    database.outlets = Outlets.of(webhooks, alerts)
+    database.outlets = Outlets.of(options["webhooks"], options["alerts"])
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse

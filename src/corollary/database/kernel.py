@@ -72,7 +72,7 @@ class Kernel:
         self.closing: list[Callable[[], object]] = []
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.outlets = Outlets()
-        self._unlasting = MemoryOutbox()
+        self._memory_outbox = MemoryOutbox()
         self.store = store
         self.frames = frames or Frames()
         self.limits = limits or Limits()
@@ -238,7 +238,7 @@ class Kernel:
         maintenance, recorder = ran.maintenance, ran.recorder
         number = self.commits + 1
         if self.store is None:
-            self._unlasting.record(number, journal.alerts, journal.cause, journal.depth)
+            self._memory_outbox.record(number, journal.alerts, journal.cause, journal.depth)
         else:
             payload = self.planning.payload_after(update, maintenance, recorder)
             number = self.store.record(self, attempt, payload, journal)
@@ -278,7 +278,7 @@ class Kernel:
     def outbox(self) -> Outgoing:
         """The alerts that are not delivered yet."""
         if self.store is None:
-            return self._unlasting
+            return self._memory_outbox
         from corollary.warehouse.outbox import Outbox
 
         return Outbox(self.store.warehouse.catalog)
