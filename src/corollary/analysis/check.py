@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from corollary.analysis.confluence import confluence
 from corollary.analysis.declarations import declarations
 from corollary.analysis.directives import directives
 from corollary.analysis.events import events
@@ -27,6 +28,7 @@ PASSES: tuple[Callable[[Survey], Iterable[Diagnostic]], ...] = (
     stratification,
     subtypes,
     values,
+    confluence,
     unused,
 )
 """The passes; `types` runs beside them, since its result is more than findings."""
