@@ -6,11 +6,13 @@ then there are only so many tuples. So a cycle is doubtful in two ways: one of i
 what another deletes (they may play ping-pong), or one computes the values that it inserts.
 
 Within a round deletes come before inserts: a tuple that one trigger deletes and another inserts in
-the same round is there afterwards, whatever the order of the rules.
+the same round is there afterwards, whatever the order of the rules. That is told where the change
+of one tuple may set off both; two changes that happen to meet in one transaction are no news.
 """
 
 from collections.abc import Iterator
 
+from corollary.analysis.causes import causes, have_one_cause
 from corollary.analysis.patterns import may_meet
 from corollary.analysis.survey import Survey
 from corollary.analysis.traverse import parts
@@ -63,7 +65,9 @@ def confluence(survey: Survey) -> Iterator[Diagnostic]:
         if pair or maker:
             told |= clauses
     for each in opposed:
-        if each[0] != each[2] and not {each[0], each[2]} <= told:
+        one, other = each[0], each[2]
+        is_news = one != other and not {one, other} <= told
+        if is_news and have_one_cause(causes(survey, one), causes(survey, other)):
             yield _order(each)
 
 
@@ -133,7 +137,8 @@ def _order(pair: Opposed) -> Diagnostic:
     first, second = sorted(((one, inserted), (other, deleted)), key=lambda each: each[0])
     return Diagnostic(
         "C1032",
-        f"Two triggers may insert and delete the same tuple of `{inserted.relation}` in one round.",
+        f"One change may set off triggers that insert and delete the same tuple of "
+        f"`{inserted.relation}`.",
         first[1].span,
         "deletes come before inserts, so that it is there afterwards; if that is not what you "
         "mean, let the bodies exclude each other",

@@ -27,7 +27,6 @@ from corollary.analysis.survey import Survey, is_active
 from corollary.analysis.traverse import Item, aggregates_in
 from corollary.core.rules import Atom, Clause, Negation, terms_of, walk
 
-_FLIPPED = {"+": "-", "-": "+"}
 _MOST_PATTERNS = 32
 _MOST_FIRINGS = 500
 """More than these are not told apart by their constants."""
@@ -77,6 +76,18 @@ def triggering(survey: Survey) -> Graph:
     return graph
 
 
+def flipped(sign: str) -> str:
+    """Return the sign of a change behind a negation."""
+    return "-" if sign == "+" else "+"
+
+
+def has_event(survey: Survey, way: Way) -> bool:
+    """Whether a positive literal reads a change or an event predicate."""
+    return any(
+        isinstance(item, Atom) and (item.sign or item.relation in survey.events) for item in way
+    )
+
+
 def signed_heads(clause: Clause) -> tuple[Atom, ...]:
     """Return the heads that change a relation."""
     return tuple(head for head in clause.heads if head.sign)
@@ -110,13 +121,9 @@ class _Reach:
             for name in {reading.atom.relation for reading in read}:
                 self.readers.setdefault(name, []).append(number)
             if is_active(read, self.survey.events):
-                self.always += [(number, way) for way in ways(clause) if not self._has_event(way)]
-
-    def _has_event(self, way: Way) -> bool:
-        return any(
-            isinstance(item, Atom) and (item.sign or item.relation in self.survey.events)
-            for item in way
-        )
+                self.always += [
+                    (number, way) for way in ways(clause) if not has_event(self.survey, way)
+                ]
 
     def firing(self, number: int, binding: Binding | None) -> Iterator[Firing]:
         """Yield what a trigger does when its body holds with these constants; it may not hold."""
@@ -172,7 +179,7 @@ class _Reach:
                 is_set_off = not active or (isinstance(item, Atom) and _is_of(item, change))
                 binding = bound(way, matched(atom, change.pattern)) if is_set_off else None
                 is_flipped = isinstance(item, Negation) and not active
-                signs = (_FLIPPED[change.sign] if is_flipped else change.sign,)
+                signs = (flipped(change.sign) if is_flipped else change.sign,)
             elif not active and any(_aggregates(item, change)):
                 binding = bound(way, {})
             if binding is not None:
