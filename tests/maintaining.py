@@ -104,7 +104,8 @@ def recursive_relations(text: str) -> tuple[str, ...]:
     }
     for rule in program.rules:
         for head in rule.heads:
-            reads[head.relation] |= oracle.relations_in(rule.body)
+            if head.mark not in ("+", "-"):
+                reads.setdefault(head.relation, set()).update(oracle.relations_in(rule.body))
     return tuple(name for name in reads if name in _reached(name, reads))
 
 

@@ -281,6 +281,7 @@ class Parser:
                 if message.kind != "symbol":
                     raise OracleRejected(f"a message of .{word} is no {message.kind}")
                 self.program.reactions.append(Reaction(word, relation, str(message.value)))
+                self.skip_group()
             case "pragma":
                 while self.kind() == "literal":
                     self.take()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import corollary
-from active_oracle import Alert, react
+from active_oracle import Alert, event_predicates, react
 from changing import Data, Operation, RuleText, asserted, changed, commit, edited
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
@@ -23,6 +23,7 @@ from corollary.database.transaction import Transaction
 from corollary.errors import ConstraintError, LimitError
 from maintaining import ALGORITHMS, MIXED, Algorithm, algorithm_for, held, opened, reopened
 from oracle import OracleLimit, evaluate, typed_rows
+from oracle_parser import parse
 from payloads import check_payload
 from reacting import ROOT, ActiveCase, Reaction
 
@@ -79,9 +80,9 @@ class Expecting:
     @property
     def relations(self) -> State:
         """All relations but event predicates."""
-        declared = evaluate(self.case.text)
+        lasting = evaluate(self.case.text).keys() - event_predicates(parse(self.case.text).rules)
         return {
-            **{name: set(rows) for name, rows in self.base.items() if name in declared},
+            **{name: set(rows) for name, rows in self.base.items() if name in lasting},
             **{name: set(rows) for name, rows in self.derived.items()},
         }
 

@@ -172,6 +172,10 @@ def test_parameters_belong_to_all_relations_of_a_directive() -> None:
 def test_reactions() -> None:
     found = read('.alert e "lost {x}"\n.abort `my rel` "no"').reactions
     assert found == (Reaction("alert", "e", "lost {x}"), Reaction("abort", "my rel", "no"))
+    (found,) = read('.alert e "lost" (IO=jsonlines, filename="a.jsonl")\np(1).').reactions
+    pairs = (("IO", "jsonlines"), ("filename", "a.jsonl"))
+    assert found == Reaction("alert", "e", "lost", pairs)
+    assert found.parameter("IO") == "jsonlines"
 
 
 def test_plan_and_pragma_are_accepted() -> None:

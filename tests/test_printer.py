@@ -176,13 +176,14 @@ types = st.one_of(
         st.just(False),
     ),
 )
+parameters = st.lists(
+    st.tuples(names, st.one_of(texts, st.sampled_from(["true", "5", "007", "-1"]))), max_size=3
+).map(tuple)
 directives = st.builds(
     Directive,
     st.sampled_from(["input", "output", "printsize", "limitsize"]),
     relations,
-    st.lists(
-        st.tuples(names, st.one_of(texts, st.sampled_from(["true", "5", "007", "-1"]))), max_size=3
-    ).map(tuple),
+    parameters,
 )
 programs = st.builds(
     Program,
@@ -192,7 +193,8 @@ programs = st.builds(
     st.lists(some_clauses(), max_size=3).map(tuple),
     st.lists(directives, max_size=2).map(tuple),
     st.lists(
-        st.builds(Reaction, st.sampled_from(["alert", "abort"]), relations, texts), max_size=2
+        st.builds(Reaction, st.sampled_from(["alert", "abort"]), relations, texts, parameters),
+        max_size=2,
     ).map(tuple),
 )
 

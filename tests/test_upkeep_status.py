@@ -54,7 +54,7 @@ def test_status(place: str) -> None:
     assert told["bytes"]["tables"] > 0
     assert (told["bytes"]["catalog"] > 0) == house.warehouse.catalog.is_file
     assert len(told["intents"]) == 1
-    assert told["outbox"] == 0
+    assert told["outbox"] == {"waiting": 0, "oldest": None, "error": None}
     house.close()
 
 

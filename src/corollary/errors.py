@@ -133,6 +133,10 @@ class ConflictError(CorollaryError):
         )
 
 
+class ClaimError(CorollaryError):
+    """Another process has taken over what this one was about to deliver; nothing was changed."""
+
+
 class WarehouseError(InputError):
     """A warehouse cannot be read or written as it is."""
 

@@ -21,14 +21,17 @@ POINTS = (
     "during_gc",
 )
 """All points, in the order in which a transaction passes them."""
+OF_DELIVERY = ("before_claim", "after_claim", "after_append", "before_mark")
+"""The points that the delivery of alerts passes behind it."""
 
 
 def _armed() -> dict[str, int]:
     found = {}
     for each in filter(None, os.environ.get("COROLLARY_FAULT", "").split(",")):
         name, _, count = each.partition(":")
-        if name not in POINTS:
-            raise ValueError(f"COROLLARY_FAULT names {name}; the points are {', '.join(POINTS)}")
+        if name not in (*POINTS, *OF_DELIVERY):
+            known = ", ".join((*POINTS, *OF_DELIVERY))
+            raise ValueError(f"COROLLARY_FAULT names {name}; the points are {known}")
         found[name] = int(count or 1)
     return found
 
@@ -38,7 +41,7 @@ _waiting = _armed()
 
 def hit(point: str) -> None:
     """Pass a point; die here if a test has asked for it."""
-    assert point in POINTS, point
+    assert point in POINTS or point in OF_DELIVERY, point
     if point in _waiting:
         _waiting[point] -= 1
         if not _waiting[point]:

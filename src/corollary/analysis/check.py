@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from corollary.analysis.alerts import alerts
 from corollary.analysis.confluence import confluence
 from corollary.analysis.declarations import declarations
 from corollary.analysis.directives import directives
@@ -31,7 +32,7 @@ PASSES: tuple[Callable[[Survey], Iterable[Diagnostic]], ...] = (
     confluence,
     unused,
 )
-"""The passes; `types` runs beside them, since its result is more than findings."""
+"""The passes; `types` runs beside them, since its result is more than findings, then `alerts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _examine(program: Program) -> tuple[Survey, Typing, tuple[Diagnostic, ...]]:
     read = survey(program)
     typing = types(read)
     findings = [finding for check_pass in PASSES for finding in check_pass(read)]
-    findings += [*typing.findings, *program.warnings]
+    findings += [*alerts(read, typing.columns), *typing.findings, *program.warnings]
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):
         findings = known  # what has no type has none because of another error

@@ -5,18 +5,15 @@ predicate. It starts empty in every transaction, so all its rules must be such, 
 lasts may come from it.
 """
 
-import re
 from collections.abc import Iterator
 
 from corollary.analysis.survey import Survey, is_active
 from corollary.analysis.wording import places, suggestion
+from corollary.core.alerts import PLACEHOLDER
 from corollary.core.program import Reaction
 from corollary.core.rules import Atom
 from corollary.errors import Diagnostic
 from corollary.source import Span
-
-PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
-"""A column between braces in the message of `.alert` or `.abort`; `{{` is a brace itself."""
 
 
 def events(survey: Survey) -> Iterator[Diagnostic]:

@@ -27,6 +27,8 @@ def _relations(survey: Survey) -> Iterator[Diagnostic]:
     filled = {d.relation for d in program.directives if d.name == "input"}
     filled |= {head.relation for clause in survey.clauses for head in clause.heads}
     changed = {head.relation for clause in survey.clauses for head in clause.heads if head.sign}
+    told = {each.parameter("relation") for each in program.reactions}
+    filled, changed = filled | told, changed | told
     for declaration in program.declarations:
         name = declaration.name
         if name in survey.events:

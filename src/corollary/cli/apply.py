@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @options.idempotency_key
 @options.max_rows
 @options.limits
+@options.outlets
 @options.format_
 @options.quiet
 def command(
@@ -60,8 +61,8 @@ def command(
 
     Takes tuples out (--delete) and adds some (--insert) from files whose ending is their format:
     .csv (commas), .tsv or .facts (tabs), .jsonl, .parquet; then does what --changes says, a JSON
-    object a line. Whatever depends on it is maintained, the commit recorded, and the tables of
-    .output relations brought forward.
+    object a line. Whatever depends on it is maintained, the commit recorded, the tables of
+    .output relations brought forward, and alerts delivered.
 
     \b
       {"op": "insert", "relation": "edge", "row": ["a", "b"]}
@@ -97,6 +98,7 @@ def command(
             algorithm=wanted.algorithms,
             strict=strict,
             limits=limits,
+            **options.outlets_of(rest),
         ) as database,
     ):
         from corollary.cli.change_report import tell
@@ -114,6 +116,8 @@ def command(
             outcome.commit = transaction.commit_number or database.commits
             console.progress("publishing")
             outcome.published = database.publish(transaction)
+            console.progress("delivering alerts")
+            outcome.delivered = database.deliver()
         tell(outcome, database, warehouse, max_rows=max_rows, format_=format, console=console)
 
 

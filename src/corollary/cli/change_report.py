@@ -13,6 +13,7 @@ from corollary.errors import without_password
 
 if TYPE_CHECKING:
     from corollary.database.database import Database
+    from corollary.database.delivery import Delivered
     from corollary.database.pipeline import Run
     from corollary.database.transaction import Transaction
 
@@ -32,7 +33,7 @@ def tell(
         outcome: what was done.
         database: the database afterwards.
         warehouse: what the user calls the warehouse.
-        max_rows: so many tuples of a relation are listed in JSON.
+        max_rows: so many tuples of a relation, and so many alerts, are listed.
         format_: `text` or `json`.
         console: where notes go.
     """
@@ -40,7 +41,7 @@ def tell(
     if format_ == "json":
         options.print_json(outcome.as_json(max_rows))
     else:
-        for line in _result(outcome):
+        for line in _result(outcome, max_rows):
             click.echo(line)
     options.note_reactions(database.program, console)
     options.print_warnings(dict.fromkeys(outcome.warnings), console)
@@ -52,6 +53,7 @@ def tell(
         names = [each.relation for each in outcome.published.published]
         if names and format_ == "text":
             console.note(f"published: {', '.join(names)}")
+    note_delivery(outcome.delivered, console)
     if outcome.quarantined:
         goal = "quarantine(relation, source, file, line, code, reason, raw)"
         console.note(
@@ -60,8 +62,28 @@ def tell(
         )
 
 
-def _result(outcome: "Run") -> Iterator[str]:
-    """Yield a line for each relation that changed, then what became of it."""
+def note_delivery(delivered: "Delivered | None", console: TerminalConsole) -> None:
+    """Say what became of alerts that go elsewhere."""
+    if delivered is not None:
+        if delivered.alerts:
+            console.note(f"delivered: {counted(delivered.alerts, 'alert')}")
+        options.print_warnings(delivered.problems, console)
+
+
+def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
+    """Yield the alerts of a transaction that go to the console."""
+    from corollary.core.alerts import SinkKind, distinct
+
+    every = [each for each in transaction.alerts if each.sink.kind is SinkKind.CONSOLE]
+    alerts = distinct(every)
+    for each in alerts[:max_rows]:
+        yield f"alert: {each.message}"
+    if len(alerts) > max_rows:
+        yield f"alert: and {len(alerts) - max_rows:,} more"
+
+
+def _result(outcome: "Run", max_rows: int) -> Iterator[str]:
+    """Yield a line for each relation that changed, what became of it, then the alerts."""
     transaction = outcome.transaction
     if transaction is not None:
         yield from lines(transaction)
@@ -76,6 +98,8 @@ def _result(outcome: "Run") -> Iterator[str]:
     else:
         is_idle = not transaction.changes
         yield f"commit {outcome.commit}{': no tuple has changed' if is_idle else ''}"
+    if transaction is not None and not transaction.is_repeated:
+        yield from alert_lines(transaction, max_rows)
 
 
 def lines(transaction: "Transaction") -> Iterator[str]:

@@ -41,5 +41,7 @@ def command(warehouse: str, tuples: tuple[str, ...], format: str, quiet: bool) -
             f"erased: {counted(erased.tuples, 'tuple')}; history begins at commit {erased.commit} "
             f"now, {counted(erased.dropped, 'commit')} and {counted(erased.files, 'file')} are gone"
         )
+        if erased.alerts:
+            click.echo(f"{counted(erased.alerts, 'alert')} went with it before anybody was told")
         for value, relations in erased.still.items():
             click.echo(f"other tuples still have {value}: in {', '.join(relations)}")

@@ -145,6 +145,27 @@ def limits(command: Command) -> Command:
     return command
 
 
+def outlets(command: Command) -> Command:
+    """Add the options that say where alerts may go."""
+    command = click.option(
+        "--alerts",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Directory that files of alerts may not leave. Default: `alerts` in the warehouse.",
+    )(command)
+    return click.option(
+        "--allow-webhook",
+        metavar="URL",
+        multiple=True,
+        envvar="COROLLARY_ALLOW_WEBHOOKS",
+        help="Let alerts be posted to URLs that begin with this one. May be repeated.",
+    )(command)
+
+
+def outlets_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options that say where alerts may go out of a command's options."""
+    return {"webhooks": options.pop("allow_webhook"), "alerts": options.pop("alerts")}
+
+
 def limits_of(options: dict[str, Any]) -> "Limits":
     """Take the limit options out of a command's options."""
     from corollary.core.engine import Limits

@@ -21,6 +21,8 @@ LASTING = {
     "strict": "--strict",
     "idempotency_key": "--idempotency-key",
     "max_rows": "--max-rows",
+    "allow_webhook": "--allow-webhook",
+    "alerts": "--alerts",
 }
 """The options that have a meaning for a warehouse only."""
 
@@ -48,6 +50,7 @@ LASTING = {
 @options.idempotency_key
 @options.max_rows
 @options.limits
+@options.outlets
 @options.format_
 @options.quiet
 def command(
@@ -69,10 +72,10 @@ def command(
     Nothing is written if anything is wrong.
 
     With --warehouse: the first run reads the sources and materialises everything; later ones find
-    what has changed in the sources and in the program, maintain only that, commit it, and publish
-    the `.output` relations as Delta tables under WAREHOUSE/tables. Each line tells of one relation
-    what came and went, what maintained it, where, and in what time. A warehouse is a directory, or
-    postgresql://user@host/name?data=DIRECTORY.
+    what has changed in the sources and in the program, maintain only that, commit it, publish the
+    `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. Each line tells
+    of one relation what came and went, what maintained it, where, and in what time. A warehouse is
+    a directory, or postgresql://user@host/name?data=DIRECTORY.
 
     \b
       corollary run network.dl -F facts -D out
@@ -85,6 +88,7 @@ def command(
         limits = options.limits_of(rest)
         if warehouse is not None:
             asked = {"limits": limits, "engine": engine, "placement": placement}
+            asked |= options.outlets_of(rest)
             _keep(programs, warehouse, facts, root, format, asked, console, **rest)
             return
         from corollary.database.engines import made

@@ -52,7 +52,7 @@ def _lines(state: "Status") -> list[str]:
         f"commits  {latest}",
         f"index    {_index(state)}",
         f"disk     {size(sum(state.bytes.values()))}: {parts}",
-        f"outbox   {counted(state.outbox, 'alert')} waiting",
+        f"outbox   {_outbox(state)}",
     ]
     for each in state.intents:
         seconds = time.time() - each.heartbeat
@@ -74,6 +74,15 @@ def _lines(state: "Status") -> list[str]:
     sources = [(each.name, moment(each.read), f"commit {each.commit}") for each in state.sources]
     found += ["", *lines(("source", "last read", "in"), sources)] if sources else []
     return found
+
+
+def _outbox(state: "Status") -> str:
+    from corollary.database.upkeep.status import moment
+
+    outbox = state.outbox
+    since = "" if outbox.oldest is None else f" since {moment(outbox.oldest)}"
+    error = "" if outbox.error is None else f"; last error: {outbox.error}"
+    return f"{counted(outbox.waiting, 'alert')} waiting{since}{error}"
 
 
 def _lag(table: "TableState") -> str:

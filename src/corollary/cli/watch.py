@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.cli import options
+from corollary.cli.change_report import alert_lines, note_delivery
 from corollary.cli.databases import Wanted
 from corollary.cli.tables import counted, signed
 from corollary.cli.warehouses import opened
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @options.strict
 @options.max_rows
 @options.limits
+@options.outlets
 @options.format_
 @options.quiet
 def command(
@@ -107,7 +109,7 @@ def command(
             teller.of_batch,
             lambda error: console.note(f"{error}\nthe sources are looked at again"),
         )
-        rest |= {"limits": limits, "algorithm": wanted.algorithms}
+        rest |= {"limits": limits, "algorithm": wanted.algorithms, **options.outlets_of(rest)}
         commit = 0
         try:
             with _terminable(), opened(warehouse, console, create=True, **rest) as database:
@@ -149,6 +151,7 @@ class Teller:
         options.print_warnings(dict.fromkeys(outcome.warnings), self._console)
         if outcome.published is not None:
             options.print_warnings(outcome.published.problems, self._console)
+        note_delivery(outcome.delivered, self._console)
         if self._format == "json":
             options.print_json(outcome.as_json(self._max_rows))
         elif outcome.transaction is None or outcome.transaction.commit_number is None:
@@ -156,12 +159,14 @@ class Teller:
             click.echo(f"nothing has changed{since}")
         else:
             click.echo(_line(outcome.transaction, outcome.seconds))
+            self._alert(outcome.transaction)
 
     def of_batch(self, batch: "Batch") -> None:
         """Tell what a batch of a stream has changed."""
         self._console.done()
         if batch.published is not None:
             options.print_warnings(batch.published.problems, self._console)
+        note_delivery(batch.delivered, self._console)
         if self._format == "json":
             options.print_json(batch.as_json(self._max_rows))
             return
@@ -173,6 +178,12 @@ class Teller:
         for name, kept in batch.transaction.kept.items():
             told += f", {counted(len(kept), 'tuple')} of {name} kept: a source asserts them too"
         click.echo(f"{_line(batch.transaction, batch.seconds)}  {told}")
+        self._alert(batch.transaction)
+
+    def _alert(self, transaction: "Transaction") -> None:
+        if not transaction.is_repeated:
+            for line in alert_lines(transaction, self._max_rows):
+                click.echo(line)
 
 
 def _line(transaction: "Transaction", seconds: float) -> str:

@@ -23,6 +23,16 @@ def working(relation: str, role: str) -> str:
     return f"{relation}{WORKING}{role}"
 
 
+def event_of(relation: str) -> str:
+    """Return the working relation that holds the tuples of an event predicate."""
+    return working(relation, "event")
+
+
+def effect_of(trigger: str) -> str:
+    """Return the working relation that holds what a trigger changes."""
+    return working(trigger, "effect")
+
+
 MAIN = working("", "main")
 """The procedure that a plan begins with."""
 

@@ -94,11 +94,13 @@ def _dependency(dependency: Dependency) -> str:
 
 
 def _directive(directive: Directive) -> str:
-    text = f".{directive.name} {print_relation(directive.relation)}"
-    if not directive.parameters:
-        return text
-    pairs = (f"{print_word(name)}={_parameter(value)}" for name, value in directive.parameters)
-    return f"{text}({', '.join(pairs)})"
+    parameters = _parameters(directive.parameters)
+    return f".{directive.name} {print_relation(directive.relation)}{parameters}"
+
+
+def _parameters(parameters: tuple[tuple[str, str], ...]) -> str:
+    pairs = (f"{print_word(name)}={_parameter(value)}" for name, value in parameters)
+    return f"({', '.join(pairs)})" if parameters else ""
 
 
 def _parameter(value: str) -> str:
@@ -109,7 +111,9 @@ def _parameter(value: str) -> str:
 
 
 def _reaction(reaction: Reaction) -> str:
-    return f".{reaction.name} {print_relation(reaction.relation)} {print_string(reaction.message)}"
+    text = f".{reaction.name} {print_relation(reaction.relation)} {print_string(reaction.message)}"
+    parameters = _parameters(reaction.parameters)
+    return f"{text} {parameters}" if parameters else text
 
 
 # --- normal form ---------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from corollary.core.rules import Aggregation, Clause, Rule
+from corollary.core.states import State
 from corollary.core.terms import Value
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
@@ -80,12 +81,17 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """`.alert e "message"` or `.abort e "message"`."""
+    """`.alert e "message" (IO=console)` or `.abort e "message"`, parameters in written order."""
 
     name: str
     relation: str
     message: str
+    parameters: tuple[tuple[str, str], ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def parameter(self, name: str, default: str = "") -> str:
+        """Return the value of a parameter."""
+        return dict(self.parameters).get(name, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,33 @@ class Relation:
         return not (self.is_derived and self.is_virtual)
 
 
+Marked = tuple[str, State]
+"""A relation, read as a change or in a state: what `+p`, `-p` and `p@old` stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """What reacts to the changes of a transaction, in normal form.
+
+    Attributes:
+        relations: the event predicates, the heads of triggers, what rewriting made for them.
+        rules: define the relations, as do the aggregations. A literal of theirs names one of these
+            relations, a relation of the program in NEW, or something marked.
+        marked: the marked literals by the name that stands for them in rules.
+        queries: virtual relations of the program that were made for these rules only.
+        triggers: the relations that hold what triggers do, each with the base relation they change.
+        reactions: alerts and constraints.
+    """
+
+    relations: Mapping[str, Relation] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    aggregations: tuple[Aggregation, ...] = ()
+    marked: Mapping[str, Marked] = field(default_factory=dict)
+    queries: frozenset[str] = frozenset()
+    triggers: Mapping[str, Marked] = field(default_factory=dict)
+    reactions: tuple[Reaction, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class NormalProgram:
     """What is evaluated and maintained: plain rules and aggregations over typed relations.
@@ -152,6 +185,7 @@ class NormalProgram:
         bases: for each derived relation that has base tuples too, the relation that holds them.
         parts: for each base relation that was written to, who asserts tuples of it, each with the
             relation that holds them; the base relation itself, while there is one writer.
+        active: what reacts to changes.
     """
 
     relations: Mapping[str, Relation]
@@ -160,3 +194,4 @@ class NormalProgram:
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     bases: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    active: Active = Active()

@@ -1,13 +1,15 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from corollary.analysis.wording import suggestion
 from corollary.console import Console
+from corollary.core.alerts import SinkKind
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.engine import Limits
 from corollary.core.program import Relation
@@ -15,9 +17,11 @@ from corollary.core.states import State
 from corollary.database.changes import Changes
 from corollary.database.engines import LOCAL, SPARK, made
 from corollary.database.frames import Frames
+from corollary.database.journal import DEPTH
 from corollary.database.kernel import Kernel
 from corollary.database.names import readable
 from corollary.database.once import Places, answer_relation, inputs
+from corollary.database.outlets import Outlets
 from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_goal, read_programs
 from corollary.database.progress import Progress
@@ -30,9 +34,12 @@ from corollary.source import SourceFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.database.delivery import Delivered
     from corollary.database.durable import Durable
     from corollary.database.history import Logged
     from corollary.warehouse.publishing.publisher import Outcome
+
+Called = TypeVar("Called", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +299,66 @@ class Database(Kernel):
         with self.lock:
             return None if self.store is None else self.store.publish(self, transaction)
 
+    # --- alerts --------------------------------------------------------------------------------
+
+    def on(self, event: str) -> "Callable[[Called], Called]":
+        """Let a function be called behind every commit in which an event has happened.
+
+        The function is called with a list of tuples, which have the attributes `id`, `event`,
+        `message` and `commit`: at least once for each, with the same `id`. If it raises, or the
+        process ends first, it is called again later: what waits is delivered when a function is
+        registered, behind a transaction, and by `deliver`.
+
+        >>> db = open_database(None)
+        >>> _ = db.load(text=".decl link(x: symbol) lost(x) :- -link(x).")
+        >>> @db.on("lost")
+        ... def tell(rows):
+        ...     print([(x, row.commit) for row in rows for x in row])
+
+        Args:
+            event: an event predicate or relation.
+
+        Raises:
+            InputError: `C1013`, the program has none of that name.
+        """
+        known = self.loaded.checked.signatures
+        if known and event not in known:
+            near = suggestion(event, known)
+            text = f"There is no event or relation `{event}`."
+            raise InputError.of("C1013", text, None, near or "load the program that has it first")
+
+        def register(function: "Called") -> "Called":
+            self.callbacks.setdefault(event, []).append(function)
+            self.planning.forget(self.loaded.normal)
+            self._declare_deltas(self.loaded.normal)
+            self.notify()
+            return function
+
+        return register
+
+    def deliver(self) -> "Delivered":
+        """Deliver the alerts that are due, as far as this process can.
+
+        What goes wrong is told in the result and tried again later; it raises nothing.
+        """
+        from corollary.database.delivery import deliver
+
+        return deliver(self)
+
+    def notify(self) -> None:
+        """Do what is due behind a commit without being asked.
+
+        Callbacks are called; a database in memory delivers everything. What alerts themselves
+        have committed is delivered by whoever delivers them.
+        """
+        if DEPTH.get() or (self.store is not None and not self.callbacks):
+            return
+        from corollary.database.delivery import deliver
+
+        kinds = (SinkKind.CALLBACK,) if self.store is not None else tuple(SinkKind)
+        for problem in deliver(self, kinds).problems:
+            self.console.note(str(problem))
+
     def stream(
         self,
         frame: Any,
@@ -381,6 +448,8 @@ def open_database(
     console: Console | None = None,
     create: bool = True,
     is_late: bool = False,
+    webhooks: Sequence[str] = (),
+    alerts: str | Path | None = None,
 ) -> Database:
     """Open a database: one that lasts in a warehouse, or one in memory.
 
@@ -400,6 +469,9 @@ def open_database(
         create: whether to make the warehouse if there is none.
         is_late: whether to make it with the first commit only, so that nothing is left behind if
             there is none.
+        webhooks: what URLs may begin with that alerts are posted to; none if nothing is given.
+        alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
+            it is not given, or where the process runs for a database in memory.
 
     Raises:
         InputError: something is asked for that there is not.
@@ -411,12 +483,15 @@ def open_database(
         "algorithm": algorithm,
         "strict": strict,
         "limits": limits,
+        "webhooks": tuple(webhooks),
+        "alerts": alerts,
     }
     make = partial(made, engine, spark, placement)
     frames = Frames(spark)
     database = Database(
         make(), algorithm, is_strict=strict, limits=limits, console=console, frames=frames
     )
+    database.outlets = Outlets.of(webhooks, alerts)
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse

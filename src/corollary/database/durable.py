@@ -5,7 +5,7 @@ records its changes; of payload too, as long as the catalog has it as the engine
 is not so (payload made anew, relations copied) the whole relation is recorded in its place.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from corollary.frontends.datalog.parse import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange
+from corollary.warehouse.outbox import alerts_at
 from corollary.warehouse.places import places_of, relations_in
 from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Delta, Warehouse
@@ -233,6 +234,9 @@ class Durable:
                 program=program,
                 sources=journal.positions,
                 idempotency=journal.idempotency,
+                alerts=journal.alerts,
+                cause=journal.cause,
+                depth=journal.depth,
             ),
             changes,
         )
@@ -265,6 +269,10 @@ class Durable:
             elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
                 yield name, Delta(*(engine.read(name, s) for s in (State.ADDED, State.REMOVED)))
 
+    def distrust(self, relations: Iterable[str]) -> None:
+        """Take note that payload in the engine is not what the catalog has."""
+        self._recorded -= set(relations)
+
     def note(self, database: "Kernel", positions: Mapping[str, Position]) -> None:
         """Take note of how far sources have been read, where no tuple has changed."""
         self.warehouse.catalog.note_sources(positions, database.commits)
@@ -275,7 +283,8 @@ class Durable:
         if found is None:
             return None
         stats = {name: Stats.from_json(each) for name, each in found.stats.items()}
-        return Told(found.number, self.changes_of(found), stats)
+        alerts = alerts_at(self.warehouse.catalog, found.number)
+        return Told(found.number, self.changes_of(found), stats, alerts)
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""

@@ -32,7 +32,7 @@ def forecast_measured(database: Database, changes: Changes) -> Forecast:
     normal = database.loaded.normal
     found = _of_bases(normal, changes)
     update, maintenance = database.planning.planned(
-        normal, normal, found, database.watched, None, is_traced=False
+        normal, normal, found, database.wanted(normal), None, is_traced=False
     )
     return _forecast(changes, update, maintenance, database.engine.home)
 

@@ -1,26 +1,31 @@
 """What a database is made of: relations, a program, plans; and how a transaction changes them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from corollary.analysis.relevance import NONE, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
-from corollary.core.plan import working
+from corollary.core.plan import effect_of, event_of, working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Ran, Told
+from corollary.database.memory_outbox import MemoryOutbox
 from corollary.database.names import writable
+from corollary.database.outlets import Outlets
 from corollary.database.parts import separated
-from corollary.database.planning import Planning
+from corollary.database.planning import Planning, Stage, Wanted
 from corollary.database.program import Loaded, load
 from corollary.database.rules import moved, with_base_parts
+from corollary.database.sinks.sender import Outgoing
 from corollary.database.transaction import SIGNS
 from corollary.errors import ConflictError
+from corollary.maintain.events import asked
 from corollary.maintain.payload import payload_relations
 from corollary.maintain.update import EMPTY, Update
 
@@ -44,6 +49,8 @@ class Kernel:
         planning: plans, and what is known for them.
         lock: held by the thread that uses the engine; streams commit in threads of their own.
         closing: what is to be done before the database lets go of its engine.
+        callbacks: the functions that ask for events, by event.
+        outlets: where alerts may go.
     """
 
     def __init__(
@@ -60,6 +67,9 @@ class Kernel:
         self.engine = engine
         self.lock = RLock()
         self.closing: list[Callable[[], object]] = []
+        self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
+        self.outlets = Outlets()
+        self._unlasting = MemoryOutbox()
         self.store = store
         self.frames = frames or Frames()
         self.limits = limits or Limits()
@@ -69,6 +79,7 @@ class Kernel:
         self.is_busy = False
         """Whether a transaction is being committed: all that it reads has to be of one state."""
         self.watched: dict[str, frozenset[State]] = {}
+        self._asks: tuple[NormalProgram, frozenset[str], Signs] = (EMPTY, frozenset(), {})
         self.planning = Planning(engine, algorithm, is_strict=is_strict)
 
     @property
@@ -115,7 +126,8 @@ class Kernel:
         """Let a transaction change relations; if it fails, everything is as it was."""
         before = self.loaded.normal
         fresh: dict[str, Relation] = {}
-        if after.normal is not before:
+        is_other = after.normal is not before
+        if is_other:
             fresh = {**after.normal.relations, **self.payload_of(after.normal)}
             fresh = {name: each for name, each in fresh.items() if not self._is_known(name)}
             self.engine.declare(fresh)
@@ -124,6 +136,7 @@ class Kernel:
             for part, name in separated(before, after.normal).items():
                 self.engine.copy(name, part)
             before = with_base_parts(before, after.normal)
+            self._forget_deltas(self.loaded.normal)
             self._declare_deltas(after.normal)
         commits = self.commits
         try:
@@ -131,9 +144,12 @@ class Kernel:
         finally:
             if self.commits == commits:
                 self.console.done()
-                self._clear_deltas()
+                self.clear_deltas(after.normal)
                 self.engine.rollback()
                 self.engine.drop(fresh)
+                if is_other:
+                    self._forget_deltas(after.normal)
+                    self._declare_deltas(self.loaded.normal)
 
     def _is_known(self, name: str) -> bool:
         return name in self.loaded.normal.relations or name in self.payload_of(self.loaded.normal)
@@ -147,27 +163,80 @@ class Kernel:
             for each in payload_relations(stratum, program).values()
         }
 
+    def wanted(self, program: NormalProgram, stage: Stage = Stage.REACTIONS) -> Wanted:
+        """Return what is asked of a transaction besides the stored relations.
+
+        Args:
+            program: what will be in force.
+            stage: which event predicates are to be evaluated.
+        """
+        active, heard = program.active, self.heard(program)
+        if not active.reactions and not active.triggers and not heard:
+            return Wanted(self.watched)
+        reacting = frozenset(each.relation for each in active.reactions) | heard
+        goals: Collection[str] = ()
+        if stage is Stage.TRIGGERS:
+            goals = active.triggers.keys()
+        elif stage is Stage.REACTIONS:
+            goals = reacting & active.relations.keys()
+        return Wanted(self._asked(program, reacting), frozenset(goals))
+
+    def heard(self, program: NormalProgram) -> frozenset[str]:
+        """Return the relations and event predicates of a program that callbacks hear of."""
+        known = (program.relations, program.active.relations)
+        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+
+    def _asked(self, program: NormalProgram, reacting: frozenset[str]) -> Signs:
+        known, heard, found = self._asks
+        if known is not program or heard != reacting:
+            found = asked(program.active, (*program.active.triggers, *reacting))
+            self._asks = program, reacting, found
+        signs = dict(found)
+        for name, each in self.watched.items():
+            signs[name] = signs.get(name, NONE) | each
+        return signs
+
+    def _deltas(self, program: NormalProgram) -> dict[str, Relation]:
+        """Return where what is wanted stands during a transaction.
+
+        The changes of virtual relations, and the event predicates.
+        """
+        wanted = self.wanted(program)
+        places = {
+            working(name, sign): program.relations[name]
+            for name in wanted.signs
+            if program.relations[name].is_virtual
+            for sign in SIGNS
+        }
+        active = program.active
+        places |= {effect_of(name): active.relations[name] for name in active.triggers}
+        places |= {event_of(name): active.relations[name] for name in wanted.goals}
+        return {
+            place: replace(relation, name=place, is_declared=False)
+            for place, relation in places.items()
+        }
+
     def _declare_deltas(self, program: NormalProgram) -> None:
-        """Declare where the changes of watched virtual relations stand during a transaction."""
-        self.engine.declare(
-            {
-                working(name, sign): replace(
-                    program.relations[name], name=working(name, sign), is_declared=False
-                )
-                for name in self.watched
-                for sign in SIGNS
-            }
-        )
+        self.engine.declare(self._deltas(program))
+
+    def _forget_deltas(self, program: NormalProgram) -> None:
+        self.engine.drop(self._deltas(program))
+
+    def clear_deltas(self, program: NormalProgram) -> None:
+        """Forget the changes of virtual relations, and what event predicates held."""
+        self.engine.clear(self._deltas(program))
 
     def accept(self, attempt: Attempt, update: Update, ran: Ran, journal: Journal) -> None:
         """Commit: what is to last is made durable, then NEW becomes OLD."""
         maintenance, recorder = ran.maintenance, ran.recorder
         number = self.commits + 1
-        if self.store is not None:
+        if self.store is None:
+            self._unlasting.record(number, journal.alerts, journal.cause, journal.depth)
+        else:
             payload = self.planning.payload_after(update, maintenance, recorder)
             number = self.store.record(self, attempt, payload, journal)
         self.planning.note(update, maintenance, recorder)
-        self._clear_deltas()
+        self.clear_deltas(attempt.after.normal)
         self.engine.commit()
         self.commits = number
         if attempt.after.normal is not self.loaded.normal:
@@ -186,18 +255,32 @@ class Kernel:
         self.commits = number
         self.planning.payload = payload
 
+    def distrust(self, relations: Iterable[str]) -> None:
+        """Take note that the ranks or counts of relations are not what they were."""
+        self.planning.payload -= set(relations)
+        if self.store is not None:
+            self.store.distrust(relations)
+
     def settle(self) -> None:
         """Do what is due behind a commit: fold what has piled up."""
         if self.store is not None:
             self.store.settle(self)
 
+    @property
+    def outbox(self) -> Outgoing:
+        """The alerts that are not delivered yet."""
+        if self.store is None:
+            return self._unlasting
+        from corollary.warehouse.outbox import Outbox
+
+        return Outbox(self.store.warehouse.catalog)
+
+    def notify(self) -> None:
+        """Do what is due behind a commit without being asked: call back who asks for its events."""
+
     def told(self, idempotency: str) -> Told | None:
         """Return what the transaction of a key did, if it was made before."""
         return None if self.store is None else self.store.told(idempotency)
-
-    def _clear_deltas(self) -> None:
-        """Forget the changes of virtual relations."""
-        self.engine.clear(working(name, sign) for name in self.watched for sign in SIGNS)
 
     def must_note(self, program: Program, idempotency: str | None) -> bool:
         """Whether what changes no tuple is worth a commit: another program, or a key.

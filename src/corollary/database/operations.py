@@ -42,6 +42,10 @@ def writers(program: NormalProgram, operations: Iterable[Operation]) -> dict[str
         if each.sign is State.ADDED and len(each.rows):
             base = program.bases.get(each.relation, each.relation)
             found.setdefault(base, set()).add(each.part)
+    for relation, sign in program.active.triggers.values():
+        if sign is State.ADDED:
+            base = program.bases.get(relation, relation)
+            found.setdefault(base, set()).add(MANUAL)
     return found
 
 

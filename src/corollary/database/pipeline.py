@@ -1,6 +1,6 @@
 """The pipeline: a program, its sources and a warehouse; run again, only what has changed flows.
 
-what changed in the sources and in the text → one transaction → commit → publish
+what changed in the sources and in the text → one transaction → commit → publish → deliver alerts
 """
 
 import time
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.database import Database
+    from corollary.database.delivery import Delivered
     from corollary.warehouse.catalog import Catalog
     from corollary.warehouse.publishing.publisher import Outcome
     from corollary.warehouse.sources.source import Source
@@ -58,6 +59,7 @@ class Run:
         transaction: what changed; None if nothing had.
         commit: the commit it made, or the last one if there was nothing to do; None in a dry run.
         published: the tables that show it; None if nothing was to be published.
+        delivered: the alerts that went to their sinks, also earlier ones; None in a dry run.
         warnings: what is doubtful about the program or the sources.
         quarantined: how many records are set aside in all.
     """
@@ -65,6 +67,7 @@ class Run:
     transaction: Transaction | None = None
     commit: int | None = None
     published: "Outcome | None" = None
+    delivered: "Delivered | None" = None
     warnings: list[Diagnostic] = field(default_factory=list)
     quarantined: int = 0
     seconds: float = 0.0
@@ -91,7 +94,9 @@ def run(
         ConflictError: others committed first again and again.
     """
     with database.lock:
-        return _run(database, program, inputs or Inputs(), idempotency)
+        outcome = _run(database, program, inputs or Inputs(), idempotency)
+    outcome.delivered = database.deliver()
+    return outcome
 
 
 def _run(database: "Database", program: Program, inputs: Inputs, idempotency: str | None) -> Run:
@@ -101,7 +106,7 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
     transaction = database.transaction(idempotency=idempotency)
     if transaction.is_repeated:
         published = database.publish()
-        return Run(transaction, transaction.commit_number, published, warnings)
+        return Run(transaction, transaction.commit_number, published, warnings=warnings)
     program = with_same_quarantine(program, database.program)
     has_inputs = any(each.name == "input" for each in program.directives)
     if has_inputs and inputs.bad_rows is BadRows.QUARANTINE:

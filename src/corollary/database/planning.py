@@ -1,10 +1,13 @@
 """Planning transactions: what is known of sizes and costs, and the plans of transactions so far."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
+from corollary.core.plan import Plan
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import Tally
 from corollary.core.states import State
@@ -17,6 +20,7 @@ from corollary.maintain.maintenance import (
     Maintenance,
     choices,
     maintain,
+    react,
     rebuild,
 )
 from corollary.maintain.payload import payload_of, payload_relations
@@ -25,6 +29,27 @@ from corollary.maintain.update import Update
 
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
+
+
+class Stage(StrEnum):
+    """What is evaluated behind the views: triggers, then all that comes of the net change."""
+
+    TRIGGERS = "triggers"
+    REACTIONS = "reactions"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a transaction besides the stored relations.
+
+    Attributes:
+        signs: virtual relations whose changes are asked for, with the signs.
+        goals: event predicates to evaluate.
+    """
+
+    signs: Signs = field(default_factory=dict)
+    goals: frozenset[str] = frozenset()
 
 
 class Planning:
@@ -41,10 +66,11 @@ class Planning:
         self.statistics = Statistics()
         self.payload: frozenset[str] = frozenset()
         self._engine = engine
-        self._wanted = algorithms_by_relation(algorithm)
+        self._named = algorithms_by_relation(algorithm)
         self._is_strict = is_strict
         self._work: dict[str, int] = {}
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
+        self._reactions: dict[object, tuple[Update, Plan]] = {}
 
     def begin(self, engine: Engine) -> None:
         """Plan for another engine, of whose relations nothing is known yet."""
@@ -58,7 +84,7 @@ class Planning:
         before: NormalProgram,
         after: NormalProgram,
         changes: Mapping[str, Mapping[State, int]],
-        watched: Signs,
+        wanted: Wanted,
         algorithm: str | Mapping[str, str] | None,
         *,
         is_traced: bool,
@@ -72,7 +98,7 @@ class Planning:
                 for name, each in changes.items()
                 for sign, size in each.items()
             )
-            key = (id(after), sizes, self.payload, repr(algorithm), is_traced)
+            key = (id(after), sizes, self.payload, wanted.goals, repr(algorithm), is_traced)
             known = self._plans.get(key)
             if known is not None:
                 return known
@@ -82,19 +108,34 @@ class Planning:
             placed.after,
             {name: frozenset(each) for name, each in changes.items()},
             self.statistics,
-            dict(watched),
+            wanted.signs,
             self.payload if before is after else self._valid(before, after),
         )
-        wanted = self._wanted if algorithm is None else algorithms_by_relation(algorithm)
-        chosen = choices(update, wanted, Sizes(changes, self._work))
+        named = self._named if algorithm is None else algorithms_by_relation(algorithm)
+        chosen = choices(update, named, Sizes(changes, self._work))
         made = maintain(
-            update, chosen, places=placed.places, is_traced=is_traced, is_strict=self._is_strict
+            update,
+            chosen,
+            places=placed.places,
+            goals=wanted.goals,
+            is_traced=is_traced,
+            is_strict=self._is_strict,
         )
         if key is not None:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
             self._plans[key] = (update, made)
         return update, made
+
+    def reacting(self, update: Update, wanted: Wanted) -> Plan:
+        """Return the plan that evaluates event predicates behind the maintenance of an update."""
+        key = id(update), wanted.goals
+        known = self._reactions.get(key)
+        if known is None or known[0] is not update:
+            if len(self._reactions) >= PLANS:
+                self._reactions.clear()
+            known = self._reactions[key] = update, react(update, wanted.goals)
+        return known[1]
 
     def _measure(self, program: NormalProgram) -> None:
         """Take statistics anew if sizes have changed much."""

@@ -1,7 +1,8 @@
 """A transaction: the one place that knows the order in which things happen.
 
 operations, as they were given → net change of base relations and rules → maintain every relevant
-relation, stratum by stratum → commit, all or nothing
+relation, stratum by stratum → rounds of triggers, until one changes nothing → constraints, alerts
+and other event predicates, on the net change → commit, all or nothing → callbacks
 """
 
 import time
@@ -10,24 +11,31 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from corollary.core.alerts import Alert, distinct
 from corollary.core.engine import Kept
 from corollary.core.plan import WORKING, working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.core.values import is_text, shown
+from corollary.database.cascade import Cascade, Fired, fired
 from corollary.database.changes import MAX_ROWS, Change, Changes
 from corollary.database.counters import Counters, Stats, TraceRow
-from corollary.database.journal import Attempt, Journal, Ran, Reading
+from corollary.database.journal import DEPTH, Attempt, Journal, Ran, Reading
 from corollary.database.keys import demand_keys, dependences
 from corollary.database.names import writable
 from corollary.database.operations import Operation, apply, edited_facts, with_writers
+from corollary.database.planning import Stage
 from corollary.database.program import Loaded
+from corollary.database.progress import Progress
+from corollary.database.reacting import Violation, demand_choice, judged
 from corollary.database.rows import checked_rows
 from corollary.database.rules import load_after, with_rule, without_rule
-from corollary.errors import InputError
+from corollary.errors import InputError, LimitError
 from corollary.maintain.choose import Algorithm
+from corollary.maintain.events import is_felt
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
+from corollary.warehouse.entries import Cause
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,16 +45,19 @@ if TYPE_CHECKING:
 SIGNS = (State.ADDED, State.REMOVED)
 LONGEST_KEY = 200
 """So many characters an idempotency key may have."""
+LONGEST_CHAIN = 16
+"""So often alerts may make a commit whose alerts make the next."""
 
 
 class Transaction:
     """Inserts, deletes, rules added and removed, in the order given; the last one wins.
 
     Used as a context manager it commits at the end of the block, and forgets everything if the
-    block raises. Afterwards `changes`, `stats` and `commit_number` tell what happened, `kept` which
-    tuples were to be deleted and are there all the same, since another part asserts them, and
-    `is_repeated` whether all this is what an earlier transaction of the same key did. Such a
-    transaction does nothing, whatever is asked of it.
+    block raises. Afterwards `changes`, `alerts`, `stats` and `commit_number` tell what happened,
+    `kept` which tuples were to be deleted and are there all the same, since another part asserts
+    them, and `is_repeated` whether all this is what an earlier transaction of the same key did.
+    Such a transaction does nothing, whatever is asked of it. `cause` is set by a sink of alerts
+    that delivers them by this transaction.
     """
 
     def __init__(
@@ -56,23 +67,30 @@ class Transaction:
         is_traced: bool,
         idempotency: str | None = None,
         is_dry: bool = False,
+        existing: str = "report",
     ) -> None:
         if idempotency is not None:
             _demand_key(idempotency)
+        demand_choice(existing)
         self._database = database
         self._algorithm = algorithm
         self._is_traced = is_traced
         self._idempotency = idempotency
         self._is_dry = is_dry
+        self._existing = existing
         self._operations: list[Operation] = []
         self._shapes: dict[str, Relation] = {}
         self._readings: list[Callable[[], Reading]] = []
         self._edits: list[Callable[[Program], Program]] = []
         self._is_open = True
+        self.cause: Cause | None = None
         self.changes = Changes({}, {})
+        self.alerts: list[Alert] = []
         self.stats: dict[str, Stats] = {}
         self.trace: list[TraceRow] = []
         self.kept: dict[str, Kept] = {}
+        self.triggered: list[Fired] = []
+        self.existing: list[Violation] = []
         self.commit_number: int | None = None
         self.is_repeated = False
         self._recall()
@@ -204,7 +222,10 @@ class Transaction:
         self._demand_open()
         self._is_open = False
         if not self.is_repeated:
+            _demand_end()
             self._database.insist(self._attempt)
+        if not self._is_dry:
+            self._database.notify()
 
     def _attempt(self) -> None:
         database = self._database
@@ -219,26 +240,64 @@ class Transaction:
         operations = [*self._operations, *(one for each in reading for one in each.operations)]
         after = with_writers(asked, operations)
         with database.attempt(after) as attempt:
-            self._apply(attempt, after.normal, operations)
+            operations = [*edited_facts(attempt.before, after.normal), *operations]
+            self._apply(attempt, operations)
             update, maintenance = self._plan(attempt.before, after.normal)
             positions = {name: each for read in reading for name, each in read.positions.items()}
             must_note = database.must_note(asked.program, self._idempotency)
             if self._is_empty(update) and not must_note:
+                self._demand_keys(attempt)
                 self._collect(update)
+                self._react(attempt)
                 if not self._is_dry:
                     database.adopt(asked, positions)
                 return
-            recorder = self._run(attempt, update, maintenance)
+            update, ran = self._maintain(attempt, operations, update, maintenance)
             self._collect(update)
-            self.trace = recorder.rows
-            self._tell(update, maintenance, recorder)
+            self.trace = ran.recorder.rows
+            self._tell(update, ran.maintenance, ran.recorder)
+            self._react(attempt)
             if self._is_dry:
                 return
             stats = {name: each.as_json() for name, each in self.stats.items()}
-            journal = Journal(stats, positions, self._idempotency)
-            database.accept(attempt, update, Ran(maintenance, recorder), journal)
+            journal = Journal(
+                stats, positions, self._idempotency, self.alerts, self.cause, DEPTH.get()
+            )
+            database.accept(attempt, update, ran, journal)
         self.commit_number = database.commits
         database.settle()
+
+    def _maintain(
+        self,
+        attempt: Attempt,
+        operations: Sequence[Operation],
+        update: Update,
+        maintenance: Maintenance,
+    ) -> tuple[Update, Ran]:
+        """Maintain all views, let triggers do what they do, and evaluate what is told of it."""
+        database, normal = self._database, attempt.after.normal
+        if not normal.active.triggers or not is_felt(update.old, update.new, update.changed):
+            self._demand_keys(attempt)
+            return update, self._run(attempt, update, maintenance)
+        ran = self._run(attempt, update, maintenance)
+        found = fired(database, normal)
+        if not found.operations:
+            self._demand_keys(attempt)
+            plan = database.planning.reacting(update, database.wanted(normal))
+            database.engine.run(plan, Progress(database.console), database.limits)
+            return update, ran
+        with Cascade(database, attempt) as cascade:
+            while found.operations:
+                cascade.follow(found, update, ran)
+                apply(database.engine, normal, found.operations, database.limits)
+                update, maintenance = self._plan(normal, normal)
+                ran = self._run(attempt, update, maintenance)
+                found = fired(database, normal)
+        self.triggered = cascade.chain
+        self._apply(attempt, [*operations, *cascade.operations])
+        self._demand_keys(attempt)
+        update, maintenance = self._plan(attempt.before, normal, has_triggered=True)
+        return update, self._run(attempt, update, maintenance)
 
     def _recall(self) -> None:
         """Tell what the transaction of the same key did, if there was one."""
@@ -247,7 +306,7 @@ class Transaction:
         found = self._database.told(self._idempotency)
         if found is not None:
             self.commit_number, self.changes = found.number, found.changes
-            self.stats = dict(found.stats)
+            self.stats, self.alerts = dict(found.stats), list(found.alerts)
             self.is_repeated = True
 
     def _demand_shapes(self, program: NormalProgram) -> None:
@@ -267,19 +326,19 @@ class Transaction:
         loaded = self._database.loaded
         return load_after(self._edited(), loaded.normal) if self._edits else loaded
 
-    def _apply(
-        self, attempt: Attempt, after: NormalProgram, operations: Sequence[Operation]
-    ) -> None:
-        """Open the changes of base relations: edited facts of the text, then the operations."""
+    def _apply(self, attempt: Attempt, operations: Sequence[Operation]) -> None:
+        """Open the changes of base relations."""
         database = self._database
-        facts = edited_facts(attempt.before, after)
-        every = [*facts, *operations]
-        self.kept = apply(database.engine, after, every, database.limits)
-        known = set(dependences(database.program, database.loaded.normal))
-        program = attempt.after.program
-        demand_keys(database.engine, known, program, after, database.limits)
+        self.kept = apply(database.engine, attempt.after.normal, operations, database.limits)
 
-    def _plan(self, before: NormalProgram, after: NormalProgram) -> tuple[Update, Maintenance]:
+    def _demand_keys(self, attempt: Attempt) -> None:
+        database, after = self._database, attempt.after
+        known = set(dependences(database.program, database.loaded.normal))
+        demand_keys(database.engine, known, after.program, after.normal, database.limits)
+
+    def _plan(
+        self, before: NormalProgram, after: NormalProgram, *, has_triggered: bool = False
+    ) -> tuple[Update, Maintenance]:
         database = self._database
         engine = database.engine
         changes = {
@@ -288,11 +347,16 @@ class Transaction:
             if not relation.is_derived and WORKING not in name
             if (found := {s: size for s in SIGNS if (size := engine.size(name, s))})
         }
+        stage = Stage.REACTIONS
+        if not is_felt(before, after, changes):
+            stage = Stage.NOTHING
+        elif after.active.triggers and not has_triggered:
+            stage = Stage.TRIGGERS
         return database.planning.planned(
             before,
             after,
             changes,
-            database.watched,
+            database.wanted(after, stage),
             self._algorithm,
             is_traced=self._is_traced,
         )
@@ -310,7 +374,7 @@ class Transaction:
         )
         return next(whole) == next(whole)
 
-    def _run(self, attempt: Attempt, update: Update, maintenance: Maintenance) -> Counters:
+    def _run(self, attempt: Attempt, update: Update, maintenance: Maintenance) -> Ran:
         database = self._database
         recorder = Counters(database.console, update.new, maintenance.choices)
         attempt.rebuilt |= database.planning.refresh(update, maintenance, database.limits)
@@ -319,7 +383,16 @@ class Transaction:
             limits = replace(limits, since=time.monotonic())
         database.engine.run(maintenance.plan, recorder, limits)
         database.console.done()
-        return recorder
+        return Ran(maintenance, recorder)
+
+    def _react(self, attempt: Attempt) -> None:
+        """Judge constraints, and find what is to be told.
+
+        Raises:
+            ConstraintError: with the tuples that violate one.
+        """
+        verdict = judged(self._database, attempt, self._existing)
+        self.alerts, self.existing = verdict.alerts, verdict.existing
 
     def _collect(self, update: Update) -> None:
         """Keep what changed, before the commit makes NEW the OLD."""
@@ -364,12 +437,16 @@ class Transaction:
 
     def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""
-        return {
+        alerts = distinct(self.alerts)
+        told: dict[str, Any] = {
             "commit": self.commit_number,
             "changes": {name: each.as_json(max_rows) for name, each in self.changes.items()},
-            "alerts": [],
+            "alerts": [each.as_json() for each in alerts[:max_rows]],
             "stats": {name: each.as_json() for name, each in self.stats.items()},
         }
+        if len(alerts) > max_rows:
+            told |= {"truncated": True, "counts": {"alerts": len(alerts)}}
+        return told
 
 
 def _demand_key(idempotency: str) -> None:
@@ -380,6 +457,16 @@ def _demand_key(idempotency: str) -> None:
             f"{shown(idempotency[:LONGEST_KEY])} is no idempotency key.",
             None,
             f"use a text of at most {LONGEST_KEY} characters, none of them half a surrogate pair",
+        )
+
+
+def _demand_end() -> None:
+    """Stop alerts that set each other off, commit after commit."""
+    if DEPTH.get() > LONGEST_CHAIN:
+        raise LimitError(
+            f"alerts have made {LONGEST_CHAIN} commits, each by an alert of the one before; "
+            "nothing was changed\n"
+            "  = let the relation that alerts go to not be watched by what sets them off"
         )
 
 

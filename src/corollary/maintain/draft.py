@@ -14,6 +14,7 @@ from corollary.core.plan import (
     Reduce,
     Role,
     Step,
+    event_of,
     pipelines_of,
     working,
 )
@@ -66,10 +67,14 @@ class Draft:
 
     def __post_init__(self) -> None:
         update = self.update
-        for program in (update.old, update.new):
-            self.types |= {name: each.types for name, each in program.relations.items()}
+        for relations in (
+            update.past.relations,
+            update.new.relations,
+            update.new.active.relations,
+        ):
+            self.types |= {name: each.types for name, each in relations.items()}
         self.tables = Tables(
-            {State.OLD: update.old, State.NEW: update.new},
+            {State.OLD: update.past, State.NEW: update.new},
             update.statistics,
             self.types,
             self._looks_up,
@@ -81,7 +86,7 @@ class Draft:
         name, update = source.relation, self.update
         if WORKING in name or source.state in (State.ADDED, State.REMOVED):
             return True
-        program = update.old if source.state is State.OLD else update.new
+        program = update.past if source.state is State.OLD else update.new
         relation = program.relations.get(name)
         if relation is None or not relation.is_derived:
             return True
@@ -93,8 +98,9 @@ class Draft:
     # --- relations -----------------------------------------------------------------------------
 
     def relation(self, name: str) -> Relation:
-        """Return a relation of the program."""
-        return self.update.new.relations[name]
+        """Return a relation of the program, or an event predicate."""
+        new = self.update.new
+        return new.relations.get(name) or new.active.relations[name]
 
     def make(self, relation: str, role: str, *more: Type) -> str:
         """Return a working relation with the columns of a relation, and perhaps more."""
@@ -107,6 +113,20 @@ class Draft:
         if self.update.is_virtual(relation):
             return Reference(self.make(relation, sign))
         return Reference(relation, sign)
+
+    def event(self, name: str) -> Reference | None:
+        """Return where a literal of an active rule reads a change or an event predicate."""
+        active = self.update.new.active
+        if name in active.relations:
+            return Reference(event_of(name))
+        relation, state = active.marked.get(name, ("", State.NEW))
+        is_change = state in (State.ADDED, State.REMOVED)
+        return self.changes(relation, state) if is_change else None
+
+    def source(self, name: str, state: State) -> Reference:
+        """Return where a literal is read that may stand in an active rule."""
+        read = self.update.new.active.marked.get(name, (name, state))
+        return self.event(name) or Reference(*read)
 
     def variables(self, relation: str, *more: Variable) -> tuple[Variable, ...]:
         """Return distinct variables for the columns of a relation, and perhaps more."""
@@ -164,7 +184,25 @@ class Draft:
         probe = Probe(source, variables, ())
         return Pipeline((probe,), variables[: len(self.types[target])], NO_RULE)
 
+    def _active(self, body: Body) -> Body:
+        """Return a body in which marked literals are read where they say; an event leads it."""
+        active = self.update.new.active
+        lead, goals = body.lead, list[Goal]()
+        for goal in body.goals:
+            name = goal.source.relation
+            if name not in active.relations and name not in active.marked:
+                goals.append(goal)
+                continue
+            source = self.source(name, goal.source.state)
+            goals.append(Goal(replace(goal.literal, relation=source.relation), source))
+            is_event = self.event(name) is not None and not goal.literal.negated
+            if goal is body.lead or (lead is None and is_event):
+                lead = goals[-1]
+        return replace(body, goals=tuple(goals), lead=lead)
+
     def _pipeline(self, body: Body, steps: list[Step]) -> Pipeline:
+        if self.update.new.active.rules:
+            body = self._active(body)
         ordered = self._ordered(body, body.head, body.goals, body.conditions)
         if all(
             self._looks_up(stage.source)

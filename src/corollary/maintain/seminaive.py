@@ -127,7 +127,7 @@ def fixpoint(
 def _aggregated(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
     (aggregation,) = stratum.aggregations
     target = draft.make(aggregation.relation, "next")
-    source, steps = Reference(aggregation.body, state), list[Step]()
+    source, steps = draft.source(aggregation.body, state), list[Step]()
     if not draft.tables.looks_up(source):
         rows = working(aggregation.body, "rows")
         draft.types[rows] = draft.types[aggregation.body]

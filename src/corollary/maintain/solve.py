@@ -88,14 +88,23 @@ def answer(
     goal: Literal,
     statistics: Statistics,
     looks_up: Callable[[str], bool],
+    state: State = State.NEW,
 ) -> Plan:
-    """Return the plan that answers a goal, where some relations can be looked up."""
+    """Return the plan that answers a goal, where some relations can be looked up.
+
+    Args:
+        program: its rules.
+        goal: what is asked.
+        statistics: of the relations.
+        looks_up: whether a relation need not be derived.
+        state: of the data.
+    """
     types = {name: relation.types for name, relation in program.relations.items()}
 
     def is_there(source: Reference) -> bool:
         return WORKING in source.relation or looks_up(source.relation)
 
-    tables = Tables({State.NEW: program}, statistics, types, is_there)
+    tables = Tables({state: program}, statistics, types, is_there, lambda _: state is State.NEW)
     origin = Origin(f"the goal {goal.relation}")
     seen: dict[str, Variable] = {}
     for slot in goal.slots:
@@ -104,9 +113,9 @@ def answer(
     types[GOAL] = tuple(_type(variable) for variable in seen.values())
     head = tuple(seen.values())
     steps: list[Step] = []
-    source = Reference(goal.relation)
+    source = Reference(goal.relation, state)
     if not looks_up(goal.relation):
-        node = tables.node(goal.relation, bound_columns(goal.slots, ()), State.NEW)
+        node = tables.node(goal.relation, bound_columns(goal.slots, ()), state)
         constants = tuple(
             slot for column in node.bound if isinstance(slot := goal.slots[column], Constant)
         )

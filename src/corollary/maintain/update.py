@@ -10,6 +10,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
+from corollary.rewrite.active import with_queries
 from corollary.rewrite.align import canonical
 
 EMPTY = NormalProgram({}, (), (), {})
@@ -37,6 +38,11 @@ class Update:
     statistics: Statistics
     watched: Signs = field(default_factory=dict)
     payload: frozenset[str] = frozenset()
+
+    @cached_property
+    def past(self) -> NormalProgram:
+        """The program of OLD as active rules may ask it, those that are new included."""
+        return self.old if self.old is self.new else with_queries(self.old, self.new)
 
     @cached_property
     def added_rules(self) -> tuple[Rule, ...]:

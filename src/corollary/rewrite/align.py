@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.core.graph import components
-from corollary.core.program import NormalProgram
+from corollary.core.program import Active, NormalProgram
 from corollary.core.rules import Aggregation, Literal, Rule, names_in
 from corollary.core.terms import Constant, Expression, Functor, Slot, Variable, Wildcard
 from corollary.rewrite.conjunction import unused
+from corollary.rewrite.marks import name_of
 
 
 def definitions(program: NormalProgram) -> dict[str, str]:
@@ -157,4 +158,31 @@ def _renamed(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
         tuple(map(aggregation, program.aggregations)),
         {named(name): rows for name, rows in program.facts.items()},
         {named(name): named(base) for name, base in program.bases.items()},
+        active=_renamed_active(program.active, renamed),
+    )
+
+
+def _renamed_active(active: Active, renamed: dict[str, str]) -> Active:
+    """Return active rules that read queries by the names they have now."""
+    marked = {
+        name: (renamed.get(read, read), state) for name, (read, state) in active.marked.items()
+    }
+    names = {
+        **renamed,
+        **{name: name_of(*read) for name, read in marked.items()},
+    }
+
+    def literal(each: Literal) -> Literal:
+        return replace(each, relation=names.get(each.relation, each.relation))
+
+    return replace(
+        active,
+        rules=tuple(
+            replace(each, literals=tuple(map(literal, each.literals))) for each in active.rules
+        ),
+        aggregations=tuple(
+            replace(each, body=names.get(each.body, each.body)) for each in active.aggregations
+        ),
+        marked={names[name]: read for name, read in marked.items()},
+        queries=frozenset(renamed.get(name, name) for name in active.queries),
     )

@@ -1,7 +1,7 @@
 """What Spark calls for every micro-batch: one transaction, made once however often it is called.
 
 rows of the batch → events → the last one on each tuple → a transaction under the key of query and
-batch → commit → publish
+batch → commit → publish → deliver alerts
 
 Spark calls it again for a batch that it has not noted as done, which may have been committed all
 the same: then the key is known, and nothing happens. The query is that of the checkpoint, so a
@@ -14,7 +14,7 @@ names, and opens the database by its place; in the process of the database it fi
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
@@ -29,6 +29,7 @@ from corollary.warehouse.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRows
 
 if TYPE_CHECKING:
+    from corollary.database.delivery import Delivered
     from corollary.database.transaction import Transaction
     from corollary.warehouse.publishing.publisher import Outcome
 
@@ -59,6 +60,7 @@ class Batch:
         transaction: what changed; of a batch that comes again, what had changed.
         malformed: how many rows were set aside.
         published: the tables that show it; None if there are none.
+        delivered: the alerts that went to their sinks.
         seconds: how long it took.
     """
 
@@ -68,6 +70,7 @@ class Batch:
     malformed: int
     published: "Outcome | None"
     seconds: float
+    delivered: "Delivered | None" = None
 
     def as_json(self, max_rows: int) -> dict[str, Any]:
         """Return it as `corollary watch` prints it."""
@@ -134,6 +137,7 @@ class MicroBatches:
         except CorollaryError as error:
             local.failed[self.token] = error
             raise
+        batch = replace(batch, delivered=database.deliver())
         if self.on_batch is not None:
             self.on_batch(batch)
 

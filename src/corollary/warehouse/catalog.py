@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 
 from corollary import fault
 from corollary.errors import ConflictError, WarehouseError, shown_place
-from corollary.warehouse import schema
+from corollary.warehouse import outbox, schema
 from corollary.warehouse.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.entries import NewCommit, StoredIndex, StoredSnapshot
 
@@ -205,6 +205,7 @@ class Catalog(CatalogReader):
                 ],
             )
         Catalog._move(connection, new.sources, number)
+        outbox.record(connection, number, new, Catalog._meta(connection, "id"))
 
     def note_sources(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
         """Note how far sources have been read, where that has changed no tuple."""

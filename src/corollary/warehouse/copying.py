@@ -4,6 +4,7 @@ The rows are read in one transaction, so that a copy is one state while others g
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,6 +16,9 @@ BATCH = 500
 LEFT_OUT = (schema.intents, schema.published)
 """Writers under way stay where they are, and so do published tables."""
 
+UNSET: dict[sa.Table, dict[str, Any]] = {schema.outbox: {"claim": None, "claimed": None}}
+"""Who delivers an alert does so for the original."""
+
 
 def copy_rows(source: Catalog, target: Catalog) -> None:
     """Copy all rows of a catalog into one that has the tables, and nothing in them."""
@@ -24,7 +28,7 @@ def copy_rows(source: Catalog, target: Catalog) -> None:
                 continue
             rows = reading.execution_options(yield_per=BATCH).execute(sa.select(table))
             for batch in rows.mappings().partitions():
-                writing.execute(table.insert(), [dict(row) for row in batch])
+                writing.execute(table.insert(), [{**row, **UNSET.get(table, {})} for row in batch])
 
 
 def named_files(catalog: Catalog) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from corollary.core.alerts import Alert
+
 
 @dataclass(frozen=True, slots=True)
 class StoredChange:
@@ -62,6 +64,19 @@ class Commit:
     idempotency: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """The alerts that a commit delivers, by being made.
+
+    Attributes:
+        claim: under which the sink that makes the commit has them.
+        ids: of the alerts.
+    """
+
+    claim: str
+    ids: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class NewCommit:
     """All that becomes true at once.
@@ -70,6 +85,9 @@ class NewCommit:
         parent: the commit it was made on.
         program: set when the program changes.
         sources: how far each source has been read, by name: (relation, position).
+        alerts: what goes to the outbox with it.
+        cause: the alerts that are delivered with it.
+        depth: how long the chain of commits is that alerts of each have made the next of.
     """
 
     parent: int
@@ -79,3 +97,6 @@ class NewCommit:
     program: tuple[str, Mapping[str, Any]] | None = None
     sources: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     idempotency: str | None = None
+    alerts: Sequence[Alert] = ()
+    cause: Cause | None = None
+    depth: int = 0

@@ -140,14 +140,6 @@ def changes_since(catalog: Catalog, number: int) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def waiting(catalog: Catalog) -> int:
-    """Return how many alerts are not delivered yet."""
-    table = schema.outbox
-    with catalog.reading() as connection:
-        query = sa.select(sa.func.count()).where(table.c.delivered.is_(None))
-        return int(connection.execute(query).scalar_one())
-
-
 def integrity(catalog: Catalog) -> list[str]:
     """Return what the database itself finds wrong with its file; a server is trusted."""
     if not catalog.is_file:

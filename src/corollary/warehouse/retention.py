@@ -9,6 +9,7 @@ has a snapshot. The state at every kept commit is these snapshots and the change
 | indexes | of commits before the fold |
 | snapshots | of relations that have a later one up to the fold, or are no longer there |
 | commits | before the fold; of those with an idempotency key a stub stays |
+| outbox | of commits whose changes go, once they are delivered |
 | programs | that no commit has |
 
 All of them go in one transaction, and their files afterwards, as files that nobody speaks of.
@@ -47,7 +48,7 @@ class Cut:
         oldest: the first commit that is kept.
         fold: a commit not after it at which every relation has a snapshot.
         relations: those that are stored at the oldest commit.
-        is_bare: whether what the oldest commit itself changed goes too.
+        is_bare: whether what the oldest commit itself changed goes too, and what nobody was told.
     """
 
     oldest: int
@@ -156,7 +157,10 @@ def _conditions(cut: Cut) -> dict[sa.Table, sa.ColumnElement[bool]]:
         changes: changes.c.commit_number <= cut.last_change,
         snapshots: sa.and_(snapshots.c.commit_number <= cut.fold, sa.or_(has_later, is_gone)),
         indexes: indexes.c.commit_number < cut.fold,
-        outbox: sa.and_(outbox.c.commit_number <= cut.last_change, outbox.c.delivered.is_not(None)),
+        outbox: sa.and_(
+            outbox.c.commit_number <= cut.last_change,
+            sa.or_(outbox.c.delivered.is_not(None), sa.literal(cut.is_bare)),
+        ),
     }
 
 

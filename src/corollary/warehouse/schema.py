@@ -11,7 +11,7 @@
 | sources | how far a source has been read, and when |
 | intents | a transaction under way: the prefix of its files, and a sign of life |
 | published | the commit that a Delta table shows |
-| outbox | an alert of a commit, until it is delivered |
+| outbox | an alert of a commit for one sink, whether it is delivered, and when it is due |
 """
 
 from sqlalchemy import (
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -28,7 +29,7 @@ from sqlalchemy import (
     Text,
 )
 
-FORMAT = 2
+FORMAT = 3
 """The version of the format that this code writes."""
 
 metadata = MetaData()
@@ -123,9 +124,20 @@ outbox = Table(
     metadata,
     Column("id", String(64), primary_key=True),
     Column("commit_number", Integer, ForeignKey(commits.c.number), nullable=False),
-    Column("event", String(400), nullable=False),
+    Column("place_in_commit", Integer, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("shape", Text, nullable=False),
     Column("row", Text, nullable=False),
     Column("message", Text, nullable=False),
+    Column("sink", String(16), nullable=False),
+    Column("place", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due", Float, nullable=False),
+    Column("claim", String(64), nullable=True),
     Column("claimed", Float, nullable=True),
     Column("delivered", Float, nullable=True),
+    Column("error", Text, nullable=True),
+    Index("corollary_outbox_waiting", "delivered", "due"),
+    Index("corollary_outbox_commit", "commit_number"),
 )

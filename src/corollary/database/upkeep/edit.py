@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from corollary.analysis.events import PLACEHOLDER
+from corollary.core.alerts import PLACEHOLDER
 from corollary.core.clause_printer import print_clause, print_value
 from corollary.core.program import Column, Declaration, Dependency, Directive, Program, Reaction
 from corollary.core.rules import Atom, Clause

@@ -7,7 +7,8 @@
 | renew | snapshots and index are written from an engine that has never seen its values |
 | fence | every other process begins anew from these; one with the values in memory cannot write |
 | drop | no commit before is kept, since derived tuples of then may carry the values |
-| clean | their files are gone, deleted rows are overwritten, published tables are new ones |
+| clean | their files are gone, deleted rows are overwritten, published tables are new ones, and |
+|  | the warehouse's own files of alerts are empty |
 
 Every stage can be done again, so that an erasure that was cut short is finished by another.
 """
@@ -20,9 +21,11 @@ from typing import TYPE_CHECKING, Any
 from corollary.core.plan import WORKING
 from corollary.core.values import row_text, shown
 from corollary.database.database import Database
+from corollary.database.delivery import ALERTS
 from corollary.database.durable import Durable
 from corollary.database.facts import read_facts
 from corollary.database.parts import MANUAL, TEXT, described
+from corollary.database.sinks.jsonlines import empty
 from corollary.database.upkeep.fence import fence
 from corollary.database.upkeep.retention import Outline, finish, stored_at
 from corollary.engines.local.engine import LocalEngine
@@ -49,6 +52,7 @@ class Erased:
         dropped: the history that went.
         files: how many files went.
         still: where values of the tuples still are, since other tuples have them.
+        alerts: how many alerts went with the history before anybody was told.
     """
 
     tuples: int
@@ -56,6 +60,7 @@ class Erased:
     dropped: int
     files: int
     still: Mapping[str, tuple[str, ...]]
+    alerts: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return it as `erase` prints it."""
@@ -64,6 +69,7 @@ class Erased:
             "commit": self.commit,
             "dropped_commits": self.dropped,
             "files": self.files,
+            "alerts": self.alerts,
             "still": {value: list(names) for value, names in self.still.items()},
         }
 
@@ -83,6 +89,7 @@ def erase(database: Database, facts: Sequence[str]) -> Erased:
         for relation, row in read_facts(database.loaded, text, "tuple"):
             rows[relation].append(row)
     _refuse_asserted(database, rows)
+    undelivered = database.deliver().waiting
     with database.transaction() as transaction:
         for relation, wanted in rows.items():
             transaction.delete(relation, wanted)
@@ -92,8 +99,10 @@ def erase(database: Database, facts: Sequence[str]) -> Erased:
     expire_intents(store.warehouse.catalog, 0.0)
     collected = finish(store.warehouse, Outline(dropped=dropped), database.console)
     _publish_anew(database, store)
+    empty(store.warehouse.root / ALERTS)
     rewrite(store.warehouse.catalog)
-    return Erased(found, database.commits, dropped.commits, collected.files, _still(database, rows))
+    still = _still(database, rows)
+    return Erased(found, database.commits, dropped.commits, collected.files, still, undelivered)
 
 
 def _refuse_asserted(database: Database, rows: Rows) -> None:

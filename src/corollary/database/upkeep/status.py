@@ -18,12 +18,13 @@ from corollary.warehouse.holdings import (
     changes_since,
     sizes,
     source_states,
-    waiting,
 )
 from corollary.warehouse.loose_files import Listing, listing
+from corollary.warehouse.outbox import outbox_state
 from corollary.warehouse.places import relations_in
 from corollary.warehouse.publishing.tables import TABLES
 from corollary.warehouse.retention import Intent, intents
+from corollary.warehouse.waiting import OutboxState
 from corollary.warehouse.warehouse import Warehouse
 
 
@@ -86,7 +87,7 @@ class Status:
     bytes: dict[str, int]
     tables: tuple[TableState, ...]
     sources: tuple[SourceState, ...]
-    outbox: int
+    outbox: OutboxState
     intents: tuple[Intent, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -125,7 +126,11 @@ class Status:
                 }
                 for each in self.sources
             },
-            "outbox": self.outbox,
+            "outbox": {
+                "waiting": self.outbox.waiting,
+                "oldest": None if self.outbox.oldest is None else moment(self.outbox.oldest),
+                "error": self.outbox.error,
+            },
             "intents": [
                 {"writer": each.writer, "seconds": round(time.time() - each.heartbeat, 1)}
                 for each in self.intents
@@ -154,7 +159,7 @@ def status(warehouse: Warehouse) -> Status:
         _bytes(warehouse),
         tuple(_tables(warehouse, outputs)),
         tuple(source_states(catalog)),
-        waiting(catalog),
+        outbox_state(catalog),
         tuple(intents(catalog)),
     )
 

@@ -2,7 +2,7 @@
 
 | stage | what holds after it |
 |---|---|
-| catalog | the database is sound, every commit follows another |
+| catalog | the database is sound, every commit follows another, alerts are what was written |
 | history | every file is what was written; a change adds what was not there and removes what was; |
 |  | snapshots and index files say what the changes before them say |
 | state | what relations are made of others, as `rightful` says, hold just that |
@@ -26,6 +26,7 @@ from corollary.database.upkeep.soundness import Index, Reader
 from corollary.errors import WarehouseError
 from corollary.warehouse.entries import StoredChange, StoredSnapshot
 from corollary.warehouse.holdings import Holdings, holdings, integrity
+from corollary.warehouse.outbox import damaged
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.set_difference import difference
@@ -114,6 +115,9 @@ class Verification:
             if parent != number - 1 or parent not in self._held.programs:
                 text = f"Commit {number} follows commit {parent}, not the one before it."
                 self._find(Kind.CATALOG, text, commit=number)
+        catalog = self._warehouse.catalog
+        for id_ in damaged(catalog, catalog.meta("id")):
+            self._find(Kind.CATALOG, f"The alert `{id_}` in the outbox is damaged.")
 
     # --- history -------------------------------------------------------------------------------
 

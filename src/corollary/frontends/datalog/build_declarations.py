@@ -137,12 +137,11 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         self, start: Lexeme, names: tuple[Named, ...], parameters: Listed | None = None
     ) -> tuple[Item, ...]:
         end = names[-1].span if parameters is None else parameters.span
-        pairs = () if parameters is None else parameters.items
         return tuple(
             Directive(
                 start.text.removeprefix("."),
                 name.name,
-                tuple((pair[0], pair[1]) for pair in pairs if isinstance(pair, tuple)),
+                _pairs(parameters),
                 cover(start.span if len(names) == 1 else name.span, end),
             )
             for name in names
@@ -159,9 +158,12 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
             return value.name
         return str(value.value) if value.type == "STRING" else value.text
 
-    def reaction(self, start: Lexeme, name: Named, message: Lexeme) -> tuple[Item, ...]:
-        span = cover(start.span, message.span)
-        return (Reaction(start.text.removeprefix("."), name.name, str(message.value), span),)
+    def reaction(
+        self, start: Lexeme, name: Named, message: Lexeme, parameters: Listed | None = None
+    ) -> tuple[Item, ...]:
+        span = cover(start.span, message.span if parameters is None else parameters.span)
+        kind, text = start.text.removeprefix("."), str(message.value)
+        return (Reaction(kind, name.name, text, _pairs(parameters), span),)
 
     def plan(self, *_: object) -> tuple[Item, ...]:
         return ()
@@ -181,6 +183,11 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def word(self, lexeme: Lexeme) -> Named:
         name = str(lexeme.value) if lexeme.type == "QUOTED" else lexeme.text
         return Named(name, lexeme.span)
+
+
+def _pairs(parameters: Listed | None) -> tuple[tuple[str, str], ...]:
+    items = () if parameters is None else parameters.items
+    return tuple((pair[0], pair[1]) for pair in items if isinstance(pair, tuple))
 
 
 def _integer(lexeme: Lexeme) -> int:

@@ -1,0 +1,167 @@
+"""Alerts: what a transaction has to tell, and to whom.
+
+`.alert e "lost {x}" (IO=jsonlines, filename="alerts.jsonl")` makes an alert of every new tuple of
+`e`: its row, the message with the row's values filled in, and the sink that it goes to. A program
+may tell several sinks of one event, each with a message of its own.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from corollary.core.program import Reaction
+from corollary.core.terms import Value
+from corollary.core.types import Kind, Type
+from corollary.core.values import json_of, text_of, value_of
+
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+"""A column between braces in the message of `.alert` or `.abort`; `{{` is a brace itself."""
+
+
+class SinkKind(StrEnum):
+    """Where alerts can go."""
+
+    CONSOLE = "console"
+    JSONLINES = "jsonlines"
+    RELATION = "relation"
+    WEBHOOK = "webhook"
+    CALLBACK = "callback"
+
+
+PLACES = {
+    SinkKind.JSONLINES: "filename",
+    SinkKind.RELATION: "relation",
+    SinkKind.WEBHOOK: "url",
+}
+"""The parameter of `.alert` that says where a sink is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where an alert goes: a kind of place, and the file, relation, URL or event of it."""
+
+    kind: SinkKind = SinkKind.CONSOLE
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A new tuple of an event that somebody is to be told of.
+
+    Attributes:
+        event: the event predicate or relation.
+        row: the tuple.
+        message: the words of `.alert`, filled in.
+        columns: the names of the columns.
+        types: the types of the columns.
+        sink: where it goes.
+    """
+
+    event: str
+    row: tuple[Value, ...]
+    message: str
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    sink: Sink = field(default_factory=Sink)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the alert as `apply` prints it.
+
+        >>> Alert("lost", (7,), "lost 7", ("x",), (Type(Kind.NUMBER),)).as_json()
+        {'event': 'lost', 'row': [7], 'message': 'lost 7'}
+        """
+        row = [json_of(value, type_) for value, type_ in zip(self.row, self.types, strict=True)]
+        return {"event": self.event, "row": row, "message": self.message}
+
+
+def sink_of(reaction: Reaction) -> Sink:
+    """Return where the alerts of an `.alert` go; to the console if it does not say."""
+    kind = SinkKind(reaction.parameter("IO", SinkKind.CONSOLE))
+    if kind is SinkKind.CALLBACK:
+        return Sink(kind, reaction.relation)
+    return Sink(kind, reaction.parameter(PLACES[kind]) if kind in PLACES else "")
+
+
+def alerts_of(
+    event: str,
+    columns: tuple[str, ...],
+    types: tuple[Type, ...],
+    rows: Iterable[tuple[Value, ...]],
+    reactions: Sequence[Reaction],
+    *,
+    is_heard: bool = False,
+) -> Iterator[Alert]:
+    """Yield the alerts that the new tuples of an event make.
+
+    Args:
+        event: the event predicate or relation.
+        columns: the names of its columns.
+        types: the types of its columns.
+        rows: its new tuples.
+        reactions: those of the program; `.alert`s of this event count.
+        is_heard: whether callbacks of this process ask for the event.
+    """
+    asked = [each for each in reactions if each.name == "alert" and each.relation == event]
+    templates = [(each.message, sink_of(each)) for each in asked]
+    if is_heard and all(sink.kind is not SinkKind.CALLBACK for _, sink in templates):
+        message = asked[0].message if asked else ""
+        templates.append((message, Sink(SinkKind.CALLBACK, event)))
+    for row in rows:
+        for template, sink in dict.fromkeys(templates):
+            message = render_message(template, columns, row, types)
+            yield Alert(event, row, message, columns, types, sink)
+
+
+def render_message(
+    template: str,
+    columns: Sequence[str],
+    row: Sequence[Value],
+    types: Sequence[Type],
+) -> str:
+    """Return the message of an `.alert` or `.abort` with the values of a row filled in.
+
+    >>> render_message("{{{x}}} is lost", ("x",), (7,), (Type(Kind.NUMBER),))
+    '{7} is lost'
+    """
+    texts = {
+        column: "null" if value is None else text_of(value, type_)
+        for column, value, type_ in zip(columns, row, types, strict=True)
+    }
+
+    def filled(found: re.Match[str]) -> str:
+        name = found.group(1)
+        return found.group()[0] if name is None else texts[name]
+
+    return PLACEHOLDER.sub(filled, template)
+
+
+def distinct(alerts: Iterable[Alert]) -> list[Alert]:
+    """Return alerts by event and row, those to several sinks once for each message."""
+    ordered = sorted(alerts, key=lambda each: (each.event, _order(each), each.message))
+    return list({(each.event, each.row, each.message): each for each in ordered}.values())
+
+
+def _order(alert: Alert) -> list[tuple[bool, bool, Any]]:
+    """Return a row so that the rows of one event can be sorted: null first, NaN last."""
+    found: list[tuple[bool, bool, Any]] = []
+    for value in alert.row:
+        is_nan = isinstance(value, float) and math.isnan(value)
+        found.append((value is not None, is_nan, 0 if value is None or is_nan else value))
+    return found
+
+
+def value_from_json(value: Any, type_: Type) -> Value:
+    """Return the value that `json_of` has made JSON of.
+
+    >>> value_from_json("2026-11-15", Type(Kind.DATE))
+    datetime.date(2026, 11, 15)
+    """
+    if isinstance(value, str) and type_.kind is not Kind.SYMBOL:
+        return value_of(value, type_)
+    if type_.kind is Kind.FLOAT and value is not None:
+        return float(value)
+    found: Value = value
+    return found

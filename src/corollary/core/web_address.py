@@ -1,0 +1,83 @@
+"""Addresses of webhooks, and which of them an operator permits.
+
+An address is permitted if an entry of the allow-list has the same scheme, host and port, and its
+path is the address's path or ends where a segment of it ends.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+PORTS = {"http": 80, "https": 443}
+_PRINTABLE = re.compile(r"[!-\[\]-~]+")
+"""No spaces, control characters or backslashes, nothing beyond ASCII."""
+_DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
+_HIDDEN_BORDER = re.compile(r"%(?:2f|5c)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class WebAddress:
+    """The parts of a URL.
+
+    Attributes:
+        target: what is asked of the host: path and query.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    query: str = ""
+
+    @property
+    def target(self) -> str:
+        """Path and query, as a request states them."""
+        return f"{self.path or '/'}{f'?{self.query}' if self.query else ''}"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what may be shown, since a path may hold a secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+def web_address(url: str) -> WebAddress | None:
+    """Return the parts of a URL; None if no alert can go there.
+
+    >>> web_address("https://hooks.example/a?b=c").target
+    '/a?b=c'
+    >>> web_address("ftp://hooks.example/a") is web_address("https://me:pw@hooks.example") is None
+    True
+    """
+    if not _PRINTABLE.fullmatch(url):
+        return None
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in PORTS or not parts.hostname or "#" in url or "@" in parts.netloc:
+        return None
+    if _HIDDEN_BORDER.search(parts.path) or any(map(_DOTS.fullmatch, parts.path.split("/"))):
+        return None  # a server may see another path than the one that was compared
+    found = PORTS[parts.scheme] if port is None else port
+    return WebAddress(parts.scheme, parts.hostname, found, parts.path, parts.query)
+
+
+def is_permitted(address: WebAddress, allowed: Iterable[WebAddress]) -> bool:
+    """Whether an address is on an allow-list.
+
+    >>> allowed = [web_address("https://hooks.example/team")]
+    >>> [
+    ...     is_permitted(web_address(f"https://hooks.example{path}"), allowed)
+    ...     for path in ("/team", "/team/a", "/teams", "/")
+    ... ]
+    [True, True, False, False]
+    """
+    return any(
+        (each.scheme, each.host, each.port) == (address.scheme, address.host, address.port)
+        and f"{address.path}/".startswith(f"{each.path.rstrip('/')}/")
+        for each in allowed
+    )

@@ -1,0 +1,197 @@
+"""Delivery: what commits have left in the outbox goes to its sinks, behind the commit.
+
+sinks for which something is due → claim → send → mark as delivered, or postpone
+
+Whatever goes wrong here is no matter of the commit, which stands: it is noted in the outbox and
+tried again, each time after twice as long. What this process cannot deliver (a webhook that its
+operator does not permit, an event for which it has no callback) is left for one that can.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
+from uuid import uuid4
+
+from corollary import fault
+from corollary.core.alerts import Sink, SinkKind
+from corollary.core.web_address import is_permitted, web_address
+from corollary.database.journal import DEPTH
+from corollary.database.sinks.callback import CalledBack
+from corollary.database.sinks.jsonlines import JsonLines
+from corollary.database.sinks.relation import IntoRelation
+from corollary.database.sinks.sender import (
+    Claim,
+    Outgoing,
+    Sender,
+    UnreachableError,
+)
+from corollary.database.sinks.webhook import Webhook
+from corollary.database.transaction import LONGEST_CHAIN
+from corollary.errors import ClaimError, CorollaryError, Diagnostic, Severity
+from corollary.warehouse.waiting import Waiting, pause
+
+if TYPE_CHECKING:
+    from corollary.database.database import Database
+
+ALERTS = "alerts"
+"""The directory of a warehouse in which the files of its alerts are."""
+ROUNDS = LONGEST_CHAIN + 2
+"""So often it is looked whether delivering has made something due."""
+
+
+@dataclass(slots=True)
+class Delivered:
+    """What a delivery did.
+
+    Attributes:
+        alerts: how many alerts were delivered.
+        waiting: how many are left.
+        problems: why some could not be delivered.
+    """
+
+    alerts: int = 0
+    waiting: int = 0
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+def deliver(database: "Database", kinds: Collection[SinkKind] = tuple(SinkKind)) -> Delivered:
+    """Deliver what is due, as far as this process can.
+
+    Args:
+        database: whose alerts they are.
+        kinds: of sinks that are served.
+    """
+    return _Delivery(database, kinds).run()
+
+
+class _Delivery:
+    """One delivery."""
+
+    def __init__(self, database: "Database", kinds: Collection[SinkKind]) -> None:
+        self._database = database
+        self._outbox: Outgoing = database.outbox
+        self._kinds = kinds
+        self._claim = Claim(self._outbox, uuid4().hex)
+        self._outcome = Delivered()
+        self._problems: dict[Sink, Diagnostic] = {}
+
+    def run(self) -> Delivered:
+        """Deliver until nothing is due any more."""
+        try:
+            for _ in range(ROUNDS):
+                due = [sink for sink in self._outbox.sinks() if sink.kind in self._kinds]
+                served = {sink: sender for sink in due if (sender := self._sender(sink))}
+                if not served:
+                    break
+                for sink, sender in served.items():
+                    self._serve(sink, sender)
+            self._outcome.waiting = self._outbox.state().waiting
+        except CorollaryError as error:
+            self._problems[Sink()] = _warning("C1010", "Alerts cannot be delivered", str(error))
+        self._outcome.problems = list(self._problems.values())
+        return self._outcome
+
+    def _sender(self, sink: Sink) -> Sender | None:
+        """Return what delivers to a sink; None if this process cannot."""
+        match sink.kind:
+            case SinkKind.CONSOLE:
+                return None
+            case SinkKind.JSONLINES:
+                return JsonLines(_directory(self._database), sink.place)
+            case SinkKind.RELATION:
+                return IntoRelation(self._database, sink.place)
+            case SinkKind.WEBHOOK:
+                return self._webhook(sink)
+            case SinkKind.CALLBACK:
+                functions = self._database.callbacks.get(sink.place)
+                return CalledBack(functions) if functions else None
+            case _:
+                assert_never(sink.kind)
+
+    def _webhook(self, sink: Sink) -> Webhook | None:
+        address = web_address(sink.place)
+        if address is not None and is_permitted(address, self._database.outlets.webhooks):
+            return Webhook(address)
+        self._problems[sink] = _warning(
+            "C1011",
+            f"Alerts wait for {shown_sink(sink)}, which is not permitted here",
+            "permit the beginning of its URL with `--allow-webhook`, COROLLARY_ALLOW_WEBHOOKS or "
+            "`corollary.open(…, webhooks=[…])`",
+        )
+        return None
+
+    def _serve(self, sink: Sink, sender: Sender) -> None:
+        """Deliver what is due for a sink, until there is nothing or it cannot be reached."""
+        while True:
+            fault.hit("before_claim")
+            claimed = self._outbox.claim(sink, self._claim.id, sender.most)
+            if not claimed:
+                return
+            fault.hit("after_claim")
+            groups = [list(each) for _, each in groupby(claimed, sender.group)]
+            for at, group in enumerate(groups):
+                try:
+                    self._send(sink, sender, group)
+                except UnreachableError as error:
+                    left = [waiting for rest in groups[at:] for waiting in rest]
+                    self._fail(sink, left, error)
+                    self._outbox.rest(sink, pause(min(each.attempts for each in left)))
+                    return
+
+    def _send(self, sink: Sink, sender: Sender, alerts: Sequence[Waiting]) -> None:
+        """Deliver alerts; those that fail together are tried one by one where that may help."""
+        before = DEPTH.set(1 + max(each.depth for each in alerts))
+        try:
+            sender.send(alerts, self._claim)
+        except (ClaimError, UnreachableError) as error:
+            if isinstance(error, UnreachableError):
+                raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the commit stands
+            if sender.is_divisible and len(alerts) > 1:
+                for each in alerts:
+                    self._send(sink, sender, [each])
+            else:
+                self._fail(sink, alerts, error)
+        else:
+            fault.hit("before_mark")
+            self._outbox.mark(self._claim.id, [each.id for each in alerts])
+            self._outcome.alerts += len(alerts)
+        finally:
+            DEPTH.reset(before)
+
+    def _fail(self, sink: Sink, alerts: Sequence[Waiting], error: Exception) -> None:
+        is_ours = isinstance(error, CorollaryError)
+        reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        self._outbox.postpone(self._claim.id, alerts, f"{shown_sink(sink)}: {reason}")
+        seconds = pause(min(each.attempts for each in alerts))
+        self._problems[sink] = _warning(
+            "C1010",
+            f"Alerts for {shown_sink(sink)} could not be delivered: {reason}",
+            f"the commit stands; they are tried again after {seconds:g} seconds",
+        )
+
+
+def _directory(database: "Database") -> Path:
+    """Return the directory of the files of alerts."""
+    if database.outlets.directory is not None:
+        return database.outlets.directory
+    return Path() if database.store is None else database.store.warehouse.root / ALERTS
+
+
+def shown_sink(sink: Sink) -> str:
+    """Return how messages call a sink; of a URL only the host, since the rest may be a secret."""
+    if sink.kind is SinkKind.WEBHOOK:
+        address = web_address(sink.place)
+        return "a webhook" if address is None else f"a webhook at `{address.origin}`"
+    names: Mapping[SinkKind, str] = {
+        SinkKind.JSONLINES: "the file",
+        SinkKind.RELATION: "the relation",
+        SinkKind.CALLBACK: "the callbacks of",
+    }
+    return f"{names.get(sink.kind, str(sink.kind))} `{sink.place}`"
+
+
+def _warning(code: str, text: str, cure: str) -> Diagnostic:
+    return Diagnostic(code, f"{text.rstrip('.')}.", None, cure, severity=Severity.WARNING)

@@ -1,0 +1,86 @@
+"""Webhooks: an alert is posted to a URL as JSON, at least once, with an id that stays the same.
+
+The receiver finds the id in the body and in the header `Idempotency-Key`, so that it can leave
+aside what it has seen. Any answer from 200 to 299 means that it has taken the alert. Redirects are
+not followed and proxies not used: the alert goes to the host that the operator has permitted, or
+nowhere.
+"""
+
+import json
+from collections.abc import Hashable, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from threading import Timer
+
+from corollary import fault
+from corollary.core.web_address import WebAddress
+from corollary.database.sinks.sender import Claim, DeliveryError, UnreachableError
+from corollary.warehouse.waiting import Waiting
+
+TIMEOUT = 10.0
+"""Seconds that a request may take, from the first byte to the last."""
+LONGEST_ANSWER = 1 << 16
+_REDIRECTS = range(300, 400)
+_ACCEPTED = range(200, 300)
+
+
+class Webhook:
+    """A URL that alerts are posted to.
+
+    Args:
+        address: of it, which is permitted.
+    """
+
+    most = 8
+    is_divisible = False
+
+    def __init__(self, address: WebAddress) -> None:
+        self._address = address
+
+    def group(self, waiting: Waiting) -> Hashable:
+        """Return what alerts have in common that are sent together: each goes by itself."""
+        return waiting.id
+
+    def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
+        """Post an alert.
+
+        Raises:
+            UnreachableError: there is no answer.
+            DeliveryError: the answer is not that it was taken.
+            ClaimError: another process has taken over.
+        """
+        for each in alerts:
+            claim.demand([each])
+            status = self._post(json.dumps(each.as_json()).encode(), each.id)
+            fault.hit("after_append")
+            if status in _REDIRECTS:
+                raise DeliveryError(f"it answers {status}, and redirects are not followed")
+            if status not in _ACCEPTED:
+                raise DeliveryError(f"it answers {status}")
+
+    def _post(self, body: bytes, id_: str) -> int:
+        """Return the status of the answer."""
+        address = self._address
+        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+        connection = kind(address.host, address.port, timeout=TIMEOUT)
+        watchdog = Timer(TIMEOUT, connection.close)  # a timeout of sockets is one of each byte
+        watchdog.daemon = True
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": id_,
+            "User-Agent": "corollary",
+            "Connection": "close",
+        }
+        try:
+            watchdog.start()
+            connection.request("POST", address.target, body, headers)
+            answer = connection.getresponse()
+            status = answer.status
+            answer.read(LONGEST_ANSWER)
+        except (OSError, HTTPException, ValueError, AttributeError) as error:
+            reason = str(error) or type(error).__name__
+            raise UnreachableError(f"it does not answer: {reason}") from error
+        else:
+            return status
+        finally:
+            watchdog.cancel()
+            connection.close()

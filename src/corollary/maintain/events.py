@@ -1,0 +1,181 @@
+"""Event predicates: what a transaction's changes mean, evaluated once all views are maintained.
+
+Reference: J. V. Harrison, S. W. Dietrich, "Integrating active and deductive rules" (1993),
+section 4. An event-condition pair is a rule whose body reads changes and both states:
+
+    large_raise(E) ← Δhigh_salaried_rem(E, Old), Δhigh_salaried_add(E, New), New ≥ Old * 1.1
+
+| symbol | name here |
+|---|---|
+| ec-pred | event predicate, `e•event` in a plan |
+| Δp_add, Δp_rem | `+p`, `-p`: the changes of p |
+| p_Old, p_New | `p@old`, `p` |
+| relevant | `asked`: whose changes the goals need, and of which sign |
+
+They are ordinary rules, evaluated stratum by stratum. A literal that reads a change, or another
+event predicate, leads its body, so that a rule whose event did not happen costs nothing; a virtual
+relation that stands beside it is solved for the bindings that the event gives (`solve`), with one
+memo for all rules.
+
+Example: edge(b,d) removed from a→b→d; `lost(x,y) :- -link(x,y)`, link virtual:
+
+| step | gives |
+|---|---|
+| propagate, filter | link•removed = bd, ad |
+| evaluate | lost•event = bd, ad |
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from corollary.analysis.strata import Stratum, strata
+from corollary.core.pipeline import Reference
+from corollary.core.plan import Step, When, effect_of, event_of
+from corollary.core.program import Active, NormalProgram, Relation
+from corollary.core.rules import Aggregation, Rule
+from corollary.core.states import State
+from corollary.maintain.draft import Draft
+from corollary.maintain.seminaive import fixpoint
+
+CHANGES = (State.ADDED, State.REMOVED)
+
+
+def reached(active: Active, goals: Iterable[str]) -> set[str]:
+    """Return the event predicates that some of them need, themselves included."""
+    reads: dict[str, set[str]] = {name: set() for name in active.relations}
+    for rule in active.rules:
+        reads[rule.head.relation] |= {each.relation for each in rule.literals}
+    for aggregation in active.aggregations:
+        reads[aggregation.relation].add(aggregation.body)
+    found: set[str] = set()
+    work = [name for name in goals if name in reads]
+    while work:
+        name = work.pop()
+        if name not in found:
+            found.add(name)
+            work += [each for each in reads[name] if each in reads]
+    return found
+
+
+def asked(active: Active, goals: Collection[str]) -> dict[str, frozenset[State]]:
+    """Return the relations whose changes goals need, with the signs.
+
+    A goal is an event predicate, or a relation whose additions are wanted.
+    """
+    events = reached(active, goals)
+    found: dict[str, set[State]] = {}
+    for name in goals:
+        if name not in active.relations:
+            found.setdefault(name, set()).add(State.ADDED)
+    for read in _read(active, events):
+        relation, state = active.marked.get(read, ("", State.NEW))
+        if state in CHANGES:
+            found.setdefault(relation, set()).add(state)
+    return {name: frozenset(signs) for name, signs in found.items()}
+
+
+def _read(active: Active, events: Collection[str]) -> Iterator[str]:
+    """Yield what the rules of event predicates read, with repetitions."""
+    for rule in active.rules:
+        if rule.head.relation in events:
+            yield from (each.relation for each in rule.literals)
+    for aggregation in active.aggregations:
+        if aggregation.relation in events:
+            yield aggregation.body
+
+
+def is_felt(before: NormalProgram, after: NormalProgram, changed: Collection[str]) -> bool:
+    """Whether something happens that an event could tell of: data or rules of views change.
+
+    What comes and goes with active rules themselves is no event.
+    """
+    if changed:
+        return True
+    return before is not after and _views(before) != _views(after)
+
+
+def _views(program: NormalProgram) -> tuple[list[Rule], list[Aggregation]]:
+    queries = program.active.queries
+    return (
+        [rule for rule in program.rules if rule.head.relation not in queries],
+        [each for each in program.aggregations if each.relation not in queries],
+    )
+
+
+def react(draft: Draft, goals: Collection[str]) -> list[Step]:
+    """Return the steps that evaluate event predicates; all views are maintained before.
+
+    Args:
+        draft: the plan under construction.
+        goals: the event predicates that are asked for.
+    """
+    active = draft.update.new.active
+    events = reached(active, goals)
+    steps: list[Step] = []
+    for stratum in strata(_as_program(active)):
+        if not events.isdisjoint(stratum.relations):
+            evaluated, results = fixpoint(stratum, draft, State.NEW)
+            for name, result in results.items():
+                target = event_of(name)
+                draft.types[target] = draft.types[name]
+                evaluated.append(draft.copy(target, Reference(result)))
+            happened = _happened(stratum, draft)
+            steps += evaluated if happened is None else [When(happened, tuple(evaluated))]
+    steps += [_effect(name, draft) for name in active.triggers if name in events]
+    return steps
+
+
+def _effect(trigger: str, draft: Draft) -> Step:
+    """Return the step that finds what a trigger changes: deletes apply first, then inserts."""
+    program = draft.update.new
+    relation, sign = program.active.triggers[trigger]
+    there = Reference(program.bases.get(relation, relation))
+    head, target = Reference(event_of(trigger)), effect_of(trigger)
+    draft.types[target] = draft.types[trigger]
+    if sign is State.ADDED:
+        return draft.copy(target, head, without=(there,))
+    other = next(
+        (name for name, each in program.active.triggers.items() if each == (relation, State.ADDED)),
+        None,
+    )
+    gone = draft.common(target, head, there)
+    return gone if other is None else replace(gone, without=(Reference(event_of(other)),))
+
+
+def _happened(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | None:
+    """Return the changes and events of which one at least must have happened; None if none must."""
+    found: dict[Reference, None] = {}
+    for rule in stratum.rules:
+        lead = next(
+            (
+                source
+                for literal in rule.literals
+                if not literal.negated
+                and literal.relation not in stratum.relations
+                and (source := draft.event(literal.relation)) is not None
+            ),
+            None,
+        )
+        is_derived = any(each.relation in stratum.relations for each in rule.literals)
+        if lead is not None:
+            found[lead] = None
+        elif not is_derived:
+            return None
+    for aggregation in stratum.aggregations:
+        source = draft.event(aggregation.body)
+        if source is None:
+            return None
+        found[source] = None
+    return tuple(found)
+
+
+def _as_program(active: Active) -> NormalProgram:
+    """Return the active rules as a program, in which all else that they read is base."""
+    every = _read(active, active.relations)
+    below = {
+        name: Relation(name, (), (), is_derived=False)
+        for name in every
+        if name not in active.relations
+    }
+    relations = {**below, **active.relations}
+    return NormalProgram(relations, active.rules, active.aggregations, {})

@@ -1,0 +1,111 @@
+"""Marked literals get names of their own, so that every other pass sees plain ones.
+
+`+p(x)`, `-p(x)` and `p@old(x)` become literals of relations called so; `p@new(x)` is `p(x)`. The
+heads of triggers, `+p(x) :- …` and `-p(x) :- …`, define relations `insert p` and `delete p`. No
+relation of a program can have these names: they are none.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from corollary.core.program import Marked
+from corollary.core.rules import (
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Disjunction,
+    Negation,
+    Truth,
+)
+from corollary.core.states import State
+from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
+
+SIGNS = {"+": State.ADDED, "-": State.REMOVED}
+
+
+def name_of(relation: str, state: State) -> str:
+    """Return the name that stands for a relation read as a change or in a state.
+
+    >>> name_of("link", State.REMOVED), name_of("link", State.OLD), name_of("link", State.NEW)
+    ('-link', 'link@old', 'link')
+    """
+    match state:
+        case State.ADDED:
+            return f"+{relation}"
+        case State.REMOVED:
+            return f"-{relation}"
+        case State.OLD:
+            return f"{relation}@old"
+        case State.NEW:
+            return relation
+        case _:
+            assert_never(state)
+
+
+@dataclass(slots=True)
+class Marks:
+    """Renames marked literals, and remembers what the names stand for.
+
+    Attributes:
+        read: the marked literals of bodies.
+        triggers: the heads of triggers.
+    """
+
+    read: dict[str, Marked] = field(default_factory=dict)
+    triggers: dict[str, Marked] = field(default_factory=dict)
+
+    def marks(self, clause: Clause) -> Clause:
+        """Return the clause with names instead of marks."""
+        heads = []
+        for head in clause.heads:
+            atom = replace(head, arguments=self._terms(head.arguments))
+            heads.append(self._trigger(atom) if head.sign else atom)
+        return replace(clause, heads=tuple(heads), body=self._items(clause.body))
+
+    def _trigger(self, head: Atom) -> Atom:
+        sign = SIGNS[head.sign]
+        name = f"{'insert' if sign is State.ADDED else 'delete'} {head.relation}"
+        self.triggers[name] = head.relation, sign
+        return replace(head, relation=name, sign="")
+
+    def _named(self, atom: Atom) -> Atom:
+        state = SIGNS.get(atom.sign) or atom.state or State.NEW
+        name = name_of(atom.relation, state)
+        if state is not State.NEW:
+            self.read[name] = atom.relation, state
+        return replace(atom, relation=name, sign="", state=None)
+
+    def _items(self, items: tuple[BodyItem, ...]) -> tuple[BodyItem, ...]:
+        return tuple(map(self._item, items))
+
+    def _item(self, item: BodyItem) -> BodyItem:
+        match item:
+            case Atom():
+                return self._named(replace(item, arguments=self._terms(item.arguments)))
+            case Negation(atom=atom):
+                marked = replace(atom, arguments=self._terms(atom.arguments))
+                return replace(item, atom=self._named(marked))
+            case Comparison(left=left, right=right):
+                return replace(item, left=self._term(left), right=self._term(right))
+            case Disjunction(alternatives=alternatives):
+                return replace(item, alternatives=tuple(map(self._items, alternatives)))
+            case Truth():
+                return item
+            case _:
+                assert_never(item)
+
+    def _terms(self, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        return tuple(map(self._term, terms))
+
+    def _term(self, term: Term) -> Term:
+        match term:
+            case Aggregate(target=target, body=body):
+                aimed = None if target is None else self._term(target)
+                return replace(term, target=aimed, body=self._items(body))
+            case Functor(arguments=arguments):
+                return replace(term, arguments=self._terms(arguments))
+            case Variable() | Constant() | Wildcard():
+                return term
+            case _:
+                assert_never(term)
