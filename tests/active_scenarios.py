@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from active_oracle import Operation, Outcome, react
 from active_programs import ActiveProgram, active_programs
 from corollary.core.arrow import to_python
+from corollary.core.engine import Limits
 from corollary.database.transaction import Transaction
 from corollary.errors import ConstraintError, EvaluationError, LimitError
 from judgement import comparable
@@ -32,6 +33,7 @@ from payloads import check_payload
 from programs import updates
 
 EVERY = (*ALGORITHMS, MIXED)
+LIMITS = Limits(rounds=100)
 SHARES = ("changed", "alerted", "triggered", "aborted", "endless", "refused")
 """What may become of a transaction: a view changed, an alert was sent, a trigger acted, …"""
 
@@ -96,7 +98,7 @@ class JudgedActive:
         case = scenario.program.case
         self.text = scenario.program.text
         self.counts: Counter[str] = Counter()
-        self.db = opened(case.text, scenario.algorithm, scenario.virtual)
+        self.db = opened(case.text, scenario.algorithm, scenario.virtual, limits=LIMITS)
         apply(self.db, (case.facts, {}))
         self.db.load(text=with_virtual(self.text, scenario.virtual))
         self.base: State = {name: set(rows) for name, rows in case.facts.items()}

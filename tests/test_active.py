@@ -17,6 +17,7 @@ import corollary
 from active_oracle import Alert, event_predicates, react
 from changing import Data, Operation, RuleText, asserted, changed, commit, edited
 from corollary.core.arrow import to_python
+from corollary.core.engine import Limits
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
 from corollary.errors import ConstraintError, LimitError
@@ -31,6 +32,7 @@ State = dict[str, set[Row]]
 
 CASES = [ActiveCase(folder) for folder in sorted(ROOT.iterdir())]
 VARIANTS = (*ALGORITHMS, MIXED, "virtual", "virtual pf", "rules reversed")
+LIMITS = Limits(rounds=40)
 LINES = {*range(45, 53)}
 """The lines of the checklist that have cases here; others have theirs in test_changes.py."""
 
@@ -125,7 +127,8 @@ def prepared(case: ActiveCase, variant: str, place: str | None = None) -> Databa
     )
     text = reversed_rules(case.text) if variant == "rules reversed" else case.text
     more = [name for name in case.derived if name not in case.virtual]
-    db = opened(text, algorithm, more if variant.startswith("virtual") else (), place)
+    virtual = more if variant.startswith("virtual") else ()
+    db = opened(text, algorithm, virtual, place, limits=LIMITS)
     for name in case.virtual:
         db.watch(name)
     return db
@@ -198,7 +201,7 @@ def test_restarted_in_between(case: ActiveCase, tmp_path: Path) -> None:
 
     def again(db: Database) -> Database:
         db.close()
-        return reopened(case.text, "auto", case.virtual, place)
+        return reopened(case.text, "auto", case.virtual, place, limits=LIMITS)
 
     run_case(case, "auto", prepared(case, "auto", place), again)
 

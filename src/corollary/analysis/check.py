@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from corollary.analysis.alerts import alerts
+from corollary.analysis.confluence import confluence
 from corollary.analysis.declarations import declarations
 from corollary.analysis.directives import directives
 from corollary.analysis.events import events
@@ -28,6 +29,7 @@ PASSES: tuple[Callable[[Survey], Iterable[Diagnostic]], ...] = (
     stratification,
     subtypes,
     values,
+    confluence,
     unused,
 )
 """The passes; `types` runs beside them, since its result is more than findings, then `alerts`."""
