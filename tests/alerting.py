@@ -15,10 +15,7 @@ from threading import Thread
 from typing import Any
 
 import corollary
-from corollary.core.alerts import Alert, alerts_of
-from corollary.core.arrow import to_python
 from corollary.database.database import Database
-from corollary.database.transaction import Transaction
 from corollary.warehouse import outbox
 from crashing import nurse
 
@@ -35,22 +32,6 @@ LEASE = 0.3
 
 def to_webhook(url: str) -> str:
     return f'.alert edge "edge {{x}}" (IO=webhook, url="{url}")\n'
-
-
-def react(transaction: Transaction) -> list[Alert]:
-    """Return an alert for each new tuple of a relation that is watched."""
-    database = transaction._database
-    found: list[Alert] = []
-    reactions = transaction._edited().reactions
-    for event in {*(each.relation for each in reactions), *database.callbacks}:
-        change = transaction.changes.get(event)
-        if change is not None:
-            relation = change.relation
-            rows = sorted(to_python(change.added))
-            is_heard = event in database.callbacks
-            shape = relation.columns, relation.types
-            found += alerts_of(event, *shape, rows, reactions, is_heard=is_heard)
-    return found
 
 
 def lines(path: Path) -> list[Any]:
@@ -120,7 +101,6 @@ def run(job: str, acknowledge: Callable[[int], object]) -> None:
     """Make a commit with alerts for every sink, and deliver them."""
     place, url, heard = json.loads(job)
     outbox.LEASE = LEASE
-    Transaction._react = react  # type: ignore[method-assign]
     with opened(place, url) as db:
         noting(db, Path(heard))
         if not db.commits:

@@ -27,7 +27,6 @@ from alerting import (
     lines,
     listening,
     opened,
-    react,
     to_webhook,
 )
 from commanding import INPUT, OK, USAGE, cli, of_json, put
@@ -51,7 +50,6 @@ from corollary.warehouse.outbox import Outbox
 
 @pytest.fixture(autouse=True)
 def reacting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Transaction, "_react", react)
     monkeypatch.chdir(tmp_path)
 
 
