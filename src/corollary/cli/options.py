@@ -145,15 +145,18 @@ def limits(command: Command) -> Command:
     return command
 
 
+without = click.option(
+    "--without",
+    metavar="OPTIMISATION",
+    multiple=True,
+    help="Monitor without it, to see what it is worth: relevance, polarity, sip, sharing, "
+    "specialisation or minimising. May be repeated.",
+)
+
+
 def monitoring(command: Command) -> Command:
     """Add the options of active rules: what constraints do at first, and what is left out."""
-    command = click.option(
-        "--without",
-        metavar="OPTIMISATION",
-        multiple=True,
-        help="Monitor without it, to see what it is worth: relevance, polarity, sip, sharing, "
-        "specialisation or minimising. May be repeated.",
-    )(command)
+    command = without(command)
     return click.option(
         "--existing",
         type=click.Choice(["report", "refuse", "accept"]),
