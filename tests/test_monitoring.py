@@ -91,9 +91,9 @@ def test_optimisations_change_no_alert(closure: str, left_out: tuple[str, ...]) 
     db = opened(text, left_out)
     base: dict[str, set[tuple[int, int]]] = {"edge": set()}
     fired = 0
-    for _ in range(12):
+    for _ in range(16):
         step = [
-            (seeded.choice("+-"), "edge", (seeded.randrange(6), seeded.randrange(6)))
+            (seeded.choice("++-"), "edge", (seeded.randrange(5), seeded.randrange(5)))
             for _ in range(3)
         ]
         with db.transaction() as tx:
@@ -118,6 +118,7 @@ def test_changes_for_other_vessels_are_dropped_at_the_base() -> None:
         with db.transaction() as tx:
             tx.insert("in_use", [(v,) for v in vessels])
             tx.insert("max_temp", [(v, 100) for v in vessels])
+            tx.insert("temp", [(v, 90) for v in vessels])
         with db.transaction() as tx:
             tx.insert("temp", [(v, 120) for v in vessels])
         assert alerts(tx) == [("failure", ("v5",), "vessel v5 may fail")]
@@ -202,24 +203,38 @@ def test_same_generation_never_asks_for_all_of_it() -> None:
             tx.insert("par", [(number, number // 2) for number in range(2, 16)])
         with db.transaction() as tx:
             tx.delete("par", [(9, 4)])
-            tx.insert("par", [(9, 5)])
+            tx.insert("par", [(9, 2)])
         assert bool(free_calls(db)) == is_asked
-        assert ("met", (9, 11), "9 and 11 met") in alerts(tx)
+        assert ("met", (9, 5), "9 and 5 met") in alerts(tx)
+        assert ("parted", (8, 9), "8 and 9 parted") in alerts(tx)
 
 
 def test_sharing_and_minimising_show_in_the_counters() -> None:
     """A diamond after another: what is approximated along two ways is filtered once."""
     text = DECLARED + CLOSURES["left"] + 'lost(x, y) :- -link(x, y).\n.alert lost "{x} {y}"\n'
-    diamonds = [(1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (4, 6), (5, 7), (6, 7), (0, 1)]
+    diamonds = [(at - 1, at) for at in (4, 8, 12)]
+    diamonds += [
+        edge
+        for at in range(0, 12, 4)
+        for edge in (
+            (at, at + 1),
+            (at + 1, at + 4),
+            (at, at + 2),
+            (at + 2, at + 3),
+            (at + 3, at + 4),
+        )
+    ]
     refiltered = {}
-    for without in ((), ("sharing", "minimising"), ("minimising",)):
+    for without in ((), ("minimising",), ("sharing", "minimising")):
         db = opened(text, without)
         with db.transaction() as tx:
-            tx.insert("edge", diamonds)
+            tx.insert("edge", [(-1, 0), *diamonds])
         with db.transaction() as tx:
-            tx.delete("edge", [(0, 1)])
+            tx.delete("edge", [(-1, 0)])
+        assert len(alerts(tx)) == 13
         refiltered[without] = tx.stats["link"].counts["refiltered"]
     assert refiltered[()] == 0
+    assert refiltered["minimising",] > 0
     assert refiltered["sharing", "minimising"] > 0
 
 
@@ -240,7 +255,7 @@ def test_a_monitored_view_is_not_stored(tmp_path: Path) -> None:
             tx.insert("edge", [(at, at + 1) for at in range(20)])
         with db.transaction() as tx:
             tx.delete("edge", [(4, 5)])
-        assert len(alerts(tx)) == 2 * 1 + 15 + 16 - 2 or alerts(tx)
+        assert len([each for each in tx.alerts if each.event == "lost3"]) == 16
         assert db.store is not None
         db.store.fold(db)
         catalog = db.store.warehouse.catalog
