@@ -12,14 +12,14 @@ import pytest
 import corollary
 from active_oracle import react
 from commanding import OK, cli, of_json
+from corollary.active.events import asked
+from corollary.active.form import form
 from corollary.core.optimisations import Optimisation
 from corollary.core.plan import Derive, steps_of
 from corollary.database.database import Database
 from corollary.database.program import load
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.events import asked
-from corollary.rewrite.form import form
 from corollary.source import SourceFile
 
 EVERY = tuple(Optimisation)

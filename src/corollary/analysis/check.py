@@ -17,6 +17,7 @@ from corollary.analysis.types import Typing, types
 from corollary.analysis.unused import unused
 from corollary.analysis.values import values
 from corollary.core.program import Declaration, Program
+from corollary.core.rules import Clause
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError, Severity
 
@@ -67,6 +68,10 @@ class Checked:
     program: Program
     signatures: Mapping[str, Signature]
     warnings: tuple[Diagnostic, ...]
+
+    def is_active(self, clause: Clause) -> bool:
+        """Whether a clause defines an event predicate or is a trigger."""
+        return any(head.sign or self.signatures[head.relation].is_event for head in clause.heads)
 
 
 def check(program: Program) -> Checked:

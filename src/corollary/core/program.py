@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from corollary.core.rules import Aggregation, Clause, Rule
 from corollary.core.states import State
@@ -151,6 +152,25 @@ class Relation:
 
 Marked = tuple[str, State]
 """A relation, read as a change or in a state: what `+p`, `-p` and `p@old` stand for."""
+
+
+def mark_of(relation: str, state: State) -> str:
+    """Return the name that stands for a relation read as a change or in a state.
+
+    >>> mark_of("link", State.REMOVED), mark_of("link", State.OLD), mark_of("link", State.NEW)
+    ('-link', 'link@old', 'link')
+    """
+    match state:
+        case State.ADDED:
+            return f"+{relation}"
+        case State.REMOVED:
+            return f"-{relation}"
+        case State.OLD:
+            return f"{relation}@old"
+        case State.NEW:
+            return relation
+        case _:
+            assert_never(state)
 
 
 @dataclass(frozen=True, slots=True)

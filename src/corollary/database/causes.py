@@ -7,13 +7,13 @@ is aggregated, or whose changes nobody has asked for, is named itself.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from corollary.active.causes import causes
 from corollary.core.arrow import to_python
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.core.values import row_text
 from corollary.database.parts import as_relation
-from corollary.maintain.causes import causes
 from corollary.maintain.update import Update
 
 if TYPE_CHECKING:

@@ -1,7 +1,10 @@
 """How a change would be met: choices, delta pipelines and plan, made and not run."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 
+from corollary.active.events import asked, react
+from corollary.active.form import form
 from corollary.analysis.relevance import BOTH, flipped
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine
@@ -20,11 +23,9 @@ from corollary.maintain import placing
 from corollary.maintain.autonomous import is_autonomous
 from corollary.maintain.choose import Sizes
 from corollary.maintain.delta import Changed, in_state, instance
-from corollary.maintain.events import asked
 from corollary.maintain.maintenance import Maintenance, choices, maintain
 from corollary.maintain.sip import sip
 from corollary.maintain.update import Update
-from corollary.rewrite.form import form
 
 Changes = Mapping[str, Mapping[State, int]]
 """How many tuples base relations gain and lose."""
@@ -69,7 +70,10 @@ def forecast_guessed(
     )
     chosen = choices(update, algorithms_by_relation(algorithm), Sizes(found, {}))
     maintenance = maintain(
-        update, chosen, places=placed.places, goals=goals & active.relations.keys()
+        update,
+        chosen,
+        places=placed.places,
+        further=partial(react, goals=goals & active.relations.keys()),
     )
     return _forecast(changes, update, maintenance, engine.home, is_guessed=True)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from corollary.active.events import asked
 from corollary.analysis.relevance import NONE, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
@@ -27,7 +28,6 @@ from corollary.database.rules import moved, with_base_parts
 from corollary.database.sinks.sender import Outgoing
 from corollary.database.transaction import SIGNS
 from corollary.errors import ConflictError
-from corollary.maintain.events import asked
 from corollary.maintain.payload import payload_relations
 from corollary.maintain.update import EMPTY, Update
 

@@ -3,7 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 
+from corollary.active.events import react, reacting
+from corollary.active.form import form
+from corollary.active.normal_form import with_queries
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
@@ -21,13 +25,11 @@ from corollary.maintain.maintenance import (
     Maintenance,
     choices,
     maintain,
-    react,
     rebuild,
 )
 from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.placing import place
 from corollary.maintain.update import EMPTY, Update
-from corollary.rewrite.form import form
 
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
@@ -125,6 +127,7 @@ class Planning:
             wanted.signs,
             self.payload if before is after else self._valid(before, after),
             self._without,
+            None if before is after else with_queries(placed.before, placed.after),
         )
         named = self._named if algorithm is None else algorithms_by_relation(algorithm)
         chosen = choices(update, named, Sizes(changes, self._work))
@@ -132,7 +135,7 @@ class Planning:
             update,
             chosen,
             places=placed.places,
-            goals=wanted.goals,
+            further=partial(react, goals=wanted.goals),
             is_traced=is_traced,
             is_strict=self._is_strict,
         )
@@ -169,7 +172,7 @@ class Planning:
         if known is None or known[0] is not update:
             if len(self._reactions) >= PLANS:
                 self._reactions.clear()
-            known = self._reactions[key] = update, react(update, wanted.goals)
+            known = self._reactions[key] = update, reacting(update, wanted.goals)
         return known[1]
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from corollary.active.normal_form import with_active
 from corollary.analysis.check import Checked, check
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.rules import Atom, Clause, Literal
@@ -48,7 +49,7 @@ def load(program: Program) -> Loaded:
         InputError: with everything that is wrong with it.
     """
     checked = check(program)
-    return Loaded(program, checked, normalise(checked))
+    return Loaded(program, checked, with_active(normalise(checked), checked))
 
 
 def read_goal(program: Program, text: str) -> Literal:

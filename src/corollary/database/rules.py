@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 
+from corollary.active.normal_form import with_active
 from corollary.analysis.check import check
 from corollary.core.printer import print_clause, print_reaction
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
@@ -97,7 +98,7 @@ def load_after(
         InputError: the program is wrong, or changes the columns of a relation.
     """
     checked = check(program)
-    normal = align(normalise(checked, before), before, known)
+    normal = align(with_active(normalise(checked, before), checked), before, known)
     limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
     normal = carried(replace(normal, relations=limits), before)
     _refuse_other_columns(normal, before)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from corollary.active.events import is_felt
 from corollary.core.alerts import Alert, distinct
 from corollary.core.engine import Kept
 from corollary.core.plan import WORKING, working
@@ -32,7 +33,6 @@ from corollary.database.rows import checked_rows
 from corollary.database.rules import load_after, with_rule, without_rule
 from corollary.errors import InputError, LimitError
 from corollary.maintain.choose import Algorithm
-from corollary.maintain.events import is_felt
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 from corollary.warehouse.entries import Cause

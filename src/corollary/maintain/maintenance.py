@@ -1,6 +1,6 @@
 """The plan of a transaction: every stratum that may change, in order, each by its algorithm."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -25,7 +25,6 @@ from corollary.maintain import (
     counting,
     dred,
     epf,
-    events,
     pf,
     ranked,
     recompute,
@@ -95,7 +94,7 @@ def maintain(
     chosen: Mapping[str, tuple[Stratum, Choice]],
     *,
     places: Mapping[str, Place] | None = None,
-    goals: Collection[str] = (),
+    further: Callable[[Draft], Sequence[Step]] = lambda _: (),
     is_traced: bool = False,
     is_strict: bool = False,
 ) -> Maintenance:
@@ -105,7 +104,7 @@ def maintain(
         update: what changes.
         chosen: the strata that may change, by procedure, with what maintains them.
         places: of strata that run elsewhere, by procedure.
-        goals: event predicates to evaluate then.
+        further: what to do once all views are maintained.
         is_traced: whether the plan tells the rows of the papers' tables.
         is_strict: whether it fails rather than recompute what outgrows its budget.
     """
@@ -128,16 +127,9 @@ def maintain(
         draft.procedures[name] = tuple(steps)
         draft.finished.update(stratum.relations)
         main.append(_when_reached(stratum, draft, used.get(name, Call(name))))
-    main += events.react(draft, goals)
+    main += further(draft)
     epf.forget(draft)
     return Maintenance(draft.plan(main), choices, used)
-
-
-def react(update: Update, goals: Collection[str]) -> Plan:
-    """Return the plan that evaluates event predicates, where all views are maintained."""
-    draft = Draft(update)
-    draft.finished.update(update.new.relations)
-    return draft.plan(events.react(draft, goals))
 
 
 def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:

@@ -11,7 +11,6 @@ from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.rewrite.active import with_queries
 from corollary.rewrite.align import canonical
 
 EMPTY = NormalProgram({}, (), (), {})
@@ -32,6 +31,7 @@ class Update:
         watched: virtual relations whose changes are asked for, with the signs.
         payload: relations whose ranks or counts are valid.
         without: optimisations that are left out.
+        asked: the program of OLD as new active rules may ask it, if it is another.
     """
 
     old: NormalProgram
@@ -41,11 +41,12 @@ class Update:
     watched: Signs = field(default_factory=dict)
     payload: frozenset[str] = frozenset()
     without: frozenset[Optimisation] = frozenset()
+    asked: NormalProgram | None = None
 
-    @cached_property
+    @property
     def past(self) -> NormalProgram:
-        """The program of OLD as active rules may ask it, those that are new included."""
-        return self.old if self.old is self.new else with_queries(self.old, self.new)
+        """The program in which OLD is asked."""
+        return self.old if self.asked is None else self.asked
 
     @cached_property
     def added_rules(self) -> tuple[Rule, ...]:

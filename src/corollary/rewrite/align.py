@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.core.graph import components
-from corollary.core.program import Active, NormalProgram
+from corollary.core.program import Active, NormalProgram, mark_of
 from corollary.core.rules import Aggregation, Literal, Rule, names_in
 from corollary.core.terms import Constant, Expression, Functor, Slot, Variable, Wildcard
 from corollary.rewrite.conjunction import unused
-from corollary.rewrite.marks import name_of
 
 
 def definitions(program: NormalProgram) -> dict[str, str]:
@@ -169,7 +168,7 @@ def _renamed_active(active: Active, renamed: dict[str, str]) -> Active:
     }
     names = {
         **renamed,
-        **{name: name_of(*read) for name, read in marked.items()},
+        **{name: mark_of(*read) for name, read in marked.items()},
     }
 
     def literal(each: Literal) -> Literal:

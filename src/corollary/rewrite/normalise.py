@@ -4,7 +4,6 @@ lower          plain rules, one clause at a time
 equivalences   the three rules of an eqrel
 bases          a relation with facts and rules gets a base part
 virtual        what rewriting made for virtual relations only is virtual too
-active         the same for active rules, beside the program
 """
 
 from dataclasses import replace
@@ -14,7 +13,6 @@ from corollary.core.origin import Origin
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.rules import Literal, Rule
 from corollary.core.terms import Variable
-from corollary.rewrite.active import is_active, with_active
 from corollary.rewrite.conjunction import unused
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.lower import lower
@@ -22,7 +20,7 @@ from corollary.rewrite.virtual import virtual
 
 
 def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalProgram:
-    """Return the normal form of a checked program, with its active rules beside it.
+    """Return the normal form of a checked program; active rules are left out.
 
     Args:
         checked: the program.
@@ -30,7 +28,7 @@ def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalPr
             relation that had base tuples and gets rules keeps them in a base part, and one that
             loses its rules stays derived, with a base part.
     """
-    clauses = [clause for clause in checked.program.clauses if not is_active(clause, checked)]
+    clauses = [clause for clause in checked.program.clauses if not checked.is_active(clause)]
     lowered = lower(clauses, _declared(checked), checked.signatures)
     relations, rules, facts = lowered.relations, list(lowered.rules), dict(lowered.facts)
     seeds: dict[str, str] = {}
@@ -52,7 +50,7 @@ def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalPr
         facts,
         seeds,
     )
-    return with_active(virtual(_with_bases(made, filled, before)), checked)
+    return virtual(_with_bases(made, filled, before))
 
 
 def _moved(rule: Rule, name: str, to: str) -> Rule:

@@ -15,22 +15,17 @@ A virtual relation is asked for with the bindings that the change gives, so that
 from collections.abc import Mapping
 from dataclasses import replace
 
+from corollary.active.marks import Marks
 from corollary.analysis.check import Checked
-from corollary.core.program import Active, NormalProgram, Relation
-from corollary.core.rules import Aggregation, Clause, Literal, Rule
+from corollary.core.program import Active, NormalProgram, Relation, mark_of
+from corollary.core.rules import Aggregation, Literal, Rule
 from corollary.core.states import State
 from corollary.rewrite.lower import Lowered, lower
-from corollary.rewrite.marks import Marks, name_of
-
-
-def is_active(clause: Clause, checked: Checked) -> bool:
-    """Whether a clause defines an event predicate or is a trigger."""
-    return any(head.sign or checked.signatures[head.relation].is_event for head in clause.heads)
 
 
 def with_active(program: NormalProgram, checked: Checked) -> NormalProgram:
     """Return a program with the active rules of its text."""
-    clauses = [clause for clause in checked.program.clauses if is_active(clause, checked)]
+    clauses = [clause for clause in checked.program.clauses if checked.is_active(clause)]
     reactions = checked.program.reactions
     if not clauses and not reactions:
         return program
@@ -142,7 +137,7 @@ class _Split:
         }
         marked = dict(active.marked)
         marked |= {
-            name_of(name, State.OLD): (name, State.OLD)
+            mark_of(name, State.OLD): (name, State.OLD)
             for name, state in states.items()
             if state is State.OLD
         }
@@ -190,8 +185,8 @@ class _Split:
 
     def _asked(self, literal: Literal) -> Literal:
         state = self._states.get(literal.relation, State.NEW)
-        return replace(literal, relation=name_of(literal.relation, state))
+        return replace(literal, relation=mark_of(literal.relation, state))
 
     def _aggregated(self, aggregation: Aggregation) -> Aggregation:
         state = self._states.get(aggregation.body, State.NEW)
-        return replace(aggregation, body=name_of(aggregation.body, state))
+        return replace(aggregation, body=mark_of(aggregation.body, state))

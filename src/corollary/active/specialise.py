@@ -20,15 +20,14 @@ place in the head and in every literal of the view itself. Virtual relations bel
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from corollary.active.constants import holding
 from corollary.analysis.relevance import relevant
 from corollary.analysis.strata import strata
-from corollary.core.program import Active, NormalProgram, Relation
+from corollary.core.program import Active, NormalProgram, Relation, mark_of
 from corollary.core.rules import Condition, Literal, Rule
 from corollary.core.states import State
 from corollary.core.terms import Constant, Expression, Functor, Slot, Value, Variable
 from corollary.rewrite.conjunction import unused
-from corollary.rewrite.constants import holding
-from corollary.rewrite.marks import name_of
 
 CHANGES = (State.ADDED, State.REMOVED)
 
@@ -99,7 +98,7 @@ def _reading(active: Active, renamed: Mapping[tuple[str, int], tuple[str, bool]]
         if state not in CHANGES or name not in columns:
             return literal
         column, copy, is_dropped = columns[name]
-        mark = name_of(copy, state)
+        mark = mark_of(copy, state)
         marked[mark] = copy, state
         slots = literal.slots
         if is_dropped:

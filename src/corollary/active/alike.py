@@ -11,11 +11,11 @@ what is watched. An event predicate takes part if it has one rule and no other r
 from collections.abc import Iterator
 from dataclasses import replace
 
+from corollary.active.constants import holding
 from corollary.core.program import Active, NormalProgram, Relation
 from corollary.core.rules import Condition, Literal, Rule
 from corollary.core.terms import Constant, Expression, Functor, Slot, Variable
 from corollary.core.types import Kind, Type
-from corollary.rewrite.constants import holding
 
 FEWEST = 2
 """Fewer rules are left as they are."""

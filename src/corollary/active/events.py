@@ -30,12 +30,13 @@ from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Step, When, effect_of, event_of
+from corollary.core.plan import Plan, Step, When, effect_of, event_of
 from corollary.core.program import Active, NormalProgram, Relation
 from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.maintain.draft import Draft
 from corollary.maintain.seminaive import fixpoint
+from corollary.maintain.update import Update
 
 CHANGES = (State.ADDED, State.REMOVED)
 
@@ -123,6 +124,13 @@ def react(draft: Draft, goals: Collection[str]) -> list[Step]:
             steps += evaluated if happened is None else [When(happened, tuple(evaluated))]
     steps += [_effect(name, draft) for name in active.triggers if name in events]
     return steps
+
+
+def reacting(update: Update, goals: Collection[str]) -> Plan:
+    """Return the plan that evaluates event predicates, where all views are maintained."""
+    draft = Draft(update)
+    draft.finished.update(update.new.relations)
+    return draft.plan(react(draft, goals))
 
 
 def _effect(trigger: str, draft: Draft) -> Step:

@@ -8,7 +8,7 @@ relation of a program can have these names: they are none.
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from corollary.core.program import Marked
+from corollary.core.program import Marked, mark_of
 from corollary.core.rules import (
     Atom,
     BodyItem,
@@ -22,25 +22,6 @@ from corollary.core.states import State
 from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
 
 SIGNS = {"+": State.ADDED, "-": State.REMOVED}
-
-
-def name_of(relation: str, state: State) -> str:
-    """Return the name that stands for a relation read as a change or in a state.
-
-    >>> name_of("link", State.REMOVED), name_of("link", State.OLD), name_of("link", State.NEW)
-    ('-link', 'link@old', 'link')
-    """
-    match state:
-        case State.ADDED:
-            return f"+{relation}"
-        case State.REMOVED:
-            return f"-{relation}"
-        case State.OLD:
-            return f"{relation}@old"
-        case State.NEW:
-            return relation
-        case _:
-            assert_never(state)
 
 
 @dataclass(slots=True)
@@ -71,7 +52,7 @@ class Marks:
 
     def _named(self, atom: Atom) -> Atom:
         state = SIGNS.get(atom.sign) or atom.state or State.NEW
-        name = name_of(atom.relation, state)
+        name = mark_of(atom.relation, state)
         if state is not State.NEW:
             self.read[name] = atom.relation, state
         return replace(atom, relation=name, sign="", state=None)

@@ -6,10 +6,10 @@ alike        event rules that differ in constants only become one
 
 from collections.abc import Callable, Collection
 
+from corollary.active.alike import alike
+from corollary.active.specialise import specialise
 from corollary.core.optimisations import NONE, Optimisation
 from corollary.core.program import NormalProgram
-from corollary.rewrite.alike import alike
-from corollary.rewrite.specialise import specialise
 
 PASSES: tuple[tuple[Optimisation, Callable[[NormalProgram, Collection[str]], NormalProgram]], ...]
 PASSES = (

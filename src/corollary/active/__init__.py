@@ -1,0 +1,1 @@
+"""Active rules: events, conditions, alerts, triggers and constraints over changes of relations."""
