@@ -62,14 +62,17 @@ def test_maintained_is_recomputed(
     assert InProcess.jobs > before
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize(
+    ("placement", "apart"), [("tasks", shares.APART), ("tasks", 1), ("sql", 1)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_lasts(
-    kind: str, placement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, placement: str, apart: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
     share_out(monkeypatch, placement)
+    monkeypatch.setattr(shares, "APART", apart)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
     before = InProcess.jobs
 

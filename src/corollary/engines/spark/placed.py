@@ -337,6 +337,8 @@ class PlacedEngine(LocalEngine):
         if place is not None and relation not in self._copied:
             if state is State.NEW and not place.is_open:
                 state = State.OLD
+            elif state is State.NEW and not place.size(relation, State.OLD):
+                state = State.ADDED
             if state is State.OLD or (place.is_open and state is not State.NEW):
                 return place.read(relation, state)
             self._bring(relation)
