@@ -124,6 +124,18 @@ def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not root.exists()
 
 
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_what_is_not_concerned_stays_where_it_is(
+    placement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share_out(monkeypatch, placement)
+    db = opened(f"{closure()}.decl other(x: symbol)\n.decl seen(x: symbol)\nseen(x) :- other(x).\n")
+    insert(db, "edge", pairs("ab bc"))
+    monkeypatch.setattr(db.engine, "_bring", lambda name: pytest.fail(f"{name} was brought"))
+    assert insert(db, "other", [("x",)]).changes["reach"].counts == (0, 0)
+    assert insert(db, "edge", pairs("cd")).changes["reach"].counts == (3, 0)
+
+
 def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
     db = opened(closure())

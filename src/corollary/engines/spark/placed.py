@@ -339,7 +339,7 @@ class PlacedEngine(LocalEngine):
                 state = State.OLD
             elif state is State.NEW and not place.size(relation, State.OLD):
                 state = State.ADDED
-            if state is State.OLD or (place.is_open and state is not State.NEW):
+            if state is not State.NEW:
                 return place.read(relation, state)
             self._bring(relation)
         return super().read(relation, state)

@@ -216,20 +216,20 @@ class Shares:
     def read(self, name: str, state: State) -> pa.Table:
         """Return the tuples of a relation that is shared out, in OLD or as the last job changed it.
 
-        What was empty before is read from what the tasks have written.
+        What was empty before is read from what the tasks have written. Without a job that is not
+        committed there is no change.
         """
+        if state is State.OLD:
+            every = [read_share(self._request(), share, name) for share in range(self.count)]
+            return pa.concat_tables(every)
         parts = []
-        for share in range(self.count):
-            if state is State.OLD:
-                parts.append(read_share(self._request(), share, name))
-                continue
-            assert self.ran is not None
-            result = self.ran.replies[share].results[name]
+        for reply in [] if self.ran is None else self.ran.replies:
+            result = reply.results[name]
             if result.delta is not None:
                 delta = self.delta(result)
                 parts.append(delta.added if state is State.ADDED else delta.removed)
             elif result.counts[0] and state is State.ADDED:
-                parts.append(read_share(self._begun(), share, name))
+                parts.append(read_share(self._begun(), reply.share, name))
         if parts:
             return pa.concat_tables(parts)
         relation = self.held[name]
