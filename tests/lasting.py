@@ -7,6 +7,7 @@ the next transaction.
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections import Counter
@@ -108,6 +109,9 @@ def loose_files(db: Database) -> set[str]:
             for row in connection.execute(table.select().with_only_columns(table.c.path))
         }
         intents = {row.id for row in connection.execute(schema.intents.select())}
+    for path in [each for each in known if each is not None and each.endswith(".parts")]:
+        listed = json.loads((root / path).read_text())
+        known |= {f"{path.rpartition('/')[0]}/{each['name']}" for each in listed}
     files = {str(each.relative_to(root)) for each in root.glob("data/*/*")}
     return {each for each in files - known if each.split("/")[1] not in intents}
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from deltalake import DeltaTable
 
 from corollary.core.arrow import from_python
+from corollary.core.engine import Held
 from corollary.core.program import Relation
 from corollary.core.types import (
     NUMBER,
@@ -195,9 +196,8 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
 
 def test_what_is_in_hand_is_not_read(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     def fresh(after: int) -> FreshHistory:
-        changed = {} if last is None else {"edge": last}
-        content = from_python(house.rows.values(), EDGE)
-        return FreshHistory(after, house.commit, changed, lambda _: content, house.history)
+        content = Held(from_python(house.rows.values(), EDGE))
+        return FreshHistory(after, house.commit, lambda _: last, lambda _: content, house.history)
 
     last: Delta | None = None
     house.change([(1, "a"), (2, "b")])
@@ -225,10 +225,10 @@ def test_a_commit_that_says_all(house: House) -> None:
     full = Delta(rows, rows.slice(0, 0), is_full=True)
     number = house.store({"edge": full})
     house.rows = {repr(row): row for row in ((2, "b"), (4, "d"))}
-    fresh = FreshHistory(1, number, {"edge": full}, lambda _: rows, house.history)
+    fresh = FreshHistory(1, number, lambda _: full, lambda _: Held(rows), house.history)
     for history in (fresh, house.history):
         assert history.changes(EDGE, 1, number) is None
-        assert history.content(EDGE, number) == rows
+        assert history.content(EDGE, number).table() == rows
     found = house.publish()
     assert found is not None
     assert (found.added, found.removed) == (1, 2)

@@ -62,14 +62,17 @@ def test_maintained_is_recomputed(
     assert InProcess.jobs > before
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize(
+    ("placement", "apart"), [("tasks", shares.APART), ("tasks", 1), ("sql", 1)]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_lasts(
-    kind: str, placement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, placement: str, apart: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
     share_out(monkeypatch, placement)
+    monkeypatch.setattr(shares, "APART", apart)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
     before = InProcess.jobs
 
@@ -119,6 +122,18 @@ def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     root = db.engine._root
     db.close()
     assert not root.exists()
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_what_is_not_concerned_stays_where_it_is(
+    placement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share_out(monkeypatch, placement)
+    db = opened(f"{closure()}.decl other(x: symbol)\n.decl seen(x: symbol)\nseen(x) :- other(x).\n")
+    insert(db, "edge", pairs("ab bc"))
+    monkeypatch.setattr(db.engine, "_bring", lambda name: pytest.fail(f"{name} was brought"))
+    assert insert(db, "other", [("x",)]).changes["reach"].counts == (0, 0)
+    assert insert(db, "edge", pairs("cd")).changes["reach"].counts == (3, 0)
 
 
 def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
+LONG = [pytest.param(what, marks=pytest.mark.long) for what in ("sql", "auto", "cases")]
 
 
 def last_line(*command: str) -> str:
@@ -25,11 +26,12 @@ def last_line(*command: str) -> str:
     return found.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("placement", ["tasks", "sql", "auto"])
-def test_views_are_right_on_connect(placement: str) -> None:
+@pytest.mark.parametrize("what", ["tasks", *LONG])
+def test_all_is_right_on_connect(what: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
-    assert last_line("connected.py", placement) == "right"
+    assert last_line("connected.py", what) == "right"
 
 
+@pytest.mark.long
 def test_executors_may_be_lost() -> None:
     assert last_line("clustered.py") == "lost 3"

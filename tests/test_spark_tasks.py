@@ -7,21 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 import corollary
+from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
+from corollary.database.upkeep.verify import verify
+from corollary.engines.spark import shares
 from corollary.engines.spark.placed import PlacedEngine
 from corollary.errors import InputError, LimitError
+from lasting import store_of
 
 pytestmark = pytest.mark.spark
 
-PROGRAM = """
+CLOSURE = """
 .decl e(x: number, y: number)
 .decl p(x: number, y: number)
 p(x, y) :- e(x, y).
 p(x, z) :- p(x, y), e(y, z).
+"""
+PROGRAM = f"""{CLOSURE}
 .decl q(x: number, n: number)
-q(x, n) :- e(x, _), n = count : { p(x, _) }.
+q(x, n) :- e(x, _), n = count : {{ p(x, _) }}.
 """
 EDGES = [(n, n + 1) for n in range(20)] + [(7, 3), (15, 11)]
 
@@ -62,6 +69,35 @@ def test_one_job_maintains_a_stratum(spark: Any, tmp_path: Path) -> None:
         assert set(db.relation("p").rows()) == closure(left)
         with db.transaction() as tx:
             tx.insert("e", [(7, 8)])
+        assert set(db.relation("p").rows()) == closure(EDGES)
+
+
+def test_tasks_write_what_lasts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        pytest.fail("the view was brought to the driver")
+
+    place = tmp_path / "w"
+    with corollary.open(place, spark=spark, placement="tasks") as db:
+        db.load(text=f"{CLOSURE}.output p")
+        with monkeypatch.context() as patch:
+            patch.setattr(shares, "APART", 1)
+            patch.setattr(shares, "read_share", refused)
+            before = jobs(spark)
+            with db.transaction() as tx:
+                tx.insert("e", EDGES)
+            db.publish(tx)
+            store_of(db).fold(db)
+            assert jobs(spark) - before == 5  # the run; its change, ranks, table and snapshot
+    assert len(list(place.glob("data/*/*.parts"))) == 3
+    shown = to_python(DeltaTable(str(place / "tables/p")).to_pyarrow_table())
+    assert sorted(shown) == sorted(closure(EDGES))
+    with corollary.open(place, engine="local") as db:
+        assert not verify(store_of(db).warehouse).findings
+    for file in place.glob("data/*/index-*"):
+        file.unlink()
+    with corollary.open(place, engine="local") as db:
         assert set(db.relation("p").rows()) == closure(EDGES)
 
 

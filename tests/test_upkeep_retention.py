@@ -212,7 +212,7 @@ def test_changes_dropped_while_they_are_read(
     """They are not known any more, whether rows or only files of them are missed."""
     house.change(8)
     edge = house.db.loaded.normal.relations["edge"]
-    content = StoredHistory(house.warehouse).content(edge, house.db.commits)
+    content = StoredHistory(house.warehouse).content(edge, house.db.commits).table()
     real = type(house.warehouse.catalog).changes
     asked = 0
 
@@ -228,7 +228,7 @@ def test_changes_dropped_while_they_are_read(
     history = StoredHistory(house.warehouse)
     assert history.changes(edge, 1, house.db.commits) is None
     asked = -9
-    now = history.content(edge, house.db.commits)
+    now = history.content(edge, house.db.commits).table()
     assert sorted(to_python(now)) == sorted(to_python(content))
     with pytest.raises(WarehouseError, match="no longer kept"):
         history.content(edge, 2)

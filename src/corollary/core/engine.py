@@ -1,8 +1,8 @@
 """What every engine offers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from corollary.core.plan import Placement, Plan
 from corollary.core.program import Relation
@@ -13,6 +13,8 @@ from corollary.core.terms import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,39 @@ class Kept(Protocol):
     def table(self) -> "pa.Table":
         """Return the tuples."""
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether the tuples are elsewhere, in parts, and so many that they had better stay."""
+
+    def each(self, use: "Callable[[pa.Table], Made]") -> list[Made]:
+        """Return what a function makes of each part of the tuples.
+
+        What is elsewhere is used there, by a copy of the function: it has to be one that can be
+        pickled, and may be called more than once for the same part.
+        """
+
+
+class OnePart:
+    """What tuples say that are here, all together."""
+
+    __slots__ = ()
+
+    def table(self) -> "pa.Table":
+        """Return the tuples."""
+        raise NotImplementedError
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the tuples are elsewhere, in parts: they are not."""
+        return False
+
+    def each(self, use: "Callable[[pa.Table], Made]") -> list[Made]:
+        """Return what a function makes of the tuples."""
+        return [use(self.table())]
+
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(OnePart):
     """Tuples that are at hand."""
 
     rows: "pa.Table"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from corollary.core.engine import Engine, Held
+from corollary.core.engine import Engine, Held, Kept
 from corollary.core.plan import WORKING
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
@@ -30,14 +30,13 @@ from corollary.warehouse.entries import Commit, NewCommit, StoredChange
 from corollary.warehouse.outbox import alerts_at
 from corollary.warehouse.places import places_of, relations_in
 from corollary.warehouse.steady import steadily
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.warehouse import Apart, Delta, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.kernel import Kernel
     from corollary.database.transaction import Transaction
-    from corollary.warehouse.publishing.history import History
     from corollary.warehouse.publishing.publisher import Outcome
 
 COMMITS = 256
@@ -49,6 +48,8 @@ SHARE = 4
 SMALLEST = 1 << 14
 """Fewer changed tuples are no reason."""
 
+
+SIGNS = (State.ADDED, State.REMOVED)
 
 ENDINGS = tuple(f"{WORKING}{payload}" for payload in Payload)
 
@@ -241,9 +242,7 @@ class Durable:
             changes,
         )
         self._recorded = payload
-        self._changed += sum(
-            each.added.num_rows + each.removed.num_rows for each in changes.values()
-        )
+        self._changed += sum(each.rows for each in changes.values())
         if program is not None:
             latest = self.warehouse.commit_at(number)
             assert latest is not None
@@ -252,7 +251,7 @@ class Durable:
 
     def _changes(
         self, database: "Kernel", attempt: Attempt, payload: frozenset[str]
-    ) -> Iterator[tuple[str, Delta]]:
+    ) -> Iterator[tuple[str, Delta | Apart]]:
         """Yield what a transaction has changed, relation by relation."""
         engine, normal = database.engine, attempt.after.normal
         recorded = self._recorded - attempt.rebuilt
@@ -264,10 +263,9 @@ class Durable:
             if is_payload and _owner(name) not in payload:
                 continue
             if name in attempt.fresh or (is_payload and _owner(name) not in recorded):
-                every = engine.read(name)
-                yield name, Delta(every, every.slice(0, 0), is_full=True)
+                yield name, _whole(engine.keep(name))
             elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
-                yield name, Delta(*(engine.read(name, s) for s in (State.ADDED, State.REMOVED)))
+                yield name, _difference(*(engine.keep(name, each) for each in SIGNS))
 
     def distrust(self, relations: Iterable[str]) -> None:
         """Take note that payload in the engine is not what the catalog has."""
@@ -314,12 +312,20 @@ class Durable:
         if not relations or not number:
             return None
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
-        history: History = StoredHistory(self.warehouse)
-        if transaction is not None and transaction.commit_number == number:
-            changed = {
-                name: Delta(each.added, each.removed) for name, each in transaction.changes.items()
-            }
-            history = FreshHistory(number - 1, number, changed, database.engine.read, history)
+        is_fresh = transaction is not None and transaction.commit_number == number
+        changes = transaction.changes if transaction is not None and is_fresh else {}
+
+        def changed(name: str) -> Delta | None:
+            each = changes.get(name)
+            return None if each is None else Delta(each.added, each.removed)
+
+        history = FreshHistory(
+            number - is_fresh,
+            number,
+            changed,
+            database.engine.keep,
+            StoredHistory(self.warehouse),
+        )
         return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------
@@ -342,14 +348,29 @@ class Durable:
         number, normal = database.commits, database.loaded.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.stale(stored, number)
-        tables = ((name, database.engine.read(name)) for name in stale)
+        tuples = ((name, database.engine.keep(name)) for name in stale)
         valid = [
             name
             for name in database.payload_of(normal)
             if _owner(name) in database.planning.payload
         ]
-        self.warehouse.fold(number, tables, database.engine.save([*stored, *valid]))
+        self.warehouse.fold(number, tuples, database.engine.save([*stored, *valid]))
         self._folded, self._changed = number, 0
+
+
+def _whole(every: Kept) -> Delta | Apart:
+    """Return all tuples of a relation as a change."""
+    if every.is_apart:
+        return Apart(every, is_full=True)
+    rows = every.table()
+    return Delta(rows, rows.slice(0, 0), is_full=True)
+
+
+def _difference(added: Kept, removed: Kept) -> Delta | Apart:
+    """Return tuples that came and went as a change."""
+    if added.is_apart and not len(removed):
+        return Apart(added, is_full=False)
+    return Delta(added.table(), removed.table())
 
 
 def _owner(payload: str) -> str:

@@ -23,8 +23,9 @@ from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
 from corollary.errors import InputError
 from corollary.warehouse.entries import Commit, StoredChange
+from corollary.warehouse.kinds import CHANGE, DELETE, INSERT
 from corollary.warehouse.places import relations_in
-from corollary.warehouse.warehouse import CHANGE, DELETE, INSERT, Warehouse
+from corollary.warehouse.warehouse import Warehouse
 
 VERSION, MOMENT = "_commit_version", "_commit_timestamp"
 TOLD = {CHANGE: SYMBOL, VERSION: NUMBER, MOMENT: TIMESTAMP}

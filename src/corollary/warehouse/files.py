@@ -89,6 +89,14 @@ def mapped(path: Path) -> pa.Buffer:
         raise WarehouseError.cannot_read(path, error) from error
 
 
+def has_size(path: Path, size: int) -> bool:
+    """Say whether a file is there, and has so many bytes."""
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
 def parquet_bytes(table: pa.Table) -> bytes:
     """Return a table as the bytes of a Parquet file."""
     sink = io.BytesIO()

@@ -15,6 +15,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.holding import COPY
+from corollary.warehouse.parts import named_parts
 from corollary.warehouse.warehouse import DATA
 
 NAMING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
@@ -68,6 +69,9 @@ def listing(root: Path, catalog: Catalog) -> Listing:
         for kind, table in NAMING.items():
             rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
             named |= dict.fromkeys((row.path for row in rows), kind)
+        named |= {
+            part: named[owner] for part, owner in named_parts(root, named.copy(), sizes).items()
+        }
         writers = frozenset(connection.execute(sa.select(schema.intents.c.id)).scalars())
     names = frozenset(each.name for each in directories)
     return Listing(names, sizes, named, writers)

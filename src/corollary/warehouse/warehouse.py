@@ -4,7 +4,7 @@ The state of a relation at a commit is its latest snapshot not after it, and the
 OLD and NEW, time travel and the audit log are one mechanism, and a commit costs what it changes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
+from corollary.core.engine import Held, Kept
 from corollary.core.values import is_text, shown
 from corollary.errors import CorollaryError, WarehouseError
-from corollary.warehouse import files
+from corollary.warehouse import files, kinds, parts
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
 from corollary.warehouse.heartbeat import heartbeat
@@ -28,9 +29,6 @@ from corollary.warehouse.thinning import thin
 CATALOG = "catalog.sqlite"
 DATA = "data"
 INDEX = "index-"
-CHANGE = "_change_type"
-"""The column that tells the tuples that came from those that went."""
-INSERT, DELETE = "insert", "delete"
 INLINE_BYTES = 1 << 16
 """A change of at most this size stands in the catalog itself."""
 
@@ -42,6 +40,24 @@ class Delta:
     added: pa.Table
     removed: pa.Table
     is_full: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many tuples it speaks of."""
+        return int(self.added.num_rows + self.removed.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A change that is written where its tuples are: some came, or all the relation holds now."""
+
+    added: Kept
+    is_full: bool
+
+    @property
+    def rows(self) -> int:
+        """How many tuples it speaks of."""
+        return len(self.added)
 
 
 class Warehouse:
@@ -156,8 +172,7 @@ class Warehouse:
 
     def snapshot(self, stored: StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
-        table = files.parquet_table(files.read(self.root, stored.path, stored.checksum))
-        return _nullary(table, stored.rows)
+        return _nullary(parts.read(self.root, stored.path, stored.checksum), stored.rows)
 
     def change(self, stored: StoredChange) -> Delta:
         """Return what a commit did to a relation.
@@ -172,16 +187,16 @@ class Warehouse:
             table = files.arrow_table(stored.inline)
         elif stored.path is not None:
             place = self.root / stored.path
-            table = files.parquet_table(files.read(self.root, stored.path, stored.checksum))
+            table = parts.read(self.root, stored.path, stored.checksum)
         else:
             raise WarehouseError.is_damaged(place)
         if stored.is_full:
             every = _nullary(table, stored.added)
             delta = Delta(every, every.slice(0, 0), is_full=True)
         else:
-            kinds = table.num_columns - 1  # the last one, by place: a relation may have its name
-            is_added = pc.equal(table.column(kinds), INSERT)
-            rest = table.remove_column(kinds)
+            last = table.num_columns - 1  # the last one, by place: a relation may have its name
+            is_added = pc.equal(table.column(last), kinds.INSERT)
+            rest = table.remove_column(last)
             delta = Delta(
                 _nullary(rest.filter(is_added), stored.added),
                 _nullary(rest.filter(pc.invert(is_added)), stored.removed),
@@ -192,7 +207,7 @@ class Warehouse:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def commit(self, new: NewCommit, changes: Mapping[str, Delta]) -> int:
+    def commit(self, new: NewCommit, changes: Mapping[str, Delta | Apart]) -> int:
         """Make a transaction durable; return the number of its commit.
 
         Large changes are written into files under an intent; small ones stand in the catalog.
@@ -201,16 +216,16 @@ class Warehouse:
             ConflictError: another commit has the same parent.
             WarehouseError: something cannot be written.
         """
-        packed = {name: _packed(delta) for name, delta in changes.items()}
-        large = [name for name, data in packed.items() if len(data) > INLINE_BYTES]
+        packed = {name: _packed(each) for name, each in changes.items() if isinstance(each, Delta)}
+        large = [name for name in changes if name not in packed or len(packed[name]) > INLINE_BYTES]
         intent = self.catalog.intend() if large else None
         beat = None if intent is None else heartbeat(self.catalog, intent)
         is_asked = False
         try:
             stored: list[StoredChange] = []
-            for relation, delta in changes.items():
-                path = f"{DATA}/{intent}/{len(stored)}.parquet" if relation in large else None
-                stored.append(self._store(relation, delta, packed[relation], path))
+            for relation, each in changes.items():
+                path = f"{DATA}/{intent}/{len(stored)}" if relation in large else None
+                stored.append(self._store(relation, each, packed.get(relation), path))
                 if beat is not None:
                     beat()
             fault.hit("after_data_files")
@@ -221,18 +236,37 @@ class Warehouse:
                 self.abandon(intent, is_certain=not is_asked)
             raise
 
-    def _store(self, relation: str, delta: Delta, data: bytes, path: str | None) -> StoredChange:
-        counts = delta.added.num_rows, delta.removed.num_rows
+    def _store(
+        self, relation: str, change: Delta | Apart, data: bytes | None, path: str | None
+    ) -> StoredChange:
+        if isinstance(change, Apart):
+            assert path is not None
+            shape = kinds.as_it_is if change.is_full else kinds.came
+            path, checksum = self._write(path, change.added, shape)
+            return StoredChange(relation, change.rows, 0, change.is_full, checksum, None, path)
+        counts = change.added.num_rows, change.removed.num_rows
         if path is None:
-            row = StoredChange(relation, *counts, delta.is_full, "", data, None)
+            row = StoredChange(relation, *counts, change.is_full, "", data, None)
             return replace(row, checksum=_row_checksum(row))
-        checksum = files.write(self.root, path, files.parquet_bytes(_with_kind(delta)))
-        return StoredChange(relation, *counts, delta.is_full, checksum, None, path)
+        path, checksum = self._write(path, Held(_with_kind(change)), kinds.as_it_is)
+        return StoredChange(relation, *counts, change.is_full, checksum, None, path)
+
+    def _write(
+        self, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Table]
+    ) -> tuple[str, str]:
+        """Write tuples into a file, or where they are; return its path and checksum."""
+        if kept.is_apart:
+            listed = f"{path}{parts.LIST}"
+            checksum = parts.write(self.root, listed, kept, shape)
+            if checksum is not None:
+                return listed, checksum
+        whole = f"{path}.parquet"
+        return whole, files.write(self.root, whole, files.parquet_bytes(shape(kept.table())))
 
     def fold(
         self,
         number: int,
-        tables: Iterable[tuple[str, pa.Table]],
+        relations: Iterable[tuple[str, Kept]],
         index: Iterable[tuple[str, bytes]],
     ) -> None:
         """Write relations as they are at a commit, and an engine's index of them.
@@ -243,19 +277,18 @@ class Warehouse:
         beat = heartbeat(self.catalog, intent)
         is_asked = False
         try:
-            snapshots, parts = [], []
-            for at, (relation, table) in enumerate(tables):
-                name = f"{DATA}/{intent}/snapshot-{at}.parquet"
-                checksum = files.write(self.root, name, files.parquet_bytes(table))
-                snapshots.append(StoredSnapshot(relation, number, table.num_rows, name, checksum))
+            snapshots, indexes = [], []
+            for at, (relation, kept) in enumerate(relations):
+                written = self._write(f"{DATA}/{intent}/snapshot-{at}", kept, kinds.as_it_is)
+                snapshots.append(StoredSnapshot(relation, number, len(kept), *written))
                 fault.hit("during_snapshot")
                 beat()
             for name, data in index:
                 path = f"{DATA}/{intent}/{INDEX}{name}"
-                parts.append(StoredIndex(path, files.write(self.root, path, data)))
+                indexes.append(StoredIndex(path, files.write(self.root, path, data)))
                 beat()
             is_asked = True
-            is_wanted = self.catalog.record_fold(number, snapshots, parts, intent)
+            is_wanted = self.catalog.record_fold(number, snapshots, indexes, intent)
         except BaseException:
             self.abandon(intent, is_certain=not is_asked)
             raise
@@ -263,7 +296,7 @@ class Warehouse:
             self.abandon(intent, is_certain=True)
             return
         fault.hit("after_snapshot")
-        for path in thin(self.catalog, number):
+        for path, _ in parts.with_parts(self.root, dict.fromkeys(thin(self.catalog, number), "")):
             with suppress(OSError):  # what stays is found by `gc`
                 (self.root / path).unlink(missing_ok=True)
 
@@ -350,12 +383,7 @@ def _packed(delta: Delta) -> bytes:
 def _with_kind(delta: Delta) -> pa.Table:
     if delta.is_full:
         return delta.added
-    tables = [
-        table.append_column(CHANGE, kinds) if table.num_columns else pa.table({CHANGE: kinds})
-        for table, kind in ((delta.added, INSERT), (delta.removed, DELETE))
-        for kinds in [pa.repeat(kind, table.num_rows)]
-    ]
-    return pa.concat_tables(tables)
+    return pa.concat_tables([kinds.came(delta.added), kinds.went(delta.removed)])
 
 
 def _nullary(table: pa.Table, rows: int) -> pa.Table:

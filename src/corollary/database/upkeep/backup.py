@@ -20,6 +20,7 @@ from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.copying import copy_rows, named_files
 from corollary.warehouse.holding import held
+from corollary.warehouse.parts import with_parts
 from corollary.warehouse.warehouse import CATALOG, DATA, Warehouse, located
 
 UNFINISHED = "catalog.unfinished"
@@ -140,7 +141,7 @@ def _copy(
     try:
         catalog.create(is_bare=True)
         copy_rows(source.catalog, catalog)
-        found = dict(named_files(catalog))
+        found = dict(with_parts(source.root, dict(named_files(catalog))))
         total = 0
         for at, (path, checksum) in enumerate(found.items(), 1):
             console.progress(f"copying files, {at:,} of {len(found):,}")
@@ -148,7 +149,8 @@ def _copy(
             try:
                 total += _copy_file(source.root / path, root / path, checksum)
             except WarehouseError:
-                if path in dict(named_files(source.catalog)):
+                named = dict(named_files(source.catalog))
+                if path in dict(with_parts(source.root, named)):
                     raise
                 return None
         latest = catalog.latest()

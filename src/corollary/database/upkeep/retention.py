@@ -19,6 +19,7 @@ from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError, WarehouseError
 from corollary.warehouse.holdings import holdings
 from corollary.warehouse.loose_files import Listing, listing, remove
+from corollary.warehouse.parts import named_parts
 from corollary.warehouse.places import relations_in
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.publishing.tables import TABLES
@@ -246,7 +247,8 @@ def _foreseen(
         cut = _cut(warehouse, oldest)
         has_folded = cut is None
         dropped = doomed(catalog, cut or Cut(oldest, oldest, stored_at(warehouse, oldest)))
-        named = {path: kind for path, kind in found.named.items() if path not in dropped.paths}
+        gone = dropped.paths | named_parts(root, dropped.paths, found.sizes).keys()
+        named = {path: kind for path, kind in found.named.items() if path not in gone}
         found = replace(found, named=named)
     loose = set() if found.is_held else found.loose
     return Collected(

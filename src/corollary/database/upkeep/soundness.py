@@ -11,7 +11,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.database.upkeep.findings import Report
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import WarehouseError
-from corollary.warehouse import files
+from corollary.warehouse import files, parts
 from corollary.warehouse.entries import StoredChange, StoredIndex, StoredSnapshot
 from corollary.warehouse.warehouse import INDEX, Delta, Warehouse
 
@@ -35,7 +35,7 @@ class Reader:
         self.report.changes += 1
         if stored.inline is None and stored.path is not None:
             self.console.progress(f"checking {stored.path}")
-            self.report.bytes += files.mapped(self.warehouse.root / stored.path).size
+            self.report.bytes += parts.size_of(self.warehouse.root, stored.path)
         else:
             self.report.bytes += len(stored.inline or b"")
         place = stored.path or f"the change of {stored.relation} in the catalog"
@@ -54,7 +54,7 @@ class Reader:
         """Return a snapshot."""
         self.report.snapshots += 1
         self.console.progress(f"checking {stored.path}")
-        self.report.bytes += files.mapped(self.warehouse.root / stored.path).size
+        self.report.bytes += parts.size_of(self.warehouse.root, stored.path)
         try:
             table = self.warehouse.snapshot(stored)
         except pa.ArrowException as error:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from corollary.console import Console, SilentConsole
+from corollary.core.engine import Kept
 from corollary.core.plan import WORKING
 from corollary.core.program import Relation
 from corollary.database.durable import Durable
@@ -295,6 +296,6 @@ class _At:
         """Return what some commits have done to a relation, in all."""
         return self.history.changes(relation, after, upto)
 
-    def content(self, relation: Relation, at: int) -> pa.Table:
+    def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit."""
         return self.history.content(relation, max(at, self.commit))

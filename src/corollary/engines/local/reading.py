@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
+from corollary.core.engine import OnePart
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.arrangement import words_of
@@ -13,7 +14,7 @@ from corollary.engines.local.layout import Layout, Words
 from corollary.engines.local.table import Table
 
 
-class Kept:
+class Kept(OnePart):
     """The tuples a relation had in a state, held as they were; decoding waits until asked for.
 
     The arrays of a table never change, so holding them costs nothing and stays right.

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Limits, OnePlace
+from corollary.core.engine import Limits, OnePart, OnePlace
 from corollary.core.plan import Grow, Plan, Remove, Settle, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -34,7 +34,7 @@ DRIFT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(OnePart):
     """The tuples a relation had in a state; pieces never change, so they stay right."""
 
     layers: Layers

@@ -337,7 +337,9 @@ class PlacedEngine(LocalEngine):
         if place is not None and relation not in self._copied:
             if state is State.NEW and not place.is_open:
                 state = State.OLD
-            if state is State.OLD or (place.is_open and state is not State.NEW):
+            elif state is State.NEW and not place.size(relation, State.OLD):
+                state = State.ADDED
+            if state is not State.NEW:
                 return place.read(relation, state)
             self._bring(relation)
         return super().read(relation, state)

@@ -9,7 +9,7 @@ driver takes up its reply: it writes files of its own, and what it holds goes ba
 import pickle
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -31,8 +31,11 @@ from corollary.engines.spark.elsewhere import Delta
 from corollary.errors import CorollaryError
 from corollary.rewrite.shares import SHARES
 
-OPEN = 16
-"""So many shares a worker keeps open."""
+OPEN = 1 << 30
+"""The bytes of the shares that a worker keeps open; the last one in any case."""
+
+TUPLE = 60
+"""The bytes of a tuple in memory, at the peak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,11 @@ class Entry:
     version: int
     common: str | None
     own: Mapping[int, str]
+
+    @property
+    def files(self) -> set[str]:
+        """All files of the version."""
+        return {*self.own.values(), *([] if self.common is None else [self.common])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,8 @@ class Request:
         plan: what to run, pickled; empty if there is nothing to run.
         opened: a file with the open changes of relations, and with working relations.
         is_folding: whether to write a new base first.
+        use: what to make of a relation, if that is all that is asked for.
+        job: of which this is the request; the names of all files that it makes tell.
     """
 
     owner: str
@@ -84,6 +94,8 @@ class Request:
     opened: str
     limits: Limits
     is_folding: bool
+    use: tuple[str, Callable[[pa.Table], Any]] | None = None
+    job: str = field(default_factory=lambda: uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,7 @@ class Reply:
     Attributes:
         folded: the base that it wrote of the version it was asked for.
         base: the base that it wrote of what the plan has made of that.
+        made: what was made of a relation, if it holds anything.
     """
 
     share: int
@@ -162,7 +175,14 @@ class Reply:
     record: Record = field(default_factory=Record)
     folded: str | None = None
     base: str | None = None
+    made: tuple[Any, ...] = ()
     error: CorollaryError | None = None
+
+    @property
+    def files(self) -> set[str]:
+        """The files and directories that it tells of."""
+        places = (self.folded, self.base, *(each.delta for each in self.results.values()))
+        return {each for each in places if isinstance(each, str)}
 
 
 def serve(request: Request, share: int) -> bytes:
@@ -171,9 +191,13 @@ def serve(request: Request, share: int) -> bytes:
 
 
 def answer(request: Request, share: int) -> Reply:
-    """Run the plan on one share."""
+    """Run the plan on one share, or make something of a relation there."""
     try:
-        opened = opened_share(request, share)
+        if request.use is not None:
+            name, use = request.use
+            rows = read_share(request, share, name)
+            return Reply(share, made=(use(rows),) if rows.num_rows else ())
+        opened = _opened(request, share)
         folded = None
         if request.is_folding:
             folded = saved(opened.engine, request, share)
@@ -216,7 +240,7 @@ def _result(engine: LocalEngine, name: str, request: Request, is_whole: bool) ->
     if not is_whole and any(counts):
         delta = Delta(engine.read(name, State.ADDED), engine.read(name, State.REMOVED))
         if sum(counts) > LARGE:
-            delta = write(delta, Path(request.root))
+            delta = write(delta, Path(request.root), request.job)
     spread = engine.distinct(name) if is_whole or request.is_folding else ()
     return Result(engine.size(name), spread, counts, delta)
 
@@ -252,20 +276,55 @@ class Opened:
     base: str | None
     version: int
 
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return TUPLE * sum(map(self.engine.size, self.engine.relations))
+
 
 _OPEN: OrderedDict[tuple[str, int], Opened] = OrderedDict()
 
 
-def opened_share(request: Request, share: int) -> Opened:
-    """Return a share as it is at the version that is asked for."""
+def read_share(request: Request, share: int, name: str) -> pa.Table:
+    """Return what a relation is in a share at the version that is asked for.
+
+    A share that is open at just that version is read; any other is opened for this, and no longer.
+    """
+    base, found = request.bases[share], _OPEN.get((request.owner, share))
+    if (
+        found is None
+        or base.directory is None
+        or (found.base, found.version) != (base.directory, request.version)
+    ):
+        found = Opened(_restored(request, share, base), base.directory, base.version)
+        _read_on(found, request, share)
+    return found.engine.read(name)
+
+
+def _opened(request: Request, share: int) -> Opened:
+    """Return a share as it is at the version that is asked for, and keep it open."""
     key, base = (request.owner, share), request.bases[share]
     found = _OPEN.get(key)
     if found is None or found.base != base.directory or found.version > request.version:
+        _OPEN.pop(key, None)
         found = Opened(_restored(request, share, base), base.directory, base.version)
         _OPEN[key] = found
-        if len(_OPEN) > OPEN:
-            _OPEN.popitem(last=False)
     _OPEN.move_to_end(key)
+    _read_on(found, request, share)
+    _close_others()
+    return found
+
+
+def _close_others() -> None:
+    """Let go of the shares that were used least recently, while all together are too large."""
+    total = sum(each.bytes for each in _OPEN.values())
+    while total > OPEN and len(_OPEN) > 1:
+        _, gone = _OPEN.popitem(last=False)
+        total -= gone.bytes
+
+
+def _read_on(found: Opened, request: Request, share: int) -> None:
+    """Let a share have all changes up to the version that is asked for."""
     _declare(found.engine, request, share)
     for entry in request.log:
         if entry.version > found.version:
@@ -275,7 +334,6 @@ def opened_share(request: Request, share: int) -> Opened:
             found.engine.commit()
             found.version = entry.version
     found.version = request.version
-    return found
 
 
 def _restored(request: Request, share: int, base: Base) -> LocalEngine:
@@ -347,7 +405,7 @@ def _open_changes(engine: LocalEngine, request: Request) -> list[str]:
 
 def saved(engine: LocalEngine, request: Request, share: int) -> str:
     """Write a base of a share to a directory of its own; return the directory."""
-    directory = Path(request.root) / f"base-{share}-{uuid4().hex}"
+    directory = Path(request.root) / f"base-{share}-{request.job}-{uuid4().hex}"
     directory.mkdir()
     names = [name for name in request.relations if name != SHARES.name]
     for name, data in engine.save(names):
@@ -355,9 +413,9 @@ def saved(engine: LocalEngine, request: Request, share: int) -> str:
     return str(directory)
 
 
-def write(data: Any, root: Path) -> str:
+def write(data: Any, root: Path, job: str = "driver") -> str:
     """Write something to a file of its own; return where."""
-    path = root / f"data-{uuid4().hex}"
+    path = root / f"data-{job}-{uuid4().hex}"
     with path.open("wb") as file:
         pickle.dump(data, file, protocol=5)
     return str(path)

@@ -176,8 +176,11 @@ def parallelism(session: "SparkSession") -> int:
 
 
 def release(session: "SparkSession") -> None:
-    """Let go of a private session; on Connect it would wait for its server when all ends."""
-    if is_connect(session):
+    """Let go of a private session; on Connect it would wait for its server when all ends.
+
+    It may be let go of again.
+    """
+    if is_connect(session) and not session.client.is_closed:
         session.client.release_session()
         session.client.close()
 

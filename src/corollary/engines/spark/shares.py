@@ -8,7 +8,7 @@ refers to what the tasks of a job have written.
 
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.engine import Kept, Limits
+from corollary.core.engine import Kept, Limits, Made
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -34,8 +34,8 @@ from corollary.engines.spark.serving import (
     Request,
     Result,
     numbered,
-    opened_share,
     read,
+    read_share,
     remaining,
     serve,
     shares_of,
@@ -56,6 +56,9 @@ TUPLES = 1 << 17
 
 PART = 4
 
+APART = 1 << 17
+"""So many tuples of a relation are not brought to the driver to be written from there."""
+
 
 @dataclass(slots=True)
 class Ran:
@@ -75,34 +78,44 @@ class Ran:
         return sum(each.results[name].counts[at] for each in self.replies)
 
 
+Job = Callable[[Request], list[bytes]]
+"""Has a request answered for every share."""
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Whole:
-    """All tuples of a relation, as tasks have written them to directories of index files."""
+    """All tuples of a relation, as the files of the shares say."""
 
     name: str
     size: int
-    directories: tuple[str | None, ...]
     request: Request
+    job: Job
 
     def __len__(self) -> int:
         return self.size
 
     def table(self) -> pa.Table:
         """Return the tuples."""
-        parts = [
-            whole(self.request, self.name, share, directory)
-            for share, directory in enumerate(self.directories)
-            if directory is not None
-        ]
-        return pa.concat_tables(parts)
+        shares = range(self.request.shares)
+        return pa.concat_tables([read_share(self.request, each, self.name) for each in shares])
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether there are so many tuples that they had better stay where they are."""
+        return self.size >= APART
 
-def whole(request: Request, name: str, share: int, directory: str | None) -> pa.Table:
-    """Return what a relation is in a share, by the index files in a directory."""
-    bases = list(request.bases)
-    bases[share] = Base(request.version, directory)
-    alone = replace(request, owner=uuid4().hex, log=(), bases=tuple(bases))
-    return opened_share(alone, share).engine.read(name)
+    def each(self, use: Callable[[pa.Table], Made]) -> list[Made]:
+        """Return what a function makes of the tuples of each share, in one job."""
+        request = replace(self.request, use=(self.name, use), job=uuid4().hex)
+        return [made for each in sound(self.job(request)) for made in each.made]
+
+    @property
+    def files(self) -> set[str]:
+        """The files and directories that say so."""
+        return {
+            *(each.directory for each in self.request.bases if each.directory is not None),
+            *(path for entry in self.request.log for path in entry.files),
+        }
 
 
 @dataclass(slots=True)
@@ -110,7 +123,7 @@ class Shares:
     """The shares of one stratum.
 
     Args:
-        job: has a request answered for every share.
+        job: asks all shares.
         root: a directory that the driver and all tasks see.
         count: how many shares there are.
         title: what Spark shows for a job.
@@ -122,7 +135,7 @@ class Shares:
         ran: the job that is not committed yet.
     """
 
-    job: Callable[[Request], list[bytes]]
+    job: Job
     root: Path
     count: int
     title: str
@@ -203,21 +216,20 @@ class Shares:
     def read(self, name: str, state: State) -> pa.Table:
         """Return the tuples of a relation that is shared out, in OLD or as the last job changed it.
 
-        What was empty before is read from what the tasks have written.
+        What was empty before is read from what the tasks have written. Without a job that is not
+        committed there is no change.
         """
+        if state is State.OLD:
+            every = [read_share(self._request(), share, name) for share in range(self.count)]
+            return pa.concat_tables(every)
         parts = []
-        for share in range(self.count):
-            if state is State.OLD:
-                opened = opened_share(self._request(), share)
-                parts.append(opened.engine.read(name))
-                continue
-            assert self.ran is not None
-            result = self.ran.replies[share].results[name]
+        for reply in [] if self.ran is None else self.ran.replies:
+            result = reply.results[name]
             if result.delta is not None:
                 delta = self.delta(result)
                 parts.append(delta.added if state is State.ADDED else delta.removed)
             elif result.counts[0] and state is State.ADDED:
-                parts.append(self._whole(name, share))
+                parts.append(read_share(self._begun(), reply.share, name))
         if parts:
             return pa.concat_tables(parts)
         relation = self.held[name]
@@ -225,21 +237,32 @@ class Shares:
         return pa.table(columns, names=list(relation.columns))
 
     def later(self, name: str, state: State) -> Kept | None:
-        """Return what has come to a relation that held nothing before the last job."""
-        if self.ran is None or state is not State.ADDED or self.size(name):
+        """Return what has come to a relation that held nothing before the last job.
+
+        Or, between jobs, all that it holds, if that is much.
+        """
+        if self.ran is None:
+            if state not in (State.OLD, State.NEW) or self.size(name) < APART:
+                return None
+            return self._lend(Whole(name, self.size(name), self._request(), self.job))
+        if state not in (State.ADDED, State.NEW) or self.size(name):
             return None
         found = [each.results[name] for each in self.ran.replies]
         if not any(each.counts[0] for each in found) or any(each.delta for each in found):
             return None
-        directories = tuple(each.base for each in self.ran.replies)
-        whole = Whole(name, self.ran.size(name, state), directories, self._request())
+        return self._lend(Whole(name, self.size(name, state), self._begun(), self.job))
+
+    def _lend(self, whole: Whole) -> Whole:
+        """Let files stay as long as somebody may read them."""
         self._lent.add(whole)
         return whole
 
-    def _whole(self, name: str, share: int) -> pa.Table:
-        """Return what a relation holds that held nothing before the last job."""
+    def _begun(self) -> Request:
+        """Return a request about what the last job has begun, from nothing."""
         assert self.ran is not None
-        return whole(self._request(), name, share, self.ran.replies[share].base)
+        version = self._version + 1
+        bases = tuple(Base(version, each.base) for each in self.ran.replies)
+        return replace(self._request(), version=version, bases=bases, log=())
 
     @staticmethod
     def delta(result: Result) -> Delta:
@@ -299,26 +322,33 @@ class Shares:
         return [Path(each.directory) for each in self._bases if each.directory is not None]
 
     def _answers(self, request: Request) -> list[Reply]:
-        replies: list[Reply] = sorted(
-            (pickle.loads(each) for each in self.job(request)),  # noqa: S301 - our own tasks made it
-            key=lambda each: each.share,
-        )
-        for reply in replies:
-            if reply.error is not None:
-                raise reply.error
+        try:
+            replies = sound(self.job(request))
+        except BaseException:
+            self._sweep(request.job, ())
+            raise
+        self._sweep(request.job, {path for each in replies for path in each.files})
         if request.is_folding:
             self._rebase({reply.share: reply.folded for reply in replies})
         return replies
 
+    def _sweep(self, job: str, told: Collection[str]) -> None:
+        """Remove what tasks of a job have written, but for what their replies tell of.
+
+        Of a task that was lost, or done twice, there may be more.
+        """
+        written = {str(each) for each in self.root.glob(f"*-{job}-*")}
+        discard(written.difference(told))
+
     def _rebase(self, directories: Mapping[int, str | None]) -> None:
         """Let shares begin from new bases; what nobody needs any more is removed."""
-        lent = {each for whole in self._lent for each in whole.directories}
+        lent = {each for whole in self._lent for each in whole.files}
         before = {self._bases[share].directory for share in directories}
         for share, directory in directories.items():
             self._bases[share] = Base(self._version, directory)
         if all(each.version == self._version for each in self._bases):
             for entry in self._log:
-                discard([entry.common, *entry.own.values()])
+                discard(entry.files - lent)
             self._log.clear()
             self._logged = 0
         discard(before - lent)
@@ -377,7 +407,7 @@ class Shares:
     def rollback(self) -> None:
         """Forget what the last job found."""
         if self.ran is not None:
-            lent = {each for whole in self._lent for each in whole.directories}
+            lent = {each for whole in self._lent for each in whole.files}
             for reply in self.ran.replies:
                 discard({reply.base} - lent)
                 discard(each.delta for each in reply.results.values())
@@ -394,6 +424,22 @@ class Shares:
         for each in changes.values():
             self._logged += each.added.num_rows
             self._logged += 0 if each.removed is None else each.removed.num_rows
+
+
+def sound(answers: Iterable[bytes]) -> list[Reply]:
+    """Return the replies of all tasks, in the order of the shares.
+
+    Raises:
+        CorollaryError: of the first task that met with one.
+    """
+    replies: list[Reply] = sorted(
+        (pickle.loads(each) for each in answers),  # noqa: S301 - our own tasks made it
+        key=lambda each: each.share,
+    )
+    for reply in replies:
+        if reply.error is not None:
+            raise reply.error
+    return replies
 
 
 def discard(places: Iterable[object]) -> None:

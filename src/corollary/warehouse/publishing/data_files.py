@@ -19,8 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corollary.core.engine import Kept
+from corollary.core.program import Relation
 from corollary.warehouse import files
 from corollary.warehouse.publishing.log import Finding, Trouble, as_error
+from corollary.warehouse.publishing.rows import published_rows, published_schema
 from corollary.warehouse.publishing.statistics import has_nan, rows_within, statistics_of
 
 GROUP = 32_768
@@ -68,6 +71,23 @@ class Exchange:
     old: list[DataFile]
 
 
+@dataclass(frozen=True, slots=True)
+class PartOfTable:
+    """Writes rows of a relation into files; it is pickled, and called wherever the tuples are."""
+
+    directory: Path
+    owner: str
+    relation: Relation
+
+    def __call__(self, tuples: pa.Table) -> list[NewFile] | None:
+        """Write some tuples; None if the directory of the table is not seen from here."""
+        if not self.directory.is_dir():
+            return None
+        schema = published_schema(self.relation)
+        data = DataFiles(self.directory, self.owner, self.relation.name, schema)
+        return data.write(published_rows(tuples, self.relation))
+
+
 class DataFiles:
     """Reads and writes the data files of one table.
 
@@ -82,6 +102,7 @@ class DataFiles:
         self._directory = directory
         self._relation = relation
         self._schema = schema
+        self._owner = owner
         self._prefix = f"{owner}-{secrets.token_hex(8)}"
         self._number = itertools.count()
 
@@ -95,6 +116,15 @@ class DataFiles:
             self._write_file(rows.slice(start, end - start))
             for start, end in itertools.pairwise(ends)
         ]
+
+    def write_apart(self, tuples: Kept, relation: Relation) -> list[NewFile] | None:
+        """Write tuples into files where they are; None if these are not seen from here then."""
+        files.make_directory(self._directory)
+        use = PartOfTable(self._directory.absolute(), self._owner, relation)
+        parts = tuples.each(use)
+        found = [file for part in parts for file in part or ()]
+        is_seen = [files.has_size(self._directory / each.path, each.size) for each in found]
+        return found if all(is_seen) and None not in parts else None
 
     def _write_file(self, rows: pa.Table) -> NewFile:
         name = f"{self._prefix}-{next(self._number)}.parquet"

@@ -10,7 +10,7 @@ over any run of changes, are +1 (it came), 0 or −1 (it went), and over a snaps
 since 1 or 0. Grouping takes null for null and NaN for NaN, as the relations do.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import nullary_table, schema_of
+from corollary.core.engine import Held, Kept
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.steady import steadily
@@ -37,7 +38,7 @@ class History(Protocol):
         relation had columns of other types then.
         """
 
-    def content(self, relation: Relation, at: int) -> pa.Table:
+    def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit."""
 
 
@@ -62,7 +63,7 @@ class StoredHistory:
             return None
         return net(deltas, relation)
 
-    def content(self, relation: Relation, at: int) -> pa.Table:
+    def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit.
 
         Changes of a time when it had columns of other types say nothing about it now.
@@ -79,7 +80,7 @@ class StoredHistory:
         state = net(parts, relation)
         if state.removed.num_rows:
             raise _does_not_add_up(relation)
-        return state.added
+        return Held(state.added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +90,22 @@ class FreshHistory:
     Attributes:
         after: the commit before them.
         upto: the last one.
-        changed: what they have done in all to each relation that they changed, by name.
+        changed: returns what they have done in all to a relation, by name; None for nothing.
         contents: returns all tuples of a relation as it is now, by name.
         rest: answers everything else.
     """
 
     after: int
     upto: int
-    changed: Mapping[str, Delta]
-    contents: Callable[[str], pa.Table]
+    changed: Callable[[str], Delta | None]
+    contents: Callable[[str], Kept]
     rest: History
 
     def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
         """Return what some commits have done to a relation, in all."""
         if upto != self.upto or after > self.after:
             return self.rest.changes(relation, after, upto)
-        fresh = self.changed.get(relation.name)
+        fresh = self.changed(relation.name)
         if fresh is not None and fresh.is_full:
             return None
         if after == self.after:
@@ -114,7 +115,7 @@ class FreshHistory:
             return earlier
         return net([earlier, fresh], relation)
 
-    def content(self, relation: Relation, at: int) -> pa.Table:
+    def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit."""
         return self.contents(relation.name) if at == self.upto else self.rest.content(relation, at)
 

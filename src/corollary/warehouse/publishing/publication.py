@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from corollary.core.engine import Kept
 from corollary.core.program import Relation
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit
 from corollary.warehouse.publishing import swap
-from corollary.warehouse.publishing.data_files import DataFiles, is_crowded
+from corollary.warehouse.publishing.data_files import DataFiles, Exchange, NewFile, is_crowded
 from corollary.warehouse.publishing.history import History
 from corollary.warehouse.publishing.log import Finding, Mark, Trouble, as_error
 from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
@@ -69,20 +70,18 @@ class Publication:
 
     def begin(self) -> Published:
         """Make the first version of a table."""
-        rows = self._content()
-        new = self._data.write(rows)
-        mark = self._mark(rows.num_rows, is_start=True)
+        rows, new = self._write_all()
+        mark = self._mark(rows, is_start=True)
         version = swap.create(self._target, self._schema, new, mark)
-        return self._note(version, rows.num_rows, 0, len(new))
+        return self._note(version, rows, 0, len(new))
 
     def write_anew(self) -> Published:
         """Make a version that owes nothing to those before it."""
         delta = self._target.open()
-        rows = self._content()
-        new = self._data.write(rows)
-        mark = self._mark(rows.num_rows, is_start=True)
+        rows, new = self._write_all()
+        mark = self._mark(rows, is_start=True)
         version = swap.overwrite(self._target, delta, self._schema, new, mark)
-        return self._note(version, rows.num_rows, 0, len(new))
+        return self._note(version, rows, 0, len(new))
 
     def replace(self) -> Published:
         """Put a new table into the place of one that is beyond repair."""
@@ -99,6 +98,8 @@ class Publication:
 
     def forward(self, shown: Shown, start: int) -> Published | None:
         """Apply the changes since a commit, which the table shows."""
+        if not shown.held:
+            return self._fill(shown)
         added, removed = self._changes(shown, start)
         if not added.num_rows and not removed.num_rows:
             self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
@@ -118,20 +119,42 @@ class Publication:
             version = self._merge(mark, version)
         return self._note(version, added.num_rows, removed.num_rows, len(exchange.new))
 
+    def _fill(self, shown: Shown) -> Published | None:
+        """Let a table that shows nothing show all that the relation holds."""
+        rows, new = self._write_all()
+        if not rows:
+            self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
+            return None
+        exchange = Exchange(new, [])
+        mark = self._mark(rows)
+        version = swap.exchange(self._target, shown.delta, exchange, mark, is_change=True)
+        return self._note(version, rows, 0, len(new))
+
     def _changes(self, shown: Shown, start: int) -> tuple[pa.Table, pa.Table]:
         """Return the rows that the table lacks, and those that it has too many."""
         delta = self._history.changes(self._relation, start, self._commit.number)
         if delta is None:
-            return difference(self._data.read_all(shown.held), self._content())
+            content = self._content().table()
+            every = published_rows(content, self._relation)
+            return difference(self._data.read_all(shown.held), every)
         return (
             published_rows(delta.added, self._relation),
             published_rows(delta.removed, self._relation),
         )
 
-    def _content(self) -> pa.Table:
-        """Return the rows of the relation as a whole."""
-        content = self._history.content(self._relation, self._commit.number)
-        return published_rows(content, self._relation)
+    def _content(self) -> Kept:
+        """Return the tuples of the relation as a whole."""
+        return self._history.content(self._relation, self._commit.number)
+
+    def _write_all(self) -> tuple[int, list[NewFile]]:
+        """Write all rows, where they are if they are many; return how many, and their files."""
+        content = self._content()
+        if content.is_apart:
+            new = self._data.write_apart(content, self._relation)
+            if new is not None:
+                return len(content), new
+        rows = published_rows(content.table(), self._relation)
+        return rows.num_rows, self._data.write(rows)
 
     def _merge(self, mark: Mark, version: int) -> int:
         """Make a version with fewer files and the same rows, unless somebody came between."""

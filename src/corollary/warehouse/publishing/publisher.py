@@ -203,7 +203,7 @@ class Publisher:
             findings = self._of_another_time(shown.mark) or [
                 Finding(Trouble.CONTENT, f"its file `{each.path}` is missing or damaged")
                 for each in shown.held
-                if not _has_size(target.directory / each.path, each.size)
+                if not files.has_size(target.directory / each.path, each.size)
             ]
             is_alike = shown.mark.columns == columns_digest(published_schema(relation))
             if not findings and history is not None and is_alike:
@@ -213,7 +213,7 @@ class Publisher:
     def _compare(
         self, target: Target, relation: Relation, shown: Shown, history: History
     ) -> list[Finding]:
-        truth = published_rows(history.content(relation, shown.mark.commit), relation)
+        truth = published_rows(history.content(relation, shown.mark.commit).table(), relation)
         schema = published_schema(relation)
         data = DataFiles(target.directory, target.warehouse, relation.name, schema)
         missing, extra = difference(data.read_all(shown.held), truth)
@@ -278,10 +278,3 @@ class Publisher:
     def _noted_version(self, relation: str) -> int | None:
         noted = self._catalog.published().get(relation)
         return None if noted is None else noted[1]
-
-
-def _has_size(path: Path, size: int) -> bool:
-    try:
-        return path.stat().st_size == size
-    except OSError:
-        return False
