@@ -369,7 +369,7 @@ class Transaction:
         before, after, engine = update.old, update.new, self._database.engine
         if update.changed or before.rules != after.rules:
             return False
-        parts = {at for held in after.parts.values() for at in held.values()}
+        parts = {at for name, held in after.parts.items() for at in held.values() if at != name}
         if any(engine.size(at, sign) for at in parts for sign in SIGNS):
             return False
         whole = (
