@@ -145,7 +145,7 @@ def transact(db: Database, number: int) -> None:
     assert tx.commit_number == number, (tx.commit_number, number)
 
 
-def nurse() -> None:
+def nurse(work: Callable[[str, Callable[[int], object]], None] = run) -> None:
     """Do the jobs that come in, each in a fork, and answer with what became of it."""
     import deltalake  # noqa: F401  so that no fork has to
     import psycopg  # noqa: F401
@@ -156,7 +156,7 @@ def nurse() -> None:
         child = os.fork()
         if not child:
             os.close(acknowledged)
-            _child(job, child_end)
+            _child(job, child_end, work)
         os.close(child_end)
         with os.fdopen(acknowledged) as pipe:
             said = pipe.read().split()
@@ -164,7 +164,9 @@ def nurse() -> None:
         print(json.dumps({"said": said, "code": os.waitstatus_to_exitcode(status)}), flush=True)
 
 
-def _child(job: dict[str, Any], pipe: int) -> None:
+def _child(
+    job: dict[str, Any], pipe: int, work: Callable[[str, Callable[[int], object]], None]
+) -> None:
     os.environ["COROLLARY_FAULT"] = job["fault"]
     importlib.reload(fault)
     passed: list[str] = []
@@ -172,7 +174,7 @@ def _child(job: dict[str, Any], pipe: int) -> None:
         fault.hit = passed.append
     code = 1
     try:
-        run(job["place"], lambda number: os.write(pipe, f"{number} ".encode()))
+        work(job["place"], lambda number: os.write(pipe, f"{number} ".encode()))
         os.write(pipe, " ".join(passed).encode())
         code = 0
     except BaseException:  # noqa: BLE001
@@ -188,11 +190,11 @@ def _child(job: dict[str, Any], pipe: int) -> None:
 
 
 class Nursery:
-    """A process that runs the sequence in forks of itself."""
+    """A process that runs the sequence, or that of another script, in forks of itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: str = __file__) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, "nurse"],
+            [sys.executable, script, "nurse"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

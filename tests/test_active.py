@@ -26,6 +26,7 @@ from oracle import OracleLimit, evaluate, typed_rows
 from oracle_parser import parse
 from payloads import check_payload
 from reacting import ROOT, ActiveCase, Reaction
+from sharing import share_out
 
 Row = tuple[Any, ...]
 State = dict[str, set[Row]]
@@ -204,6 +205,15 @@ def test_restarted_in_between(case: ActiveCase, tmp_path: Path) -> None:
         return reopened(case.text, "auto", case.virtual, place, limits=LIMITS)
 
     run_case(case, "auto", prepared(case, "auto", place), again)
+
+
+@pytest.mark.parametrize("placement", ["tasks", "sql"])
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_placed_elsewhere(
+    case: ActiveCase, placement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share_out(monkeypatch, placement)
+    run_case(case, "auto", prepared(case, "auto"))
 
 
 def test_write_skew_between_two_processes(tmp_path: Path) -> None:

@@ -540,8 +540,8 @@ def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) ->
         if not each.is_derived and each.is_declared
     }
     forecast = forecast_guessed(program, changes, algorithm)
-    text = print_forecast(forecast, program)
-    json.dumps(forecast_as_json(forecast, program))
+    text = print_forecast(forecast)
+    json.dumps(forecast_as_json(forecast))
     for decision in forecast.decisions:
         assert f"stratum {', '.join(decision.relations)}: {decision.algorithm}, " in text
     for delta in forecast.deltas:

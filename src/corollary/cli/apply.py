@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @options.idempotency_key
 @options.max_rows
 @options.limits
+@options.monitoring
 @options.outlets
 @options.format_
 @options.quiet
@@ -70,8 +71,10 @@ def command(
       {"op": "add-rule", "rule": "link(x, y) :- link(y, x)."}
       {"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}
 
-    Tuples that the program text or a source asserts as well stay, and the output says so. Exit
-    status 3: a key would be violated; 4: others committed first again and again.
+    Tuples that the program text or a source asserts as well stay, and the output says so. A rule
+    may also be a trigger, an event rule, or `.alert` and `.abort` lines. Exit status 3: a key or a
+    constraint would be violated; 4: others committed first again and again; 5: triggers did not
+    come to an end.
 
     \b
       corollary apply warehouse --insert edge=new.csv --delete edge=old.csv
@@ -99,6 +102,7 @@ def command(
             strict=strict,
             limits=limits,
             **options.outlets_of(rest),
+            **rest,
         ) as database,
     ):
         from corollary.cli.change_report import tell

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
 
 
+MOST_SHOWN = 20
+"""So many tuples that violate a new constraint are listed."""
+
+
 def tell(
     outcome: "Run",
     database: "Database",
@@ -43,10 +47,11 @@ def tell(
     else:
         for line in _result(outcome, max_rows):
             click.echo(line)
-    options.note_reactions(database.program, console)
     options.print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
         for line in _kept(outcome.transaction, database):
+            console.note(line)
+        for line in _existing(outcome.transaction):
             console.note(line)
     if outcome.published is not None:
         options.print_warnings(outcome.published.problems, console)
@@ -100,6 +105,14 @@ def _result(outcome: "Run", max_rows: int) -> Iterator[str]:
         yield f"commit {outcome.commit}{': no tuple has changed' if is_idle else ''}"
     if transaction is not None and not transaction.is_repeated:
         yield from alert_lines(transaction, max_rows)
+
+
+def _existing(transaction: "Transaction") -> Iterator[str]:
+    """Yield what violates new constraints and was there before them."""
+    for each in transaction.existing[:MOST_SHOWN]:
+        yield f"there before the constraint `{each.constraint}`: {each.message}"
+    if len(transaction.existing) > MOST_SHOWN:
+        yield f"and {len(transaction.existing) - MOST_SHOWN:,} more tuples that violate it"
 
 
 def lines(transaction: "Transaction") -> Iterator[str]:

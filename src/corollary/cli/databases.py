@@ -39,7 +39,12 @@ class Wanted:
                 )
 
     def watched(self, program: "NormalProgram") -> Iterable[str]:
-        """Return the relations to watch: those named, or else all declared virtual ones."""
+        """Return the relations to watch: those named, or else all declared virtual ones.
+
+        If there are active rules, they say what is watched.
+        """
+        if program.active.reactions or program.active.triggers:
+            return self.watch
         return self.watch or [
             name
             for name, each in program.relations.items()
@@ -55,6 +60,7 @@ def filled(
     limits: "Limits",
     console: Console,
     placement: str = "driver",
+    without: Iterable[str] = (),
 ) -> "Database":
     """Return a database with a program in force, its facts read and its virtual views watched."""
     from corollary.database.database import open_database
@@ -64,6 +70,7 @@ def filled(
         engine="local" if placement == "driver" else "spark",
         placement=placement,
         algorithm=wanted.algorithms,
+        without=without,
         limits=limits,
         console=console,
     )

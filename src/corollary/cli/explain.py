@@ -39,6 +39,7 @@ SHARES = 2
 @options.algorithm
 @options.by_relation
 @options.watch
+@options.without
 @click.option(
     "-F",
     "--facts",
@@ -57,6 +58,7 @@ def command(
     algorithm: str,
     relations: tuple[str, ...],
     watch: tuple[str, ...],
+    without: tuple[str, ...],
     facts: Path | None,
     root: Path | None,
     format: str,
@@ -70,7 +72,8 @@ def command(
     the probes need.
 
     With --added or --removed, shows how a change would be met instead: which relations may change
-    and which are asked for, what maintains each stratum and why, the delta pipelines and the plan.
+    and which are asked for, what maintains each stratum and why, the delta pipelines and the plan;
+    with active rules also what they watch, and the copies of views that are watched for constants.
 
     \b
       corollary explain network.dl
@@ -87,6 +90,7 @@ def command(
         if not (added or removed):
             text, document = _evaluation(programs, goal)
         else:
+            from corollary.core.optimisations import optimisations
             from corollary.database.engines import SPARK, made
             from corollary.database.forecast import forecast_guessed, forecast_measured
             from corollary.database.program import load, read_programs
@@ -98,12 +102,19 @@ def command(
             if facts is None:
                 engine = made(SPARK, placement=placement, shares=SHARES)
                 forecast = forecast_guessed(
-                    normal, changes, wanted.algorithms, wanted.watched(normal), engine
+                    normal,
+                    changes,
+                    wanted.algorithms,
+                    wanted.watched(normal),
+                    engine=engine,
+                    without=optimisations(without),
                 )
             else:
-                database = filled(programs, facts, root, wanted, limits, console, placement)
+                database = filled(
+                    programs, facts, root, wanted, limits, console, placement, without
+                )
                 forecast = forecast_measured(database, changes)
-            text, document = print_forecast(forecast, normal), forecast_as_json(forecast, normal)
+            text, document = print_forecast(forecast), forecast_as_json(forecast)
         if format == "json":
             options.print_json(document)
         else:

@@ -152,6 +152,27 @@ def limits(command: Command) -> Command:
     return command
 
 
+without = click.option(
+    "--without",
+    metavar="OPTIMISATION",
+    multiple=True,
+    help="Monitor without it, to see what it is worth: relevance, polarity, sip, sharing, "
+    "specialisation or minimising. May be repeated.",
+)
+
+
+def monitoring(command: Command) -> Command:
+    """Add the options of active rules: what constraints do at first, and what is left out."""
+    command = without(command)
+    return click.option(
+        "--existing",
+        type=click.Choice(["report", "refuse", "accept"]),
+        default="report",
+        show_default=True,
+        help="What to do about tuples that violate a new constraint and were there before it.",
+    )(command)
+
+
 def outlets(command: Command) -> Command:
     """Add the options that say where alerts may go."""
     command = click.option(
@@ -250,9 +271,11 @@ def print_json(value: Any) -> None:
 
 
 def note_reactions(program: "Program", console: TerminalConsole) -> None:
-    """Say that a program has active rules, which do not run so far."""
+    """Say that a program has active rules, for which a single evaluation is no event."""
     if program.reactions or any(head.sign for each in program.clauses for head in each.heads):
-        console.note("alerts, constraints and triggers are checked, but do not run here yet")
+        console.note(
+            "alerts, constraints and triggers react to transactions: run with --warehouse for them"
+        )
 
 
 def print_rows(table: "pa.Table", relation: "Relation") -> None:

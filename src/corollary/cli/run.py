@@ -21,6 +21,8 @@ LASTING = {
     "strict": "--strict",
     "idempotency_key": "--idempotency-key",
     "max_rows": "--max-rows",
+    "existing": "--existing",
+    "without": "--without",
     "allow_webhook": "--allow-webhook",
     "alerts": "--alerts",
 }
@@ -50,6 +52,7 @@ LASTING = {
 @options.idempotency_key
 @options.max_rows
 @options.limits
+@options.monitoring
 @options.outlets
 @options.format_
 @options.quiet
@@ -89,6 +92,7 @@ def command(
         if warehouse is not None:
             asked = {"limits": limits, "engine": engine, "placement": placement}
             asked |= options.outlets_of(rest)
+            asked |= {name: rest.pop(name) for name in ("existing", "without")}
             _keep(programs, warehouse, facts, root, format, asked, console, **rest)
             return
         from corollary.database.engines import made

@@ -79,7 +79,6 @@ def command(
 
         wanted = Wanted(options.algorithms_of(algorithm, relations), watch)
         database = filled(programs, facts, root, wanted, options.limits_of(rest), console)
-        options.note_reactions(database.program, console)
         transaction = _change(database, add, remove, add_rule, remove_rule, console)
         if format == "json":
             options.print_json(as_json(transaction, LISTED if max_rows is None else max_rows))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 @options.strict
 @options.max_rows
 @options.limits
+@options.monitoring
 @options.outlets
 @options.format_
 @options.quiet

@@ -49,7 +49,7 @@ def print_program(program: Program) -> str:
         [_dependency(dependency) for dependency in program.dependencies],
         [_directive(directive) for directive in program.directives],
         [print_clause(clause) for clause in program.clauses],
-        [_reaction(reaction) for reaction in program.reactions],
+        [print_reaction(reaction) for reaction in program.reactions],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections if lines)
 
@@ -110,7 +110,8 @@ def _parameter(value: str) -> str:
     return value if is_bare else print_string(value)
 
 
-def _reaction(reaction: Reaction) -> str:
+def print_reaction(reaction: Reaction) -> str:
+    """Return an alert or a constraint as text."""
     text = f".{reaction.name} {print_relation(reaction.relation)} {print_string(reaction.message)}"
     parameters = _parameters(reaction.parameters)
     return f"{text} {parameters}" if parameters else text

@@ -165,6 +165,8 @@ class Active:
         queries: virtual relations of the program that were made for these rules only.
         triggers: the relations that hold what triggers do, each with the base relation they change.
         reactions: alerts and constraints.
+        merged: event predicates that are evaluated together, each with the relation that holds
+            their tuples behind their names.
     """
 
     relations: Mapping[str, Relation] = field(default_factory=dict)
@@ -174,6 +176,7 @@ class Active:
     queries: frozenset[str] = frozenset()
     triggers: Mapping[str, Marked] = field(default_factory=dict)
     reactions: tuple[Reaction, ...] = ()
+    merged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,7 @@ class NormalProgram:
         parts: for each base relation that was written to, who asserts tuples of it, each with the
             relation that holds them; the base relation itself, while there is one writer.
         active: what reacts to changes.
+        constants: the tuples of relations that hold constants of rules, and never change.
     """
 
     relations: Mapping[str, Relation]
@@ -195,3 +199,4 @@ class NormalProgram:
     bases: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     active: Active = Active()
+    constants: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)

@@ -84,7 +84,7 @@ class Cascade:
         traceback: TracebackType | None,
     ) -> None:
         engine, database = self.database.engine, self.database
-        database.clear_deltas(self._normal)
+        database.clear_deltas()
         engine.rollback()
         for step in reversed(self._steps):
             for name, (added, removed) in step.items():
@@ -118,7 +118,7 @@ class Cascade:
         planning = database.planning
         self._steps.append(dict(self._changes()))
         self._rebuilt |= self.attempt.rebuilt
-        database.clear_deltas(self._normal)
+        database.clear_deltas()
         engine.commit()
         planning.payload = planning.payload_after(update, ran.maintenance, ran.recorder)
 

@@ -1,7 +1,7 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from corollary.analysis.wording import suggestion
 from corollary.console import Console
 from corollary.core.alerts import SinkKind
 from corollary.core.engine import Limits
+from corollary.core.optimisations import optimisations
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Changes
@@ -25,6 +26,7 @@ from corollary.database.outlets import Outlets
 from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_goal, read_programs
 from corollary.database.progress import Progress
+from corollary.database.reacting import demand_choice
 from corollary.database.reader import Reader
 from corollary.database.transaction import Transaction
 from corollary.database.views import RelationView
@@ -81,6 +83,9 @@ class Database(Kernel):
     opening: Opening | None = None
     """How it was opened; None if it is in memory."""
 
+    existing = "report"
+    """What is done about tuples that violate a new constraint and were there before it."""
+
     @cached_property
     def _granted(self) -> MemoryGrants:
         """The grants of a database in memory."""
@@ -94,6 +99,7 @@ class Database(Kernel):
         text: str | None = None,
         facts: str | Path | None = None,
         root: str | Path | None = None,
+        existing: str | None = None,
     ) -> Transaction:
         """Put a program into force and derive everything it defines.
 
@@ -104,6 +110,7 @@ class Database(Kernel):
             text: the program itself, instead of files.
             facts: a directory; if given, the `.input` files in it are read too.
             root: the directory that these files may not leave; that of `facts` if not given.
+            existing: what to do about tuples that violate a new constraint, see `transaction`.
 
         Raises:
             InputError: the program or a facts file is not acceptable.
@@ -115,7 +122,7 @@ class Database(Kernel):
         else:
             program = read_programs([Path(each) for each in paths])
         program = with_same_quarantine(program, self.program)
-        transaction = self.transaction()
+        transaction = self.transaction(existing=existing)
         transaction.set_program(program)
         with transaction:
             if facts is not None:
@@ -131,6 +138,7 @@ class Database(Kernel):
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,
+        existing: str | None = None,
     ) -> Transaction:
         """Begin a transaction, on what has been committed so far.
 
@@ -144,11 +152,21 @@ class Database(Kernel):
             idempotency: a key of the caller's; a second transaction of the same key does nothing
                 and tells what the first one did. Needs a warehouse.
             is_dry: whether to find out only what would change.
+            existing: what to do about tuples that violate a new constraint and were there before
+                it: `report` them in `existing`, `refuse` the constraint, or `accept` them; as
+                the database was opened if it is not given.
         """
         if algorithm is not None:
             algorithms_by_relation(algorithm)
         self.refresh()
-        return Transaction(self, algorithm, is_traced, idempotency, is_dry)
+        return Transaction(
+            self,
+            algorithm,
+            is_traced=is_traced,
+            idempotency=idempotency,
+            is_dry=is_dry,
+            existing=existing or self.existing,
+        )
 
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
@@ -156,7 +174,7 @@ class Database(Kernel):
         wanted = {State.ADDED} if added else set()
         self.watched[relation] = frozenset(wanted | ({State.REMOVED} if removed else set()))
         self.planning.forget(self.loaded.normal)
-        self._declare_deltas(self.loaded.normal)
+        self.stand()
 
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
@@ -345,7 +363,7 @@ class Database(Kernel):
         def register(function: "Called") -> "Called":
             self.callbacks.setdefault(event, []).append(function)
             self.planning.forget(self.loaded.normal)
-            self._declare_deltas(self.loaded.normal)
+            self.stand()
             self.notify()
             return function
 
@@ -367,6 +385,8 @@ class Database(Kernel):
         have committed is delivered by whoever delivers them.
         """
         if DEPTH.get() or (self.store is not None and not self.callbacks):
+            return
+        if not self.outbox.sinks():
             return
         from corollary.database.delivery import deliver
 
@@ -459,6 +479,8 @@ def open_database(
     placement: str = "auto",
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
+    without: Iterable[str] = (),
+    existing: str = "report",
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
@@ -479,6 +501,10 @@ def open_database(
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
+        without: optimisations of monitoring that are left out: `relevance`, `polarity`, `sip`,
+            `sharing`, `specialisation` or `minimising`.
+        existing: what to do about tuples that violate a new constraint and were there before it:
+            `report`, `refuse` or `accept`.
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
         create: whether to make the warehouse if there is none.
@@ -492,21 +518,31 @@ def open_database(
         InputError: something is asked for that there is not.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
-    options = {
+    options: dict[str, Any] = {
         "engine": engine,
         "placement": placement,
         "algorithm": algorithm,
         "strict": strict,
+        "without": tuple(without),
+        "existing": existing,
         "limits": limits,
         "webhooks": tuple(webhooks),
-        "alerts": alerts,
+        "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
     make = partial(made, engine, spark, placement)
     frames = Frames(spark)
     database = Database(
-        make(), algorithm, is_strict=strict, limits=limits, console=console, frames=frames
+        make(),
+        algorithm,
+        is_strict=strict,
+        limits=limits,
+        console=console,
+        frames=frames,
+        without=optimisations(without),
     )
-    database.outlets = Outlets.of(webhooks, alerts)
+    demand_choice(existing)
+    database.existing = existing
+    database.outlets = Outlets.of(options["webhooks"], options["alerts"])
     if path is not None:
         from corollary.database.durable import Durable
         from corollary.warehouse.warehouse import Warehouse

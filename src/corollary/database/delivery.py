@@ -27,7 +27,6 @@ from corollary.database.sinks.sender import (
     Sender,
     UnreachableError,
 )
-from corollary.database.sinks.webhook import Webhook
 from corollary.database.transaction import LONGEST_CHAIN
 from corollary.errors import ClaimError, CorollaryError, Diagnostic, Severity
 from corollary.warehouse.waiting import Waiting, pause
@@ -110,9 +109,11 @@ class _Delivery:
             case _:
                 assert_never(sink.kind)
 
-    def _webhook(self, sink: Sink) -> Webhook | None:
+    def _webhook(self, sink: Sink) -> Sender | None:
         address = web_address(sink.place)
         if address is not None and is_permitted(address, self._database.outlets.webhooks):
+            from corollary.database.sinks.webhook import Webhook  # what HTTP needs is not small
+
             return Webhook(address)
         self._problems[sink] = _warning(
             "C1011",
@@ -145,9 +146,10 @@ class _Delivery:
         before = DEPTH.set(1 + max(each.depth for each in alerts))
         try:
             sender.send(alerts, self._claim)
-        except (ClaimError, UnreachableError) as error:
-            if isinstance(error, UnreachableError):
-                raise
+        except UnreachableError:
+            raise
+        except ClaimError:
+            return  # another process has taken over
         except Exception as error:  # noqa: BLE001 - whatever it is, the commit stands
             if sender.is_divisible and len(alerts) > 1:
                 for each in alerts:

@@ -1,10 +1,11 @@
 """How a change would be met: choices, delta pipelines and plan, made and not run."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from corollary.analysis.relevance import BOTH, flipped
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine
+from corollary.core.optimisations import NONE, Optimisation
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
@@ -19,9 +20,11 @@ from corollary.maintain import placing
 from corollary.maintain.autonomous import is_autonomous
 from corollary.maintain.choose import Sizes
 from corollary.maintain.delta import Changed, in_state, instance
+from corollary.maintain.events import asked
 from corollary.maintain.maintenance import Maintenance, choices, maintain
 from corollary.maintain.sip import sip
 from corollary.maintain.update import Update
+from corollary.rewrite.form import form
 
 Changes = Mapping[str, Mapping[State, int]]
 """How many tuples base relations gain and lose."""
@@ -29,7 +32,7 @@ Changes = Mapping[str, Mapping[State, int]]
 
 def forecast_measured(database: Database, changes: Changes) -> Forecast:
     """Return how a database would meet a change, by what it knows of its relations."""
-    normal = database.loaded.normal
+    normal = database.formed
     found = _of_bases(normal, changes)
     update, maintenance = database.planning.planned(
         normal, normal, found, database.wanted(normal), None, is_traced=False
@@ -42,22 +45,32 @@ def forecast_guessed(
     changes: Changes,
     algorithm: str | Mapping[str, str] = "auto",
     watched: Iterable[str] = (),
+    *,
     engine: Engine | None = None,
+    without: Collection[Optimisation] = NONE,
 ) -> Forecast:
     """Return how a change would be met if every relation had some size, and all were up to date."""
     found = _of_bases(program, changes)
     engine = engine or made(LOCAL)
+    watching = dict.fromkeys(watched, BOTH)
+    reacting = {each.relation for each in program.active.reactions}
+    program = form(program, {*watching, *(reacting & program.relations.keys())}, without)
+    active = program.active
+    goals = {active.merged.get(name, name) for name in reacting} | active.triggers.keys()
     placed = placing.place(engine, program, program)
     update = Update(
         placed.before,
         placed.after,
         {name: frozenset(each) for name, each in found.items()},
         Statistics(dict.fromkeys(program.relations, GUESS)),
-        dict.fromkeys(watched, BOTH),
+        {**asked(active, goals), **watching},
         frozenset(program.relations),
+        frozenset(without),
     )
     chosen = choices(update, algorithms_by_relation(algorithm), Sizes(found, {}))
-    maintenance = maintain(update, chosen, places=placed.places)
+    maintenance = maintain(
+        update, chosen, places=placed.places, goals=goals & active.relations.keys()
+    )
     return _forecast(changes, update, maintenance, engine.home, is_guessed=True)
 
 
@@ -95,6 +108,7 @@ def _forecast(
         tuple(_deltas(update)),
         maintenance.plan,
         is_guessed,
+        update.new,
     )
 
 

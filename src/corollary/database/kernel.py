@@ -10,6 +10,8 @@ from corollary.analysis.relevance import NONE, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
+from corollary.core.optimisations import NONE as NO_OPTIMISATION
+from corollary.core.optimisations import Optimisation
 from corollary.core.plan import effect_of, event_of, working
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import State
@@ -63,13 +65,14 @@ class Kernel:
         console: Console | None = None,
         store: "Durable | None" = None,
         frames: Frames | None = None,
+        without: frozenset[Optimisation] = NO_OPTIMISATION,
     ) -> None:
         self.engine = engine
         self.lock = RLock()
         self.closing: list[Callable[[], object]] = []
         self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
         self.outlets = Outlets()
-        self._unlasting = MemoryOutbox()
+        self._memory_outbox = MemoryOutbox()
         self.store = store
         self.frames = frames or Frames()
         self.limits = limits or Limits()
@@ -79,8 +82,11 @@ class Kernel:
         self.is_busy = False
         """Whether a transaction is being committed: all that it reads has to be of one state."""
         self.watched: dict[str, frozenset[State]] = {}
-        self._asks: tuple[NormalProgram, frozenset[str], Signs] = (EMPTY, frozenset(), {})
-        self.planning = Planning(engine, algorithm, is_strict=is_strict)
+        self.formed = EMPTY
+        """The program in force as it is planned for."""
+        self._standing: dict[str, Relation] = {}
+        self._asks: tuple[NormalProgram, Collection[str], Signs] | None = None
+        self.planning = Planning(engine, algorithm, is_strict=is_strict, without=without)
 
     @property
     def program(self) -> Program:
@@ -136,20 +142,18 @@ class Kernel:
             for part, name in separated(before, after.normal).items():
                 self.engine.copy(name, part)
             before = with_base_parts(before, after.normal)
-            self._forget_deltas(self.loaded.normal)
-            self._declare_deltas(after.normal)
+            self.stand(after.normal)
         commits = self.commits
         try:
             yield Attempt(before, after, frozenset(fresh))
         finally:
             if self.commits == commits:
                 self.console.done()
-                self.clear_deltas(after.normal)
+                self.clear_deltas()
                 self.engine.rollback()
                 self.engine.drop(fresh)
                 if is_other:
-                    self._forget_deltas(after.normal)
-                    self._declare_deltas(self.loaded.normal)
+                    self.stand()
 
     def _is_known(self, name: str) -> bool:
         return name in self.loaded.normal.relations or name in self.payload_of(self.loaded.normal)
@@ -167,76 +171,79 @@ class Kernel:
         """Return what is asked of a transaction besides the stored relations.
 
         Args:
-            program: what will be in force.
+            program: what will be in force, perhaps as it is planned for.
             stage: which event predicates are to be evaluated.
         """
-        active, heard = program.active, self.heard(program)
-        if not active.reactions and not active.triggers and not heard:
-            return Wanted(self.watched)
-        reacting = frozenset(each.relation for each in active.reactions) | heard
+        if self._asks is None or self._asks[0] is not program:
+            active = program.active
+            reacting = {each.relation for each in active.reactions} | self.heard(program)
+            reacting = {active.merged.get(name, name) for name in reacting}
+            found = asked(active, (*active.triggers, *reacting))
+            self._asks = program, reacting & active.relations.keys(), found
+        _, events, signs = self._asks
         goals: Collection[str] = ()
         if stage is Stage.TRIGGERS:
-            goals = active.triggers.keys()
+            goals = program.active.triggers.keys()
         elif stage is Stage.REACTIONS:
-            goals = reacting & active.relations.keys()
-        return Wanted(self._asked(program, reacting), frozenset(goals))
+            goals = events
+        return Wanted(_both(self.watched, signs), frozenset(goals))
 
     def heard(self, program: NormalProgram) -> frozenset[str]:
         """Return the relations and event predicates of a program that callbacks hear of."""
         known = (program.relations, program.active.relations)
         return frozenset(name for name in self.callbacks if any(name in each for each in known))
 
-    def _asked(self, program: NormalProgram, reacting: frozenset[str]) -> Signs:
-        known, heard, found = self._asks
-        if known is not program or heard != reacting:
-            found = asked(program.active, (*program.active.triggers, *reacting))
-            self._asks = program, reacting, found
-        signs = dict(found)
-        for name, each in self.watched.items():
-            signs[name] = signs.get(name, NONE) | each
-        return signs
+    def _form(self) -> NormalProgram:
+        """Return the program in force as it is planned for."""
+        program = self.loaded.normal
+        if not program.active.rules:
+            return program
+        reacting = {each.relation for each in program.active.reactions}
+        kept = (reacting & program.relations.keys()) | self.heard(program) | self.watched.keys()
+        return self.planning.formed(program, frozenset(kept))
 
-    def _deltas(self, program: NormalProgram) -> dict[str, Relation]:
-        """Return where what is wanted stands during a transaction.
+    def stand(self, program: NormalProgram | None = None) -> None:
+        """Give what is wanted a place during transactions.
 
-        The changes of virtual relations, and the event predicates.
+        The changes of virtual relations, and event predicates.
+
+        Args:
+            program: what comes into force with a transaction; the one in force if not given.
         """
-        wanted = self.wanted(program)
+        self.engine.drop(self._standing)
+        self._asks = None
+        self.formed = self._form() if program is None else program
+        wanted, active = self.wanted(self.formed), self.formed.active
+        relations = self.formed.relations
         places = {
-            working(name, sign): program.relations[name]
+            working(name, sign): relations[name]
             for name in wanted.signs
-            if program.relations[name].is_virtual
+            if relations[name].is_virtual
             for sign in SIGNS
         }
-        active = program.active
         places |= {effect_of(name): active.relations[name] for name in active.triggers}
         places |= {event_of(name): active.relations[name] for name in wanted.goals}
-        return {
+        self._standing = {
             place: replace(relation, name=place, is_declared=False)
             for place, relation in places.items()
         }
+        self.engine.declare(self._standing)
 
-    def _declare_deltas(self, program: NormalProgram) -> None:
-        self.engine.declare(self._deltas(program))
-
-    def _forget_deltas(self, program: NormalProgram) -> None:
-        self.engine.drop(self._deltas(program))
-
-    def clear_deltas(self, program: NormalProgram) -> None:
+    def clear_deltas(self) -> None:
         """Forget the changes of virtual relations, and what event predicates held."""
-        self.engine.clear(self._deltas(program))
+        self.engine.clear(self._standing)
 
     def accept(self, attempt: Attempt, update: Update, ran: Ran, journal: Journal) -> None:
         """Commit: what is to last is made durable, then NEW becomes OLD."""
         maintenance, recorder = ran.maintenance, ran.recorder
         number = self.commits + 1
         if self.store is None:
-            self._unlasting.record(number, journal.alerts, journal.cause, journal.depth)
+            self._memory_outbox.record(number, journal.alerts, journal.cause, journal.depth)
         else:
             payload = self.planning.payload_after(update, maintenance, recorder)
             number = self.store.record(self, attempt, payload, journal)
         self.planning.note(update, maintenance, recorder)
-        self.clear_deltas(attempt.after.normal)
+        self.clear_deltas()
         self.engine.commit()
         self.commits = number
         if attempt.after.normal is not self.loaded.normal:
@@ -248,7 +255,8 @@ class Kernel:
         self.engine, self.loaded = engine, loaded
         self.planning.begin(engine)
         self.follow(number, payload)
-        self._declare_deltas(loaded.normal)
+        self._standing = {}
+        self.stand()
 
     def follow(self, number: int, payload: frozenset[str]) -> None:
         """Take note that the relations are those of a later commit, and which payload is valid."""
@@ -270,7 +278,7 @@ class Kernel:
     def outbox(self) -> Outgoing:
         """The alerts that are not delivered yet."""
         if self.store is None:
-            return self._unlasting
+            return self._memory_outbox
         from corollary.warehouse.outbox import Outbox
 
         return Outbox(self.store.warehouse.catalog)
@@ -307,3 +315,11 @@ class Kernel:
         self.engine.clear(name for name in moved(old, new) if new.relations[name].is_virtual)
         self.loaded = after
         self.planning.forget(new)
+        self.stand()
+
+
+def _both(some: Signs, others: Signs) -> Signs:
+    return {
+        name: some.get(name, NONE) | others.get(name, NONE)
+        for name in dict.fromkeys((*some, *others))
+    }

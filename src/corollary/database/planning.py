@@ -1,12 +1,13 @@
 """Planning transactions: what is known of sizes and costs, and the plans of transactions so far."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
+from corollary.core.optimisations import NONE, Optimisation
 from corollary.core.plan import Plan
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import Tally
@@ -25,7 +26,8 @@ from corollary.maintain.maintenance import (
 )
 from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.placing import place
-from corollary.maintain.update import Update
+from corollary.maintain.update import EMPTY, Update
+from corollary.rewrite.form import form
 
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
@@ -61,20 +63,32 @@ class Planning:
     """
 
     def __init__(
-        self, engine: Engine, algorithm: str | Mapping[str, str], *, is_strict: bool
+        self,
+        engine: Engine,
+        algorithm: str | Mapping[str, str],
+        *,
+        is_strict: bool,
+        without: frozenset[Optimisation] = NONE,
     ) -> None:
         self.statistics = Statistics()
         self.payload: frozenset[str] = frozenset()
         self._engine = engine
         self._named = algorithms_by_relation(algorithm)
         self._is_strict = is_strict
+        self._without = without
         self._work: dict[str, int] = {}
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
         self._reactions: dict[object, tuple[Update, Plan]] = {}
+        self._formed: tuple[NormalProgram, frozenset[str], NormalProgram] = (
+            EMPTY,
+            frozenset(),
+            EMPTY,
+        )
 
     def begin(self, engine: Engine) -> None:
         """Plan for another engine, of whose relations nothing is known yet."""
         self._engine = engine
+        self._formed = EMPTY, frozenset[str](), EMPTY
         self.statistics = Statistics()
         self._work.clear()
         self._plans.clear()
@@ -107,9 +121,10 @@ class Planning:
             placed.before,
             placed.after,
             {name: frozenset(each) for name, each in changes.items()},
-            self.statistics,
+            self._statistics_used,
             wanted.signs,
             self.payload if before is after else self._valid(before, after),
+            self._without,
         )
         named = self._named if algorithm is None else algorithms_by_relation(algorithm)
         chosen = choices(update, named, Sizes(changes, self._work))
@@ -127,6 +142,26 @@ class Planning:
             self._plans[key] = (update, made)
         return update, made
 
+    def formed(self, program: NormalProgram, kept: frozenset[str]) -> NormalProgram:
+        """Return a program as it is planned for while it is in force.
+
+        Views that active rules watch for some constants are copied for them, and rules that are
+        alike become one. The constants are put into the engine.
+
+        Args:
+            program: what is in force.
+            kept: relations whose changes are asked for besides.
+        """
+        known, others, formed = self._formed
+        if known is not program or others != kept:
+            formed = form(program, kept, self._without)
+            self._engine.declare({name: formed.relations[name] for name in formed.constants})
+            for name, rows in formed.constants.items():
+                self._engine.insert(name, rows)
+            self._engine.commit(formed.constants)
+            self._formed = program, kept, formed
+        return formed
+
     def reacting(self, update: Update, wanted: Wanted) -> Plan:
         """Return the plan that evaluates event predicates behind the maintenance of an update."""
         key = id(update), wanted.goals
@@ -136,6 +171,12 @@ class Planning:
                 self._reactions.clear()
             known = self._reactions[key] = update, react(update, wanted.goals)
         return known[1]
+
+    @property
+    def _statistics_used(self) -> Statistics:
+        """The statistics, which also say whether literals are probed as they are written."""
+        is_as_written = Optimisation.SIP in self._without
+        return replace(self.statistics, is_as_written=True) if is_as_written else self.statistics
 
     def _measure(self, program: NormalProgram) -> None:
         """Take statistics anew if sizes have changed much."""

@@ -17,12 +17,12 @@ from corollary.core.rules import Literal
 from corollary.core.states import State
 from corollary.core.terms import Variable
 from corollary.core.values import row_text
-from corollary.database.causes import causes
-from corollary.database.journal import Attempt
+from corollary.database.causes import Causes
 from corollary.database.once import answer_relation
 from corollary.database.progress import Progress
 from corollary.errors import ConstraintError, Diagnostic, InputError
 from corollary.maintain.solve import answer
+from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     from corollary.database.kernel import Kernel
@@ -76,46 +76,43 @@ def demand_choice(existing: str) -> None:
         )
 
 
-def judged(database: "Kernel", attempt: Attempt, existing: str) -> Verdict:
+def judged(database: "Kernel", update: Update, existing: str) -> Verdict:
     """Return what is to be told of a transaction whose views are maintained.
 
     Raises:
         ConstraintError: a constraint is violated by what it changes; or by what was there, if the
             constraint is new and that is to be refused.
     """
-    normal = attempt.after.normal
-    reactions = normal.active.reactions
-    verdict = Verdict()
+    normal = update.new
     heard = database.heard(normal)
-    if not reactions and not heard:
-        return verdict
-    known = set(database.loaded.normal.active.reactions)
+    happened = _Happened(database, normal)
+    verdict = Verdict()
     findings: list[Diagnostic] = []
-    happened: dict[str, list[Row]] = {}
-    for reaction in reactions:
+    known = set(normal.active.reactions)
+    if update.old is not update.new:
+        known &= set(database.loaded.normal.active.reactions)
+    for reaction in normal.active.reactions:
         name = reaction.relation
-        is_event = name in normal.active.relations
-        rows = happened.setdefault(name, _happened(database, normal, name))
-        if reaction not in known and not is_event:
+        rows = happened[name]
+        if reaction not in known and name not in normal.active.relations:
             rows, there = _beside_existing(database, normal, name, rows)
             if reaction.name == "abort":
                 found = [_violation(reaction, row, normal) for row in there]
                 verdict.existing += found
                 if existing == "refuse" and found:
                     findings += _refused(reaction, found, normal)
+        if not rows:
+            continue
         if reaction.name == "abort":
-            if rows:
-                findings += _violated(database, attempt, reaction, rows)
-        elif rows:
+            findings += _violated(database, update, reaction, rows)
+        else:
             relation = _relation(normal, name)
             verdict.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
     if findings:
         raise ConstraintError(findings)
     for name in sorted(heard):
-        rows = happened.get(name) or _happened(database, normal, name)
-        relation = _relation(normal, name)
-        told = [each for each in reactions if each.relation == name]
-        verdict.alerts += _heard(relation, rows, told)
+        told = [each for each in normal.active.reactions if each.relation == name]
+        verdict.alerts += _heard(_relation(normal, name), happened[name], told)
     return verdict
 
 
@@ -131,18 +128,42 @@ def _relation(normal: NormalProgram, name: str) -> Relation:
     return normal.active.relations.get(name) or normal.relations[name]
 
 
-def _happened(database: "Kernel", normal: NormalProgram, name: str) -> list[Row]:
-    """Return the tuples of an event predicate, or those that are new in another relation."""
-    engine = database.engine
-    if name in normal.active.relations:
-        table = engine.read(event_of(name)) if engine.size(event_of(name)) else None
-    else:
-        relation = normal.relations[name]
-        is_virtual = relation.is_derived and relation.is_virtual
-        place = working(name, State.ADDED) if is_virtual else name
-        state = State.NEW if is_virtual else State.ADDED
-        table = engine.read(place, state) if engine.size(place, state) else None
-    return [] if table is None else sorted(to_python(table), key=_order)
+class _Happened(dict[str, list[Row]]):
+    """The tuples of event predicates, and those that are new in other relations."""
+
+    def __init__(self, database: "Kernel", normal: NormalProgram) -> None:
+        super().__init__()
+        self._engine = database.engine
+        self._normal = normal
+        self._merged: dict[str, dict[str, list[Row]]] = {}
+
+    def __missing__(self, name: str) -> list[Row]:
+        rows = self[name] = sorted(self._read(name), key=_order)
+        return rows
+
+    def _read(self, name: str) -> list[Row]:
+        active = self._normal.active
+        if name in active.merged:
+            return self._sorted_out(active.merged[name]).get(name, [])
+        if name in active.relations:
+            return self._rows(event_of(name), State.NEW)
+        relation = self._normal.relations[name]
+        if relation.is_derived and relation.is_virtual:
+            return self._rows(working(name, State.ADDED), State.NEW)
+        return self._rows(name, State.ADDED)
+
+    def _sorted_out(self, merged: str) -> dict[str, list[Row]]:
+        """Return the tuples of event predicates that were evaluated together, by predicate."""
+        if merged not in self._merged:
+            found: dict[str, list[Row]] = {}
+            for event, *row in self._rows(event_of(merged), State.NEW):
+                found.setdefault(event, []).append(tuple(row))
+            self._merged[merged] = found
+        return self._merged[merged]
+
+    def _rows(self, place: str, state: State) -> list[Row]:
+        engine = self._engine
+        return list(to_python(engine.read(place, state))) if engine.size(place, state) else []
 
 
 def _order(row: Row) -> list[tuple[bool, str, Any]]:
@@ -192,14 +213,14 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
 
 
 def _violated(
-    database: "Kernel", attempt: Attempt, reaction: Reaction, rows: list[Row]
+    database: "Kernel", update: Update, reaction: Reaction, rows: list[Row]
 ) -> list[Diagnostic]:
     """Return what to say of tuples that violate a constraint, and of the changes behind them."""
-    normal = attempt.after.normal
-    because = causes(database, attempt, reaction.relation, rows[:MOST_SHOWN])
+    normal = update.new
+    causes = Causes(database, update)
     listed = []
     for row in rows[:MOST_SHOWN]:
-        changes = because.get(row, ())
+        changes = causes.of(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
         listed.append(_said(reaction, row, normal, f"{caused}nothing was changed"))
     if len(rows) > MOST_SHOWN:

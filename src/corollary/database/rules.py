@@ -4,30 +4,41 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 
 from corollary.analysis.check import check
-from corollary.core.printer import print_clause
-from corollary.core.program import NormalProgram, Program, Relation
-from corollary.core.rules import Rule
+from corollary.core.printer import print_clause, print_reaction
+from corollary.core.program import NormalProgram, Program, Reaction, Relation
+from corollary.core.rules import Clause, Rule
 from corollary.core.terms import Variable
 from corollary.database.parts import carried
 from corollary.database.program import Loaded
 from corollary.errors import InputError
-from corollary.frontends.datalog.parse import parse_clause
+from corollary.frontends.datalog.parse import parse_rule
 from corollary.rewrite.align import align
 from corollary.rewrite.normalise import normalise
 
 
 def with_rule(program: Program, text: str, place: str = "rule") -> Program:
-    """Return the program with one more rule or fact; messages call its text by the place."""
-    return replace(program, clauses=(*program.clauses, parse_clause(text, place)))
+    """Return the program with one more rule, fact, alert or constraint.
+
+    Messages call its text by the place.
+    """
+    match parse_rule(text, place):
+        case Reaction() as reaction:
+            return replace(program, reactions=(*program.reactions, reaction))
+        case Clause() as clause:
+            return replace(program, clauses=(*program.clauses, clause))
 
 
 def without_rule(program: Program, text: str, place: str = "rule") -> Program:
-    """Return the program without a rule or fact; the names of variables do not matter.
+    """Return the program without a rule, fact, alert or constraint.
+
+    The names of variables do not matter.
 
     Raises:
         InputError: there is no such rule.
     """
-    gone = parse_clause(text, place)
+    gone = parse_rule(text, place)
+    if isinstance(gone, Reaction):
+        return _without_reaction(program, gone)
     wanted = _canonical(gone)
     for at, clause in enumerate(program.clauses):
         if _canonical(clause) == wanted:
@@ -45,6 +56,18 @@ def without_rule(program: Program, text: str, place: str = "rule") -> Program:
     if not gone.body:
         cure = "delete tuples that are not in the program's text with `delete`"
     raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", gone.span, cure)
+
+
+def _without_reaction(program: Program, gone: Reaction) -> Program:
+    if gone in program.reactions:
+        at = program.reactions.index(gone)
+        rest = (*program.reactions[:at], *program.reactions[at + 1 :])
+        return replace(program, reactions=rest)
+    near = [print_reaction(each) for each in program.reactions if each.relation == gone.relation]
+    listed = "; ".join(f"`{each}`" for each in near[:5])
+    cure = f"it has {listed}" if near else f"nothing reacts to `{gone.relation}`"
+    text = f"The program has no `{print_reaction(gone)}`."
+    raise InputError.of("C0911", text, gone.span, cure)
 
 
 def _canonical(node: object, names: dict[str, int] | None = None) -> object:

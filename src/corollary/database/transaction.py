@@ -64,6 +64,7 @@ class Transaction:
         self,
         database: "Database",
         algorithm: str | None,
+        *,
         is_traced: bool,
         idempotency: str | None = None,
         is_dry: bool = False,
@@ -248,7 +249,7 @@ class Transaction:
             if self._is_empty(update) and not must_note:
                 self._demand_keys(attempt)
                 self._collect(update)
-                self._react(attempt)
+                self._react(update)
                 if not self._is_dry:
                     database.adopt(asked, positions)
                 return
@@ -256,7 +257,7 @@ class Transaction:
             self._collect(update)
             self.trace = ran.recorder.rows
             self._tell(update, ran.maintenance, ran.recorder)
-            self._react(attempt)
+            self._react(update)
             if self._is_dry:
                 return
             stats = {name: each.as_json() for name, each in self.stats.items()}
@@ -283,7 +284,7 @@ class Transaction:
         found = fired(database, normal)
         if not found.operations:
             self._demand_keys(attempt)
-            plan = database.planning.reacting(update, database.wanted(normal))
+            plan = database.planning.reacting(update, database.wanted(update.new))
             database.engine.run(plan, Progress(database.console), database.limits)
             return update, ran
         with Cascade(database, attempt) as cascade:
@@ -347,6 +348,8 @@ class Transaction:
             if not relation.is_derived and WORKING not in name
             if (found := {s: size for s in SIGNS if (size := engine.size(name, s))})
         }
+        if before is after is database.loaded.normal:
+            before = after = database.formed
         stage = Stage.REACTIONS
         if not is_felt(before, after, changes):
             stage = Stage.NOTHING
@@ -385,13 +388,13 @@ class Transaction:
         database.console.done()
         return Ran(maintenance, recorder)
 
-    def _react(self, attempt: Attempt) -> None:
+    def _react(self, update: Update) -> None:
         """Judge constraints, and find what is to be told.
 
         Raises:
             ConstraintError: with the tuples that violate one.
         """
-        verdict = judged(self._database, attempt, self._existing)
+        verdict = judged(self._database, update, self._existing)
         self.alerts, self.existing = verdict.alerts, verdict.existing
 
     def _collect(self, update: Update) -> None:

@@ -74,6 +74,7 @@ class Forecast:
         candidates: every relation that may change, with the signs.
         relevant: every relation whose changes are asked for, with the signs.
         is_guessed: whether nothing was measured, so that sizes are guesses.
+        program: as it is planned for, with copies of views for constants that are watched.
     """
 
     changes: Mapping[str, Mapping[State, int]]
@@ -83,10 +84,12 @@ class Forecast:
     deltas: tuple[Delta, ...]
     plan: Plan
     is_guessed: bool
+    program: NormalProgram
 
 
-def print_forecast(forecast: Forecast, program: NormalProgram) -> str:
+def print_forecast(forecast: Forecast) -> str:
     """Return a forecast as text: what may change, what is chosen, the pipelines, the plan."""
+    program = forecast.program
     changes = ", ".join(
         f"{PREFIXES[sign]}{name} ({count:,} {'tuple' if count == 1 else 'tuples'})"
         for name, each in forecast.changes.items()
@@ -144,8 +147,9 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
     return lines
 
 
-def forecast_as_json(forecast: Forecast, program: NormalProgram) -> dict[str, Any]:
+def forecast_as_json(forecast: Forecast) -> dict[str, Any]:
     """Return a forecast as a JSON document; the plan as `plan_as_json` has it."""
+    program = forecast.program
     return {
         "changes": {name: _counts(each) for name, each in forecast.changes.items()},
         "guessed": forecast.is_guessed,

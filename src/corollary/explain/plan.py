@@ -35,6 +35,7 @@ from corollary.core.printer import print_condition, print_term
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.terms import Slot, Variable
+from corollary.explain.events import events_as_json, print_events
 
 INDENT = "    "
 
@@ -51,9 +52,14 @@ def print_plan(plan: Plan, program: NormalProgram) -> str:
 
 def print_strata(program: NormalProgram) -> list[str]:
     """Return the lines that name the base relations and the strata in order."""
-    base = [name for name, each in program.relations.items() if not each.is_derived]
+    base = [
+        name
+        for name, each in program.relations.items()
+        if not each.is_derived and name not in program.constants
+    ]
     lines = [f"base relations: {', '.join(base) or 'none'}"]
-    return lines + [_stratum_line(layer, program) for layer in strata(program)]
+    lines += [_stratum_line(layer, program) for layer in strata(program)]
+    return [*lines, *print_events(program)]
 
 
 def print_procedures(plan: Plan) -> list[str]:
@@ -240,7 +246,11 @@ def _plain(text: str) -> str:
 def plan_as_json(plan: Plan, program: NormalProgram) -> dict[str, Any]:
     """Return the plan as a JSON document: strata, procedures as lines, orders."""
     return {
-        "base": [name for name, each in program.relations.items() if not each.is_derived],
+        "base": [
+            name
+            for name, each in program.relations.items()
+            if not each.is_derived and name not in program.constants
+        ],
         "strata": [
             {
                 "relations": list(layer.relations),
@@ -256,4 +266,5 @@ def plan_as_json(plan: Plan, program: NormalProgram) -> dict[str, Any]:
             for name, steps in plan.procedures.items()
         },
         "orders": {name: [list(order) for order in each] for name, each in plan.orders.items()},
+        **(events_as_json(program) if program.active.relations else {}),
     }

@@ -74,9 +74,18 @@ FORGET = working("", "forget")
 """The procedure that empties all tables of calls and answers."""
 
 
-def plan(stratum: Stratum, draft: Draft, *, has_memo: bool = True) -> list[Step]:
-    """Return the steps that maintain a stratum, stored or virtual."""
-    return _Propagation(stratum, draft, has_memo).process_updates()
+def plan(
+    stratum: Stratum, draft: Draft, *, has_memo: bool = True, is_minimised: bool = True
+) -> list[Step]:
+    """Return the steps that maintain a stratum, stored or virtual.
+
+    Args:
+        stratum: what to maintain.
+        draft: the plan under construction.
+        has_memo: whether what a query has found is kept for the next.
+        is_minimised: whether what was found before is left out of an approximation (line 6).
+    """
+    return _Propagation(stratum, draft, has_memo, is_minimised).process_updates()
 
 
 @dataclass(slots=True)
@@ -86,6 +95,7 @@ class _Propagation:
     stratum: Stratum
     draft: Draft
     has_memo: bool
+    is_minimised: bool
 
     def process_updates(self) -> list[Step]:
         """Return the steps that start the propagation of every change below the stratum."""
@@ -219,7 +229,7 @@ class _Propagation:
         approximation, filtered = Reference(local["approximation"]), local["filtered"]
         there = Reference(name, state)
         if draft.tables.looks_up(there):
-            leave_out = (known, there) if self.has_memo else ()
+            leave_out = (known, there) if self.is_minimised else ()
             steps: list[Step] = [
                 draft.copy(
                     filtered, approximation, without=leave_out, role=Role.FILTERED, about=name
@@ -232,12 +242,13 @@ class _Propagation:
         if self.has_memo:
             hits = local["filtered"]
             memo.append(draft.common(hits, approximation, answers, role=Role.MEMO_HITS, about=name))
-        leave_out = (known, answers) if self.has_memo else ()
+        left_out = [known] if self.is_minimised else []
+        left_out += [answers] if self.has_memo else []
         variables = draft.variables(filtered)
         call = Pipeline((Probe(Reference(filtered), variables, ()),), variables, NO_RULE)
         return [
             *memo,
-            draft.copy(filtered, approximation, without=leave_out, role=Role.FILTERED, about=name),
+            draft.copy(filtered, approximation, without=left_out, role=Role.FILTERED, about=name),
             *self._refiltered(local, name, sign),
             *self._fresh(),
             *draft.tables.ask(node, [call]),

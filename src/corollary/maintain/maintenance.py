@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.optimisations import Optimisation
 from corollary.core.plan import (
     Call,
     Place,
@@ -148,7 +149,13 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
         case Algorithm.PF:
             return pf.plan(stratum, draft)
         case Algorithm.EPF:
-            return epf.plan(stratum, draft)
+            without = draft.update.without
+            return epf.plan(
+                stratum,
+                draft,
+                has_memo=Optimisation.SHARING not in without,
+                is_minimised=Optimisation.MINIMISING not in without,
+            )
         case Algorithm.COUNTING:
             return counting.plan(stratum, draft)
         case Algorithm.RANKED:

@@ -23,4 +23,4 @@ from corollary.maintain.draft import Draft
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stratum, stored or virtual."""
-    return epf.plan(stratum, draft, has_memo=False)
+    return epf.plan(stratum, draft, has_memo=False, is_minimised=False)

@@ -98,6 +98,8 @@ class _Ordering:
 
     def choose(self, goals: Sequence[Goal]) -> Goal:
         """Return the goal to probe next."""
+        if self.statistics.is_as_written:
+            return goals[0]
 
         def cost(goal: Goal) -> tuple[bool, int, float]:
             columns = bound_columns(goal.literal.slots, self.bound)

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from corollary.analysis.relevance import BOTH, NONE, Signs, candidates, relevant
 from corollary.analysis.strata import strata
+from corollary.core.optimisations import Optimisation
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
@@ -30,6 +31,7 @@ class Update:
         changed: the signs of the changes of base relations.
         watched: virtual relations whose changes are asked for, with the signs.
         payload: relations whose ranks or counts are valid.
+        without: optimisations that are left out.
     """
 
     old: NormalProgram
@@ -38,6 +40,7 @@ class Update:
     statistics: Statistics
     watched: Signs = field(default_factory=dict)
     payload: frozenset[str] = frozenset()
+    without: frozenset[Optimisation] = frozenset()
 
     @cached_property
     def past(self) -> NormalProgram:
@@ -95,7 +98,12 @@ class Update:
             for name, relation in self.new.relations.items()
             if relation.is_derived and not relation.is_virtual
         }
-        return relevant(self.new, {**self.watched, **wanted})
+        if Optimisation.RELEVANCE in self.without:
+            return dict.fromkeys(self.new.relations, BOTH)
+        found = relevant(self.new, {**self.watched, **wanted})
+        if Optimisation.POLARITY in self.without:
+            return {name: BOTH for name, signs in found.items() if signs}
+        return found
 
     def signs(self, relation: str) -> frozenset[State]:
         """Return the signs of the changes that may happen to a relation and are asked for."""

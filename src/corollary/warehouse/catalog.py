@@ -205,7 +205,8 @@ class Catalog(CatalogReader):
                 ],
             )
         Catalog._move(connection, new.sources, number)
-        outbox.record(connection, number, new, Catalog._meta(connection, "id"))
+        if new.alerts or new.cause is not None:
+            outbox.record(connection, number, new, Catalog._meta(connection, "id"))
 
     def note_sources(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
         """Note how far sources have been read, where that has changed no tuple."""

@@ -123,7 +123,7 @@ class Outbox:
         query = sa.select(_table.c.sink, _table.c.place).distinct().where(_is_due(time.time()))
         with self._catalog.reading() as connection:
             rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
-            return [Sink(SinkKind(row.sink), row.place) for row in rows]
+            return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
 
     def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
         """Claim what is due for a sink, oldest first; so many at most."""

@@ -4,6 +4,7 @@ Alerts of an event for which no function is registered wait until one is, in wha
 one of several functions raises, all of them are called again later.
 """
 
+import logging
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from corollary import fault
 from corollary.core.terms import Value
 from corollary.database.sinks.sender import Claim, DeliveryError
 from corollary.warehouse.waiting import Waiting
+
+_log = logging.getLogger("corollary")
 
 Callback = Callable[[list["AlertRow"]], Any]
 
@@ -69,6 +72,7 @@ class CalledBack:
                 function([AlertRow.of(each) for each in alerts])
             except Exception as error:
                 name = getattr(function, "__qualname__", repr(function))
+                _log.warning("the callback %s has raised; it is called again", name, exc_info=True)
                 reason = f"{type(error).__name__}: {error}"
                 raise DeliveryError(f"`{name}` has raised {reason}") from error
         fault.hit("after_append")

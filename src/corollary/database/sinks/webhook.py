@@ -7,9 +7,11 @@ nowhere.
 """
 
 import json
+import socket
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from threading import Timer
+from threading import Event, Timer
 
 from corollary import fault
 from corollary.core.web_address import WebAddress
@@ -18,7 +20,6 @@ from corollary.warehouse.waiting import Waiting
 
 TIMEOUT = 10.0
 """Seconds that a request may take, from the first byte to the last."""
-LONGEST_ANSWER = 1 << 16
 _REDIRECTS = range(300, 400)
 _ACCEPTED = range(200, 300)
 
@@ -62,7 +63,8 @@ class Webhook:
         address = self._address
         kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
         connection = kind(address.host, address.port, timeout=TIMEOUT)
-        watchdog = Timer(TIMEOUT, connection.close)  # a timeout of sockets is one of each byte
+        was_cut = Event()
+        watchdog = Timer(TIMEOUT, _cut, [connection, was_cut])
         watchdog.daemon = True
         headers = {
             "Content-Type": "application/json",
@@ -73,9 +75,9 @@ class Webhook:
         try:
             watchdog.start()
             connection.request("POST", address.target, body, headers)
-            answer = connection.getresponse()
-            status = answer.status
-            answer.read(LONGEST_ANSWER)
+            status = connection.getresponse().status
+            if was_cut.is_set():
+                raise TimeoutError("timed out")
         except (OSError, HTTPException, ValueError, AttributeError) as error:
             reason = str(error) or type(error).__name__
             raise UnreachableError(f"it does not answer: {reason}") from error
@@ -84,3 +86,10 @@ class Webhook:
         finally:
             watchdog.cancel()
             connection.close()
+
+
+def _cut(connection: HTTPConnection, was_cut: Event) -> None:
+    """Let whoever waits for an answer wait no longer: a timeout of sockets is one of each byte."""
+    was_cut.set()
+    with suppress(OSError, AttributeError):  # it has ended meanwhile
+        connection.sock.shutdown(socket.SHUT_RDWR)

@@ -102,6 +102,26 @@ def parse_clause(text: str, place: str = "rule") -> Clause:
     return items[0]
 
 
+def parse_rule(text: str, place: str = "rule") -> Clause | Reaction:
+    """Return the rule, fact, `.alert` or `.abort` that a text stands for.
+
+    Messages call the text by its place.
+
+    >>> parse_rule('.alert lost "lost {x}"').relation
+    'lost'
+    """
+    if not text.lstrip().startswith("."):
+        return parse_clause(text, place)
+    items = cast(tuple[Item, ...], _only(text, "item", place))
+    if len(items) != 1 or not isinstance(items[0], Reaction):
+        raise InputError.of(
+            "C0101",
+            "A rule, a fact, `.alert` or `.abort` is expected here.",
+            getattr(items[0], "span", None),
+        )
+    return items[0]
+
+
 def _only(text: str, start: str, place: str) -> object:
     source = SourceFile(place, text)
     preprocessor = Preprocessor(None)
@@ -111,7 +131,8 @@ def _only(text: str, start: str, place: str) -> object:
         raise InputError(diagnostics)
     lexemes = tokenise(expanded, diagnostics)
     end = expanded.span(len(expanded.text), len(expanded.text))
-    if start == "item" and lexemes and lexemes[-1].type != "DOT":
+    is_clause = start == "item" and not text.lstrip().startswith(".")
+    if is_clause and lexemes and lexemes[-1].type != "DOT":
         lexemes.append(Lexeme("DOT", ".", ".", end))
     try:
         check_nesting(lexemes)

@@ -1,0 +1,279 @@
+"""Partial evaluation: a view that active rules watch for some constants only is copied for them.
+
+Reference: J. V. Harrison, S. W. Dietrich, "Integrating active and deductive rules" (1993),
+section 5.4. `failure("v5") :- +abnormal("v5")`, where `abnormal` is virtual and watched for nobody
+else, becomes
+
+    failure("v5")  :- +abnormal.for1().
+    abnormal.for1() :- in_use("v5"), violation.for1().
+    violation.for1() :- temp("v5", t), max_temp("v5", m), t > m.
+
+so that changes for other vessels are dropped where they happen. Several constants share one copy,
+which keeps the argument and is seeded by a relation of them:
+
+    abnormal.for1(v) :- constants(v), in_use(v), violation.for1(v).
+
+A recursive view can be copied for an argument that is handed on unchanged: the one at the same
+place in the head and in every literal of the view itself. Virtual relations below are copied along.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from corollary.analysis.relevance import relevant
+from corollary.analysis.strata import strata
+from corollary.core.program import Active, NormalProgram, Relation
+from corollary.core.rules import Condition, Literal, Rule
+from corollary.core.states import State
+from corollary.core.terms import Constant, Expression, Functor, Slot, Value, Variable
+from corollary.rewrite.conjunction import unused
+from corollary.rewrite.constants import holding
+from corollary.rewrite.marks import name_of
+
+CHANGES = (State.ADDED, State.REMOVED)
+
+Constants = tuple[Constant, ...]
+
+
+def specialise(program: NormalProgram, kept: Collection[str]) -> NormalProgram:
+    """Return a program whose active rules watch copies of views for their constants.
+
+    Args:
+        program: the program.
+        kept: relations whose changes are asked for as they are.
+    """
+    copying = _Copying(program)
+    renamed: dict[tuple[str, int], tuple[str, bool]] = {}
+    for name, uses in _watched(program.active).items():
+        if name in kept or name in _needed_otherwise(program, name, kept):
+            continue
+        column = copying.column(name, uses)
+        if column is not None:
+            constants = tuple(dict.fromkeys(_constant(each.slots[column]) for each in uses))
+            made = copying.copy(name, column, constants)
+            renamed[name, column] = made, len(constants) == 1
+    if not renamed:
+        return program
+    return copying.program(_reading(program.active, renamed))
+
+
+def _constant(slot: Slot) -> Constant:
+    assert isinstance(slot, Constant)
+    return slot
+
+
+def _watched(active: Active) -> dict[str, list[Literal]]:
+    """Return the literals that read changes, by the relation whose changes they are."""
+    found: dict[str, list[Literal]] = {}
+    for rule in active.rules:
+        for literal in rule.literals:
+            name, state = active.marked.get(literal.relation, ("", State.NEW))
+            if state in CHANGES:
+                found.setdefault(name, []).append(literal)
+    for aggregation in active.aggregations:
+        name, state = active.marked.get(aggregation.body, ("", State.NEW))
+        if state in CHANGES:
+            found.setdefault(name, []).append(Literal(aggregation.body, ()))
+    return found
+
+
+def _needed_otherwise(program: NormalProgram, name: str, kept: Collection[str]) -> set[str]:
+    """Return the relations whose changes are needed even if nobody watched the one named."""
+    both = frozenset(CHANGES)
+    wanted = {
+        each: both
+        for each, relation in program.relations.items()
+        if each in kept or (relation.is_derived and not relation.is_virtual)
+    }
+    wanted |= {each: both for each in _watched(program.active) if each != name}
+    return set(relevant(program, wanted))
+
+
+def _reading(active: Active, renamed: Mapping[tuple[str, int], tuple[str, bool]]) -> Active:
+    """Return active rules that read the changes of copies."""
+    columns = {name: (column, *made) for (name, column), made in renamed.items()}
+    marked = dict(active.marked)
+
+    def read(literal: Literal) -> Literal:
+        name, state = active.marked.get(literal.relation, ("", State.NEW))
+        if state not in CHANGES or name not in columns:
+            return literal
+        column, copy, is_dropped = columns[name]
+        mark = name_of(copy, state)
+        marked[mark] = copy, state
+        slots = literal.slots
+        if is_dropped:
+            slots = slots[:column] + slots[column + 1 :]
+        return replace(literal, relation=mark, slots=slots)
+
+    rules = tuple(replace(rule, literals=tuple(map(read, rule.literals))) for rule in active.rules)
+    return replace(active, rules=rules, marked=marked)
+
+
+@dataclass(slots=True)
+class _Copying:
+    """Copies of relations, made while they are asked for."""
+
+    source: NormalProgram
+    _made: dict[tuple[str, int, Constants], str] = field(default_factory=dict)
+    _relations: dict[str, Relation] = field(default_factory=dict)
+    _constants: dict[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
+    _rules: list[Rule] = field(default_factory=list)
+    _rules_of: dict[str, list[Rule]] = field(default_factory=dict)
+    _members: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _aggregated: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for rule in self.source.rules:
+            self._rules_of.setdefault(rule.head.relation, []).append(rule)
+        for stratum in strata(self.source):
+            self._members |= dict.fromkeys(stratum.relations, stratum.relations)
+        self._aggregated = {each.relation for each in self.source.aggregations}
+
+    def program(self, active: Active) -> NormalProgram:
+        """Return the program with the copies."""
+        source = self.source
+        return replace(
+            source,
+            relations={**source.relations, **self._relations},
+            rules=(*source.rules, *self._rules),
+            constants={**source.constants, **self._constants},
+            active=active,
+        )
+
+    def column(self, name: str, uses: list[Literal]) -> int | None:
+        """Return the argument for whose constants a relation can be copied, if there is one."""
+        arity = len(uses[0].slots)
+        for at in range(arity):
+            is_constant = all(
+                len(each.slots) == arity and isinstance(each.slots[at], Constant) for each in uses
+            )
+            if is_constant and self._is_handed_on(name, at):
+                return at
+        return None
+
+    def _is_handed_on(self, name: str, column: int) -> bool:
+        """Whether a virtual relation can be copied for the constants of an argument."""
+        relation = self.source.relations.get(name)
+        if relation is None or not (relation.is_derived and relation.is_virtual):
+            return False
+        if name in self._aggregated or self._members[name] != (name,):
+            return False
+        for rule in self._rules_of.get(name, ()):
+            slot = rule.head.slots[column]
+            own = [each for each in rule.literals if each.relation == name]
+            if any(each.slots[column] != slot for each in own):
+                return False
+            if isinstance(slot, Variable) and not _is_bound(slot, rule):
+                return False
+        return True
+
+    def copy(self, name: str, column: int, constants: Constants) -> str:
+        """Return the copy of a relation for some constants of an argument."""
+        key = name, column, constants
+        if key in self._made:
+            return self._made[key]
+        taken = {*self.source.relations, *self._relations}
+        made = self._made[key] = unused(f"{name}.for1", taken)
+        relation = self.source.relations[name]
+        is_dropped = len(constants) == 1
+        self._relations[made] = replace(
+            relation,
+            name=made,
+            columns=_less(relation.columns, column) if is_dropped else relation.columns,
+            types=_less(relation.types, column) if is_dropped else relation.types,
+            is_declared=False,
+        )
+        for rule in self._rules_of.get(name, ()):
+            self._rules += (
+                self._for_one(rule, made, column, constants[0])
+                if is_dropped
+                else self._for_several(rule, made, column, constants)
+            )
+        return made
+
+    def _for_one(self, rule: Rule, made: str, column: int, constant: Constant) -> Iterator[Rule]:
+        slot = rule.head.slots[column]
+        if isinstance(slot, Constant) and slot != constant:
+            return
+        bound = _substituted(rule, slot, constant) if isinstance(slot, Variable) else rule
+        name = rule.head.relation
+        literals = [
+            replace(each, relation=made, slots=_less(each.slots, column))
+            if each.relation == name
+            else self._below(each, constant, (constant,))
+            for each in bound.literals
+        ]
+        head = Literal(made, _less(bound.head.slots, column))
+        yield replace(
+            bound, head=head, literals=tuple(literals), origin=rule.origin.by("specialise")
+        )
+
+    def _for_several(
+        self, rule: Rule, made: str, column: int, constants: Constants
+    ) -> Iterator[Rule]:
+        slot = rule.head.slots[column]
+        if isinstance(slot, Constant) and slot not in constants:
+            return
+        name = rule.head.relation
+        literals = [
+            replace(each, relation=made)
+            if each.relation == name
+            else self._below(each, slot, constants)
+            for each in rule.literals
+        ]
+        is_exit = all(each.relation != name for each in rule.literals)
+        if is_exit and isinstance(slot, Variable):
+            literals.append(Literal(self._seeds(constants), (slot,)))
+        head = replace(rule.head, relation=made)
+        yield replace(
+            rule, head=head, literals=tuple(literals), origin=rule.origin.by("specialise")
+        )
+
+    def _below(self, literal: Literal, slot: Slot, constants: Constants) -> Literal:
+        """Return a literal that reads a copy too, if its relation can be copied."""
+        for at, each in enumerate(literal.slots):
+            if each == slot and self._is_handed_on(literal.relation, at):
+                made = self.copy(literal.relation, at, constants)
+                slots = _less(literal.slots, at) if len(constants) == 1 else literal.slots
+                return replace(literal, relation=made, slots=slots)
+        return literal
+
+    def _seeds(self, constants: Constants) -> str:
+        relation, rows = holding([(each,) for each in constants])
+        self._relations[relation.name] = relation
+        self._constants[relation.name] = rows
+        return relation.name
+
+
+def _is_bound(variable: Variable, rule: Rule) -> bool:
+    """Whether a variable stands in a positive literal."""
+    return any(variable in each.slots for each in rule.literals if not each.negated)
+
+
+def _less(items: tuple, at: int) -> tuple:  # type: ignore[type-arg]
+    return items[:at] + items[at + 1 :]
+
+
+def _substituted(rule: Rule, variable: Variable, constant: Constant) -> Rule:
+    def literal(each: Literal) -> Literal:
+        return replace(
+            each, slots=tuple(constant if slot == variable else slot for slot in each.slots)
+        )
+
+    def expression(each: Expression) -> Expression:
+        if each == variable:
+            return constant
+        if isinstance(each, Functor):
+            return replace(each, arguments=tuple(map(expression, each.arguments)))  # type: ignore[arg-type]
+        return each
+
+    def condition(each: Condition) -> Condition:
+        return replace(each, left=expression(each.left), right=expression(each.right))
+
+    return replace(
+        rule,
+        head=literal(rule.head),
+        literals=tuple(map(literal, rule.literals)),
+        conditions=tuple(map(condition, rule.conditions)),
+    )
