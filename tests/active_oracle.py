@@ -58,7 +58,7 @@ from oracle_parser import (
     parse,
 )
 
-__all__ = ["Alert", "Outcome", "active_rules", "react"]
+__all__ = ["Alert", "Outcome", "active_rules", "evaluated", "react"]
 
 Row: TypeAlias = tuple[Any, ...]
 State: TypeAlias = Mapping[str, set[Row]]
@@ -133,9 +133,9 @@ def react(
     'new: 1'
     """
     active = active_rules(text)
-    old = _evaluated(before or text, base)
+    old = evaluated(before or text, base)
     asserted = _after(base, operations)
-    previous, current = old, _evaluated(text, asserted)
+    previous, current = old, evaluated(text, asserted)
     cascade: list[frozenset[Operation]] = []
     met = []
     while not _is_same(previous, current):
@@ -144,7 +144,7 @@ def react(
         met.append((previous, current))
         asked = active.asked(active.happen(previous, current))
         asserted = _after(asserted, asked)
-        previous, current = current, _evaluated(text, asserted)
+        previous, current = current, evaluated(text, asserted)
         if not _is_same(previous, current):
             cascade.append(frozenset(asked))
     if _is_same(old, current):
@@ -175,7 +175,8 @@ def _after(base: State, operations: Iterable[Operation]) -> dict[str, set[Row]]:
     return found
 
 
-def _evaluated(text: str, base: State) -> dict[str, set[Row]]:
+def evaluated(text: str, base: State) -> dict[str, set[Row]]:
+    """Return every relation of a program, event predicates left empty; computed once."""
     frozen = tuple((name, frozenset(rows)) for name, rows in sorted(base.items()) if rows)
     return _evaluated_once(text, frozen)
 

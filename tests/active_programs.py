@@ -188,7 +188,7 @@ class ActiveMaker(Maker):
         case = self.make()
         self.base = [each for each in self.relations if each.name in case.base]
         for relation in self.base:
-            if self.chance(30):
+            if self.chance(45):
                 self.make_copy(relation)
         case = replace(case, text="\n".join(self.lines) + "\n")
         for _ in range(self.pick((1, 2, 3))):
@@ -201,7 +201,7 @@ class ActiveMaker(Maker):
                 self.marks.add("alert")
         for _ in range(self.pick((0, 1, 2))):
             self.make_reaction("alert")
-        for _ in range(self.pick((0, 1, 0, 1, 2))):
+        for _ in range(self.pick((0, 1, 0))):
             self.make_reaction("abort")
         return ActiveProgram(case, tuple(self.rules), frozenset(self.marks))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from active_oracle import Operation, Outcome, react
+from active_oracle import Operation, Outcome, evaluated, react
 from active_programs import ActiveProgram, active_programs
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
@@ -54,7 +54,7 @@ class ActiveScenario:
 
 
 @st.composite
-def active_scenarios(draw: st.DrawFn, max_steps: int = 5) -> ActiveScenario:
+def active_scenarios(draw: st.DrawFn, max_steps: int = 8) -> ActiveScenario:
     """Draw a scenario."""
     program = draw(active_programs())
     steps = tuple(draw(updates(program.case, max_steps)))
@@ -111,7 +111,7 @@ class JudgedActive:
             *(("-", name, row) for name, rows in deletes.items() for row in rows),
             *(("+", name, row) for name, rows in inserts.items() for row in rows),
         ]
-        before = evaluate(self.text, self.base)
+        before = evaluated(self.text, self.base)
         try:
             outcome = react(self.text, self.base, operations)
         except OracleError:
@@ -122,7 +122,7 @@ class JudgedActive:
         else:
             self._judge_outcome(step, number, outcome)
             self.base = outcome.base
-            before = evaluate(self.text, self.base)
+            before = evaluated(self.text, self.base)
         self._judge_state(before)
         return True
 

@@ -114,6 +114,10 @@ class ConstraintError(InputError):
     exit_code = 3
 
 
+class AccessError(InputError):
+    """A reader asks for something that was not granted."""
+
+
 class ConflictError(CorollaryError):
     """Another transaction came first; nothing was changed."""
 

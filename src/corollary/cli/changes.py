@@ -3,7 +3,7 @@
 import click
 
 from corollary.cli import options
-from corollary.cli.warehouses import opened, warehouse
+from corollary.cli.warehouses import opened, seen_by, warehouse
 from corollary.console import TerminalConsole
 
 
@@ -12,9 +12,15 @@ from corollary.console import TerminalConsole
 @click.argument("relation", required=False)
 @click.option("--commit", type=click.IntRange(min=1), help="Only what this commit changed.")
 @click.option("--since", type=click.IntRange(min=0), help="Only what later commits changed.")
+@options.as_reader
 @options.format_
 def command(
-    warehouse: str, relation: str | None, commit: int | None, since: int | None, format: str
+    warehouse: str,
+    relation: str | None,
+    commit: int | None,
+    since: int | None,
+    reader: str | None,
+    format: str,
 ) -> None:
     """Print what commits have changed, row by row: the audit feed.
 
@@ -35,7 +41,7 @@ def command(
         from corollary.database.changes import json_rows
 
         first = since if commit is None else commit - 1
-        feeds = database.feed(relation, since=first, upto=commit)
+        feeds = seen_by(database, reader).feed(relation, since=first, upto=commit)
         if format == "json":
             feed = [
                 {

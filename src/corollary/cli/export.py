@@ -6,7 +6,7 @@ import click
 
 from corollary.cli import options
 from corollary.cli.tables import counted
-from corollary.cli.warehouses import opened, warehouse
+from corollary.cli.warehouses import opened, seen_by, warehouse
 from corollary.console import TerminalConsole
 
 
@@ -17,6 +17,7 @@ from corollary.console import TerminalConsole
     "--to", required=True, metavar="FILE", help="The file to write; its ending is its format."
 )
 @options.at
+@options.as_reader
 @options.headers
 @click.option("--force", is_flag=True, help="Overwrite the file if there is one.")
 @options.limits
@@ -27,6 +28,7 @@ def command(
     relation: str,
     to: str,
     at: int | None,
+    reader: str | None,
     headers: bool,
     force: bool,
     format: str,
@@ -49,18 +51,17 @@ def command(
         options.reported(format, console),
         opened(warehouse, console, limits=options.limits_of(rest)) as database,
     ):
-        from corollary.database.names import readable
         from corollary.errors import InputError
         from corollary.warehouse.extensions import output_of
         from corollary.warehouse.outputs import write_all
 
-        past = database if at is None else database.at(at)
-        shape = readable(past.loaded.normal, relation)
+        seen = seen_by(database, reader)
+        view = (seen if at is None else seen.at(at)).relation(relation)
         if Path(to).exists() and not force:
             cure = "choose another name, or say `--force` to overwrite it"
             raise InputError.of("C0973", f"There is a file `{to}` already.", None, cure)
-        table = past.read(relation)
-        write_all([output_of(table, shape, to, has_headers=headers)])
+        table = view.arrow()
+        write_all([output_of(table, view.shape, to, has_headers=headers)])
         if format == "json":
             options.print_json({"relation": relation, "file": to, "tuples": table.num_rows})
         else:

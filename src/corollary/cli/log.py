@@ -6,7 +6,7 @@ import click
 
 from corollary.cli import options
 from corollary.cli.tables import signed, table, width
-from corollary.cli.warehouses import opened, warehouse
+from corollary.cli.warehouses import opened, seen_by, warehouse
 from corollary.console import TerminalConsole
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import text_of
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse
 @click.option("--limit", type=click.IntRange(min=1), help="Show so many commits. Default: all.")
+@options.as_reader
 @options.format_
-def command(warehouse: str, limit: int | None, format: str) -> None:
+def command(warehouse: str, limit: int | None, reader: str | None, format: str) -> None:
     """List the commits of a warehouse, newest first.
 
     For each one: its number, when it was made (UTC), how many tuples came to each relation and how
@@ -33,7 +34,7 @@ def command(warehouse: str, limit: int | None, format: str) -> None:
     console = TerminalConsole()
     with options.reported(format, console):
         with opened(warehouse, console) as database:
-            commits = database.log(limit)
+            commits = seen_by(database, reader).log(limit)
         if format == "json":
             options.print_json({"commits": [_as_json(each) for each in commits]})
         elif not commits:

@@ -54,6 +54,13 @@ format_ = click.option(
 at = click.option(
     "--at", metavar="COMMIT", type=click.IntRange(min=1), help="As it was after this commit."
 )
+as_reader = click.option(
+    "--as",
+    "reader",
+    metavar="READER",
+    allow_from_autoenv=False,
+    help="As this reader sees it: only what was granted to it.",
+)
 engine = click.option(
     "--engine",
     type=click.Choice(["local", "spark"]),

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.cli import options
-from corollary.cli.warehouses import is_warehouse, opened
+from corollary.cli.warehouses import is_warehouse, opened, seen_by
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.core.engine import Limits
     from corollary.core.program import Relation
 
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 @click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 @click.argument("goal")
 @options.at
+@options.as_reader
 @options.facts
 @options.root
 @options.limits
@@ -29,6 +29,7 @@ def command(
     places: tuple[str, ...],
     goal: str,
     at: int | None,
+    reader: str | None,
     facts: Path,
     root: Path | None,
     format: str,
@@ -48,6 +49,7 @@ def command(
     \b
       corollary query warehouse 'link("a", y)'
       corollary query warehouse 'link("a", y)' --at 3
+      corollary query warehouse 'link("a", y)' --as alice
       corollary query network.dl -F facts 'link("a", "d")'
     """
     of_warehouse = is_warehouse(places[0])
@@ -55,11 +57,15 @@ def command(
         _refuse_misfits(places)
     elif at is not None:
         raise click.UsageError("--at asks an earlier commit, and only a warehouse has commits")
+    elif reader is not None:
+        raise click.UsageError("--as asks as a reader, and only a warehouse has grants")
     console = TerminalConsole(quiet)
     with options.reported(format, console):
         limits = options.limits_of(rest)
         if of_warehouse:
-            answers, table = _ask(places[0], goal, at, limits, console)
+            with opened(places[0], console, limits=limits) as database:
+                seen = seen_by(database, reader)
+                answers, table = (seen if at is None else seen.at(at)).answers(goal)
         else:
             from corollary.database.once import Places, query
             from corollary.database.program import read_programs
@@ -76,13 +82,6 @@ def _refuse_misfits(places: tuple[str, ...]) -> None:
     for option in ("facts", "root"):
         if options.is_given(option):
             raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")
-
-
-def _ask(
-    place: str, goal: str, at: int | None, limits: "Limits", console: TerminalConsole
-) -> "tuple[Relation, pa.Table]":
-    with opened(place, console, limits=limits) as database:
-        return (database if at is None else database.at(at)).answers(goal)
 
 
 def _print(answers: "Relation", table: "pa.Table", format_: str) -> None:

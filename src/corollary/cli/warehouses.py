@@ -12,6 +12,7 @@ from corollary.errors import without_password
 
 if TYPE_CHECKING:
     from corollary.database.database import Database
+    from corollary.database.reader import Reader
 
 URL = ("postgresql://", "postgresql+psycopg://")
 
@@ -56,6 +57,11 @@ def opened(
         raise KeyboardInterrupt(left) from None
     finally:
         console.done()
+
+
+def seen_by(database: "Database", reader: str | None) -> "Database | Reader":
+    """Return a database as a reader sees it, if one is named."""
+    return database if reader is None else database.reader(reader)
 
 
 def _left(database: "Database", before: int, place: str) -> str:

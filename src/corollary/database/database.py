@@ -3,14 +3,13 @@
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.analysis.wording import suggestion
 from corollary.console import Console
 from corollary.core.alerts import SinkKind
-from corollary.core.arrow import schema_of, to_python
 from corollary.core.engine import Limits
 from corollary.core.optimisations import optimisations
 from corollary.core.program import Relation
@@ -18,6 +17,7 @@ from corollary.core.states import State
 from corollary.database.changes import Changes
 from corollary.database.engines import LOCAL, SPARK, made
 from corollary.database.frames import Frames
+from corollary.database.grants import Grants, MemoryGrants, checked_reader, checked_relations
 from corollary.database.journal import DEPTH
 from corollary.database.kernel import Kernel
 from corollary.database.names import readable
@@ -27,7 +27,9 @@ from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_goal, read_programs
 from corollary.database.progress import Progress
 from corollary.database.reacting import demand_choice
+from corollary.database.reader import Reader
 from corollary.database.transaction import Transaction
+from corollary.database.views import RelationView
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.solve import answer
@@ -42,38 +44,6 @@ if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import Outcome
 
 Called = TypeVar("Called", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class RelationView:
-    """A stored relation, or a base relation, as it is when asked."""
-
-    _database: "Database"
-    name: str
-
-    def arrow(self) -> "pa.Table":
-        """Return the tuples as an Arrow table."""
-        return self._database.read(self.name)
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        """Return the tuples as Python values."""
-        return list(to_python(self.arrow()))
-
-    def pandas(self) -> Any:
-        """Return the tuples as a pandas frame."""
-        return self.arrow().to_pandas()
-
-    def spark(self, view: str | None = None) -> Any:
-        """Return the tuples as a frame of the Spark session that was passed, or of a local one.
-
-        Args:
-            view: the name of a temp view of the session that shows them, too, as they are now.
-        """
-        relation = self._database.loaded.normal.relations[self.name]
-        return self._database.frames.frame(self.arrow(), schema_of(relation), view)
-
-    def __len__(self) -> int:
-        return int(self.arrow().num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +85,11 @@ class Database(Kernel):
 
     existing = "report"
     """What is done about tuples that violate a new constraint and were there before it."""
+
+    @cached_property
+    def _granted(self) -> MemoryGrants:
+        """The grants of a database in memory."""
+        return MemoryGrants()
 
     # --- using it ------------------------------------------------------------------------------
 
@@ -204,8 +179,12 @@ class Database(Kernel):
     def relation(self, name: str) -> RelationView:
         """Return a relation to read."""
         self.refresh()
-        readable(self.loaded.normal, name)
+        self.shape(name)
         return RelationView(self, name)
+
+    def shape(self, name: str) -> Relation:
+        """Return the columns of a relation, and their types."""
+        return readable(self.loaded.normal, name)
 
     def read(self, name: str) -> "pa.Table":
         """Return the tuples of a relation; a virtual one is computed."""
@@ -316,6 +295,42 @@ class Database(Kernel):
         """
         with self.lock:
             return None if self.store is None else self.store.publish(self, transaction)
+
+    # --- who may see what ----------------------------------------------------------------------
+
+    def grant(self, reader: str, *relations: str) -> None:
+        """Let a reader see relations and event predicates, and not what they are derived from.
+
+        Raises:
+            InputError: there is none of a name.
+        """
+        self.refresh()
+        names = checked_relations(relations, self.loaded.checked.signatures)
+        self._grants.add(checked_reader(reader), names)
+
+    def revoke(self, reader: str, *relations: str) -> None:
+        """Take grants back; what was not granted stays so."""
+        self._grants.remove(checked_reader(reader), relations)
+
+    def grants(self) -> dict[str, list[str]]:
+        """Return for each reader what it may see."""
+        return self._grants.every()
+
+    def reader(self, name: str) -> Reader:
+        """Return the database as a reader sees it: what was granted to it, and nothing else.
+
+        The reader goes when this database is closed. It keeps honest programs to what they may
+        see, such as a server that acts for others; whoever can open the files can read them.
+        """
+        return Reader(self, checked_reader(name), self._grants)
+
+    @property
+    def _grants(self) -> Grants:
+        if self.store is None:
+            return self._granted
+        from corollary.warehouse.grants import StoredGrants
+
+        return StoredGrants(self.store.warehouse.catalog)
 
     # --- alerts --------------------------------------------------------------------------------
 
@@ -539,3 +554,23 @@ def open_database(
         database.opening = Opening(place, options)
         database.store.restore(database)
     return database
+
+
+def open_as(name: str, path: str | Path | None, **options: Any) -> Reader:
+    """Open a warehouse as a reader sees it.
+
+    Args:
+        name: of the reader.
+        path: the directory of the warehouse, or the URL of its catalog on PostgreSQL.
+        options: those of `open_database`; a reader makes no warehouse.
+
+    Raises:
+        InputError: it is no name of a reader.
+        WarehouseError: there is no warehouse, or it cannot be read.
+    """
+    database = open_database(path, **{**options, "create": False})
+    try:
+        return database.reader(name).owning()
+    except BaseException:
+        database.close()
+        raise

@@ -12,6 +12,7 @@
 | intents | a transaction under way: the prefix of its files, and a sign of life |
 | published | the commit that a Delta table shows |
 | outbox | an alert of a commit for one sink, whether it is delivered, and when it is due |
+| grants | a relation or event predicate that a reader may see |
 """
 
 from sqlalchemy import (
@@ -140,4 +141,11 @@ outbox = Table(
     Column("error", Text, nullable=True),
     Index("corollary_outbox_waiting", "delivered", "due"),
     Index("corollary_outbox_commit", "commit_number"),
+)
+
+grants = Table(
+    "corollary_grants",
+    metadata,
+    Column("reader", String(200), primary_key=True),
+    Column("relation", String(400), primary_key=True),
 )

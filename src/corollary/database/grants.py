@@ -1,0 +1,100 @@
+"""Who may see what: the grants of a database, and how they are given and taken.
+
+A grant names a reader and a relation or event predicate. Whoever sees a view needs no grant for
+what it is derived from.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from corollary.analysis.wording import suggestion
+from corollary.core.values import shown
+from corollary.errors import InputError
+
+if TYPE_CHECKING:
+    from corollary.analysis.check import Signature
+
+LONGEST = 200
+"""So many characters the name of a reader may have."""
+
+
+class Grants(Protocol):
+    """The grants of a database: in its catalog, or in memory."""
+
+    def of(self, reader: str) -> frozenset[str]:
+        """Return what a reader may see."""
+
+    def every(self) -> dict[str, list[str]]:
+        """Return what all readers may see, in the order of their names."""
+
+    def add(self, reader: str, relations: Iterable[str]) -> None:
+        """Let a reader see relations, too."""
+
+    def remove(self, reader: str, relations: Iterable[str]) -> None:
+        """Let a reader not see relations any more."""
+
+
+class MemoryGrants:
+    """The grants of a database in memory."""
+
+    def __init__(self) -> None:
+        self._granted: dict[str, set[str]] = {}
+
+    def of(self, reader: str) -> frozenset[str]:
+        """Return what a reader may see."""
+        return frozenset(self._granted.get(reader, ()))
+
+    def every(self) -> dict[str, list[str]]:
+        """Return what all readers may see, in the order of their names."""
+        return {name: sorted(self._granted[name]) for name in sorted(self._granted)}
+
+    def add(self, reader: str, relations: Iterable[str]) -> None:
+        """Let a reader see relations, too."""
+        self._granted[reader] = {*self.of(reader), *relations}
+
+    def remove(self, reader: str, relations: Iterable[str]) -> None:
+        """Let a reader not see relations any more."""
+        left = self.of(reader) - set(relations)
+        self._granted.pop(reader, None)
+        if left:
+            self._granted[reader] = set(left)
+
+
+def checked_reader(name: str) -> str:
+    """Return the name of a reader.
+
+    Raises:
+        InputError: it is none.
+    """
+    is_fit = name.isprintable() and name.strip() == name and 0 < len(name) <= LONGEST
+    if not is_fit:
+        raise InputError.of(
+            "C1044",
+            f"{shown(name)} is no name of a reader.",
+            None,
+            f"a name has 1 to {LONGEST} printable characters, and no blank at its ends",
+        )
+    return name
+
+
+def checked_relations(
+    relations: Iterable[str], signatures: "Mapping[str, Signature]"
+) -> tuple[str, ...]:
+    """Return relations and event predicates that there are, so that they can be granted.
+
+    Raises:
+        InputError: there is none of a name, or nothing is named.
+    """
+    names = tuple(dict.fromkeys(relations))
+    if not names:
+        raise InputError.of("C1043", "No relation is named.", None, "name one or several")
+    for name in names:
+        if name not in signatures:
+            near = suggestion(name, signatures)
+            raise InputError.of(
+                "C1043",
+                f"There is no relation or event predicate `{name}` to grant.",
+                None,
+                near or "load a program that has it first",
+            )
+    return names

@@ -1,0 +1,285 @@
+"""A database as one reader sees it: relations that were granted, and nothing else.
+
+Everything that a `Database` can do is either limited to the reader's grants here or refused; what
+is not here cannot be done. A name that was not granted and one that does not exist get the same
+answer. Grants are looked up for every call, so that one that is taken back counts at once.
+
+What a view is computed from stays hidden, also when something goes wrong: an error in a rule would
+show the rule and the values that it failed on, so the reader only learns that there was one.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from corollary.database.changes import Change, Changes
+from corollary.database.frames import Frames
+from corollary.database.grants import Grants
+from corollary.database.names import LISTED
+from corollary.database.views import RelationView
+from corollary.errors import AccessError, EvaluationError, InputError, LimitError
+from corollary.frontends.datalog.parse import parse_goal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from corollary.core.program import Relation
+    from corollary.database.database import Called, Database
+    from corollary.database.history import Logged
+
+
+class Reader:
+    """A database, limited to what was granted to a reader.
+
+    >>> import corollary
+    >>> db = corollary.open(None, engine="local")
+    >>> _ = db.load(text=".decl e(x: number) .decl p(x: number) p(x) :- e(x). e(1).")
+    >>> db.grant("alice", "p")
+    >>> alice = db.reader("alice")
+    >>> alice.relation("p").rows()
+    [(1,)]
+    >>> alice.relation("e")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.AccessError: error[C1040]: `alice` may not see `e`.
+      = `alice` may see `p`; who runs the warehouse can grant more: `corollary grant W alice e`
+
+    Attributes:
+        name: of the reader.
+    """
+
+    def __init__(
+        self, database: "Database", name: str, grants: Grants, *, owns: bool = False
+    ) -> None:
+        self.name = name
+        self._database = database
+        self._grants = grants
+        self._owns = owns
+
+    # --- what is granted -----------------------------------------------------------------------
+
+    @property
+    def granted(self) -> frozenset[str]:
+        """The relations and event predicates that the reader may see."""
+        return self._grants.of(self.name)
+
+    def require(self, relation: str) -> None:
+        """Refuse what was not granted.
+
+        Raises:
+            AccessError: it was not.
+        """
+        granted = self.granted
+        if relation not in granted:
+            raise AccessError.of(
+                "C1040",
+                f"`{self.name}` may not see `{relation}`.",
+                None,
+                f"{self._may_see(granted)}; who runs the warehouse can grant more: "
+                f"`corollary grant W {self.name} {relation}`",
+            )
+
+    def _demand(self, relation: str) -> None:
+        """Refuse what was not granted, and what there is not.
+
+        Raises:
+            AccessError: it was not granted.
+            InputError: it was, but the program has none of that name.
+        """
+        self.require(relation)
+        if relation not in self._database.loaded.checked.signatures:
+            may_see = self._may_see(self.granted)
+            raise InputError.of("C0916", f"There is no relation `{relation}`.", None, may_see)
+
+    def _may_see(self, granted: frozenset[str]) -> str:
+        listed = ", ".join(f"`{each}`" for each in sorted(granted)[:LISTED])
+        more = f" and {len(granted) - LISTED} more" if len(granted) > LISTED else ""
+        return f"`{self.name}` may see {listed or 'nothing'}{more}"
+
+    @contextmanager
+    def _discreet(self, relation: str) -> Iterator[None]:
+        """Say of an error in rules that there was one, and no more."""
+        try:
+            yield
+        except EvaluationError:
+            raise AccessError.of(
+                "C1042",
+                f"`{relation}` cannot be computed: an expression in a rule has no value.",
+                None,
+                "who runs the warehouse can see which rule, and for which values",
+            ) from None
+        except LimitError:
+            raise LimitError(
+                f"a limit was hit while `{relation}` was computed\n"
+                "  = ask for less, or ask who runs the warehouse to raise the limit"
+            ) from None
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def relation(self, name: str) -> RelationView:
+        """Return a relation to read."""
+        self.refresh()
+        self.shape(name)
+        return RelationView(self, name)
+
+    def shape(self, name: str) -> "Relation":
+        """Return the columns of a relation, and their types."""
+        self._demand(name)
+        return self._database.shape(name)
+
+    def read(self, name: str) -> "pa.Table":
+        """Return the tuples of a relation; a virtual one is computed."""
+        self._demand(name)
+        with self._discreet(name):
+            return self._database.read(name)
+
+    def query(self, goal: str) -> "pa.Table":
+        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
+        return self.answers(goal)[1]
+
+    def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
+        """Return the answers to a goal, and the relation that they make."""
+        self.refresh()
+        asked = parse_goal(goal).relation
+        self._demand(asked)
+        with self._discreet(asked):
+            return self._database.answers(goal)
+
+    @property
+    def frames(self) -> Frames:
+        """Frames of the session that the user works in."""
+        return self._database.frames
+
+    def refresh(self) -> None:
+        """See what other processes have committed."""
+        self._database.refresh()
+
+    # --- history -------------------------------------------------------------------------------
+
+    def at(self, commit: int) -> "Reader":
+        """Return the database as it was after a commit, with the grants of today.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        return Reader(self._database.at(commit), self.name, self._grants, owns=True)
+
+    def log(self, limit: int | None = None) -> "list[Logged]":
+        """Return the commits that are kept, newest first, with how much each has changed."""
+        granted = self.granted
+        return [
+            replace(
+                each,
+                changes={name: n for name, n in each.changes.items() if name in granted},
+                idempotency=None,
+            )
+            for each in self._database.log(limit)
+        ]
+
+    def changes(self, commit: int) -> Changes:
+        """Return what a commit changed."""
+        granted = self.granted
+        found = self._database.changes(commit)
+        return _GrantedChanges({name: found[name] for name in found if name in granted}, self)
+
+    def feed(
+        self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
+    ) -> "Iterator[tuple[Relation, pa.Table]]":
+        """Yield what commits have changed, relation by relation; see `Database.feed`."""
+        self.refresh()
+        if relation is not None:
+            self._demand(relation)
+            return self._database.feed(relation, since=since, upto=upto)
+        granted = self.granted
+        every = self._database.feed(since=since, upto=upto)
+        return ((told, table) for told, table in every if told.name in granted)
+
+    # --- being told ----------------------------------------------------------------------------
+
+    def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
+        """Ask for the changes of a virtual relation; see `Database.watch`."""
+        self._demand(relation)
+        self._database.watch(relation, added=added, removed=removed)
+
+    def on(self, event: str) -> "Callable[[Called], Called]":
+        """Let a function be called when an event has happened; see `Database.on`."""
+        self._demand(event)
+        return self._database.on(event)
+
+    # --- what a reader cannot do ---------------------------------------------------------------
+
+    def load(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse to change the program."""
+        self._refuse("change the program")
+
+    def transaction(self, **_: Any) -> NoReturn:
+        """Refuse to change data."""
+        self._refuse("change data")
+
+    def stream(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse to change data."""
+        self._refuse("change data")
+
+    def publish(self, *_: Any) -> NoReturn:
+        """Refuse to publish."""
+        self._refuse("publish tables")
+
+    def deliver(self) -> NoReturn:
+        """Refuse to deliver the alerts of others."""
+        self._refuse("deliver alerts")
+
+    def grant(self, *_: str) -> NoReturn:
+        """Refuse to grant."""
+        self._refuse("grant anything")
+
+    def revoke(self, *_: str) -> NoReturn:
+        """Refuse to revoke."""
+        self._refuse("revoke anything")
+
+    def grants(self) -> NoReturn:
+        """Refuse to tell what others may see; `granted` tells what this one may."""
+        self._refuse("see the grants of others")
+
+    def reader(self, _: str) -> NoReturn:
+        """Refuse to be somebody else."""
+        self._refuse("read as somebody else")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise AccessError.of(
+            "C1041",
+            f"`{self.name}` reads, and cannot {what}.",
+            None,
+            "open the warehouse without `reader=`, if it is yours",
+        )
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def owning(self) -> "Reader":
+        """Return the same reader, which closes the database in the end."""
+        return Reader(self._database, self.name, self._grants, owns=True)
+
+    def close(self) -> None:
+        """Let go of the database, if it was opened for this reader."""
+        if self._owns:
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _GrantedChanges(Changes):
+    """Changes of the relations that were granted; to ask for another one is refused."""
+
+    def __init__(self, changes: Mapping[str, Change], reader: Reader) -> None:
+        super().__init__(changes, {})
+        self._reader = reader
+
+    def __getitem__(self, relation: str) -> Change:
+        self._reader.require(relation)
+        return super().__getitem__(relation)
