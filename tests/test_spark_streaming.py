@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import corollary
 from commanding import INPUT, OK, cli, put
 from corollary.core.program import Directive
 from corollary.database.database import Database
-from corollary.errors import InputError
+from corollary.errors import ConstraintError, InputError
 from corollary.streaming import batches
 from corollary.streaming.batches import Batch, MicroBatches
 from corollary.streaming.folders import FolderReader
@@ -70,6 +71,31 @@ def test_a_batch_is_a_transaction_and_is_made_once(db: Database, tmp_path: Path)
     assert [each.transaction.is_repeated for each in seen] == [False, False, True]
     assert db.commits == 3
     assert [each.version for each in seen[1].published.published] == [1]  # type: ignore[union-attr]
+
+
+ACTIVE = """
+lost(x, y) :- -link(x, y).
+.alert lost "lost {x} -> {y}" (IO=jsonlines, filename="lost.jsonl")
+.decl seen(x: symbol)
++seen(x) :- +direct_link(x, _).
+loop(x) :- +link(x, x).
+.abort loop "{x} reaches itself"
+"""
+
+
+def test_active_rules_react_to_batches(db: Database, tmp_path: Path) -> None:
+    db.load(text=PROGRAM + ACTIVE)
+    apply = micro_batches(db, tmp_path, op="op")
+    apply(frame(("a", "b", "+"), ("b", "c", "+"), names=("src", "dst", "op")), 0)
+    assert set(db.relation("seen").rows()) == {("a",), ("b",)}
+    gone = frame(("b", "c", "-"), names=("src", "dst", "op"))
+    apply(gone, 1)
+    apply(gone, 1)
+    told = (tmp_path / "w/alerts/lost.jsonl").read_text().splitlines()
+    assert [json.loads(line)["message"] for line in told] == ["lost a -> c", "lost b -> c"]
+    with pytest.raises(ConstraintError, match="a reaches itself"):
+        apply(frame(("b", "a", "+"), names=("src", "dst", "op")), 2)
+    assert links(db) == {("a", "b")}
 
 
 def test_another_query_is_another_stream(db: Database, tmp_path: Path) -> None:
