@@ -14,7 +14,7 @@ from corollary.core.engine import Engine, Limits
 from corollary.core.optimisations import NONE as NO_OPTIMISATION
 from corollary.core.optimisations import Optimisation
 from corollary.core.plan import effect_of, event_of, working
-from corollary.core.program import NormalProgram, Program, Relation
+from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import State
 from corollary.database.frames import Frames
 from corollary.database.journal import Attempt, Journal, Position, Ran, Told
@@ -84,6 +84,8 @@ class Kernel:
         self.watched: dict[str, frozenset[State]] = {}
         self.formed = EMPTY
         """The program in force as it is planned for."""
+        self.reacting: dict[str, dict[str, list[Reaction]]] = {}
+        """Alerts and constraints by the relation that holds what they react to, and by event."""
         self._standing: dict[str, Relation] = {}
         self._asks: tuple[NormalProgram, Collection[str], Signs] | None = None
         self.planning = Planning(engine, algorithm, is_strict=is_strict, without=without)
@@ -228,6 +230,11 @@ class Kernel:
             for place, relation in places.items()
         }
         self.engine.declare(self._standing)
+        self.reacting = {}
+        for reaction in active.reactions:
+            name = reaction.relation
+            events = self.reacting.setdefault(active.merged.get(name, name), {})
+            events.setdefault(name, []).append(reaction)
 
     def clear_deltas(self) -> None:
         """Forget the changes of virtual relations, and what event predicates held."""

@@ -5,7 +5,7 @@ are new in it. A reaction that is itself new looks at what comes with it, too: t
 of OLD has under the rules of NEW were there before it was declared.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -84,17 +84,18 @@ def judged(database: "Kernel", update: Update, existing: str) -> Verdict:
             constraint is new and that is to be refused.
     """
     normal = update.new
-    heard = database.heard(normal)
     happened = _Happened(database, normal)
     verdict = Verdict()
     findings: list[Diagnostic] = []
-    known = set(normal.active.reactions)
+    fresh: set[Reaction] = set()
+    asked: Iterable[Reaction] = happened.reactions(database.reacting)
     if update.old is not update.new:
-        known &= set(database.loaded.normal.active.reactions)
-    for reaction in normal.active.reactions:
+        fresh = set(normal.active.reactions) - set(database.loaded.normal.active.reactions)
+        asked = normal.active.reactions
+    for reaction in asked:
         name = reaction.relation
         rows = happened[name]
-        if reaction not in known and name not in normal.active.relations:
+        if reaction in fresh and name not in normal.active.relations:
             rows, there = _beside_existing(database, normal, name, rows)
             if reaction.name == "abort":
                 found = [_violation(reaction, row, normal) for row in there]
@@ -110,7 +111,7 @@ def judged(database: "Kernel", update: Update, existing: str) -> Verdict:
             verdict.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
     if findings:
         raise ConstraintError(findings)
-    for name in sorted(heard):
+    for name in sorted(database.heard(normal)):
         told = [each for each in normal.active.reactions if each.relation == name]
         verdict.alerts += _heard(_relation(normal, name), happened[name], told)
     return verdict
@@ -136,6 +137,15 @@ class _Happened(dict[str, list[Row]]):
         self._engine = database.engine
         self._normal = normal
         self._merged: dict[str, dict[str, list[Row]]] = {}
+
+    def reactions(self, reacting: Mapping[str, Mapping[str, list[Reaction]]]) -> list[Reaction]:
+        """Return the reactions to what has happened, out of those by relation and event."""
+        found: list[Reaction] = []
+        for place, by_event in reacting.items():
+            is_merged = place not in by_event
+            events = self._sorted_out(place) if is_merged else by_event
+            found += [each for event in events for each in by_event.get(event, ()) if self[event]]
+        return found
 
     def __missing__(self, name: str) -> list[Row]:
         rows = self[name] = sorted(self._read(name), key=_order)
