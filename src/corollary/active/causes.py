@@ -47,7 +47,8 @@ def causes(
         update: all views of which are maintained.
         head: the relation, or event predicate, of the tuples, and whether they came or went.
         given: the relation that holds the tuples.
-        known: the relations and signs whose changes can be read.
+        known: the relations and signs whose changes can be read; a rule that reads an event
+            predicate which is not among them is left out.
     """
     draft = Draft(update)
     draft.finished.update(update.new.relations)
@@ -55,7 +56,7 @@ def causes(
     draft.types[given] = draft.types[name]
     found: list[Cause] = []
     steps: list[Step] = []
-    for number, rule in enumerate(_rules(update, name, sign)):
+    for number, rule in enumerate(_rules(update, name, sign, known)):
         for place, literal in enumerate(rule.literals):
             change = _change(update, literal, sign)
             if change is None or change not in known:
@@ -79,10 +80,13 @@ def causes(
     return draft.plan(steps), tuple(found)
 
 
-def _rules(update: Update, name: str, sign: State) -> Iterator[Rule]:
-    program = update.new if sign is State.ADDED else update.old
-    for rule in (*program.rules, *update.new.active.rules):
-        if rule.head.relation == name:
+def _rules(
+    update: Update, name: str, sign: State, known: Container[tuple[str, State]]
+) -> Iterator[Rule]:
+    program, active = update.new if sign is State.ADDED else update.old, update.new.active
+    for rule in (*program.rules, *active.rules):
+        events = (each.relation for each in rule.literals if each.relation in active.relations)
+        if rule.head.relation == name and all((each, State.ADDED) in known for each in events):
             yield rule
 
 
