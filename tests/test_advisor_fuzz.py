@@ -7,8 +7,8 @@ import pytest
 from advisor_judgement import judge
 from advisor_programs import program
 
-PROGRAMS = 120
-BATCH = 30
+PROGRAMS = 80
+BATCH = 20
 
 
 @pytest.mark.parametrize("first", range(0, PROGRAMS, BATCH))

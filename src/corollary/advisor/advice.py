@@ -71,6 +71,15 @@ class NewView:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """A candidate that would be too large."""
+
+    clause: Clause
+    degree: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class PredicateAdvice:
     """What is advised for one predicate.
 
@@ -84,6 +93,7 @@ class PredicateAdvice:
         views: the names of the views that they use.
         decision: what was decided, and from what.
         rewriter: costs other rewritings of the same clauses.
+        rejected: the candidates that were too large.
         work: rows handled by the rules as they are, and by the rewritten ones, if sizes are known.
     """
 
@@ -98,21 +108,13 @@ class PredicateAdvice:
     views: tuple[str, ...]
     decision: Decision
     rewriter: Rewriter
+    rejected: tuple[Rejected, ...] = ()
     work: tuple[float, float] | None = None
 
     @property
     def is_applicable(self) -> bool:
         """Whether something is advised."""
         return self.reason is None
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A candidate that would be too large."""
-
-    clause: Clause
-    degree: int
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,13 @@ class Advice:
     arity: Arity
     predicates: Mapping[str, PredicateAdvice]
     views: Mapping[str, NewView]
-    rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def rejected(self) -> tuple[Rejected, ...]:
+        """All candidates that were too large."""
+        return tuple(
+            dict.fromkeys(found for each in self.predicates.values() for found in each.rejected)
+        )
 
     @property
     def queries(self) -> dict[str, PredicateAdvice]:

@@ -16,7 +16,12 @@ from corollary.advisor.disjuncts import Merged, merge
 from corollary.advisor.estimating import Estimator, Sizes
 from corollary.advisor.folding import fold
 from corollary.advisor.naming import Named, Naming
-from corollary.advisor.printing import body_clause, original_clause, view_clauses
+from corollary.advisor.printing import (
+    body_clause,
+    in_text_order,
+    original_clause,
+    view_clauses,
+)
 from corollary.advisor.reasons import reason_for
 from corollary.advisor.rewriting import Forms, Rewriter, Worked
 from corollary.advisor.scheme import Options, Query, RelationForm, Scheme
@@ -24,6 +29,9 @@ from corollary.advisor.shapes import Shapes, effective_arity
 from corollary.advisor.upkeep import upkeep_exponent
 from corollary.advisor.workload import Demand, Workload, upkeep_per_hour
 from corollary.core.rules import Atom
+
+REJECTED = "candidate"
+"""What a candidate that gets no name of its own is called."""
 
 
 def advise(scheme: Scheme, options: Options | None = None, sizes: Sizes | None = None) -> Advice:
@@ -74,7 +82,6 @@ class _Advisor:
             self._arity,
             self._predicates,
             self._views(),
-            self._rejected(),
         )
 
     def _effective_arity(self) -> Arity:
@@ -204,6 +211,7 @@ class _Advisor:
             (),
             decision,
             rewriter,
+            _rejected(decision),
             self._work(draft, keys),
         )
         if not keys:
@@ -279,14 +287,18 @@ class _Advisor:
             upkeep_per_hour(node, self._estimator, self._options),
         )
 
-    def _rejected(self) -> tuple[Rejected, ...]:
-        found: dict[str, Rejected] = {}
-        for each in self._predicates.values():
-            for key, refusal in each.decision.rejected.items():
-                node = refusal.node
-                clauses = view_clauses("candidate", node.variables, node, {})
-                found.setdefault(key, Rejected(clauses[0], refusal.degree, refusal.why))
-        return tuple(found.values())
+
+def _rejected(decision: Decision) -> tuple[Rejected, ...]:
+    """Return the candidates that were too large, as rules."""
+    positions: dict[object, int] = {}
+    for worked in decision.worked:
+        positions.update(worked.clause.positions)
+    found = []
+    for each in decision.rejected.values():
+        order = in_text_order(each.node, positions)
+        clauses = view_clauses(REJECTED, order, each.node, positions)
+        found.append(Rejected(clauses[0], each.degree, each.why))
+    return tuple(found)
 
 
 def _is_kept(relation: RelationForm) -> bool:

@@ -15,6 +15,7 @@ from corollary.analysis.traverse import readings
 from corollary.core.graph import components
 from corollary.core.program import Program
 from corollary.core.rules import Clause
+from corollary.warehouse.sources.quarantine import QUARANTINE
 
 
 def read_scheme(checked: Checked, queries: Iterable[Query] = (), opaque: str = "opaque") -> Scheme:
@@ -70,7 +71,8 @@ def _relations(
             name,
             len(signature.columns),
             declared.get(name, ()),
-            is_stored=not is_derived or (storage == "stored" and name not in filled),
+            is_stored=name != QUARANTINE.name
+            and (not is_derived or (storage == "stored" and name not in filled)),
             is_kept=storage != "virtual",
         )
     return found

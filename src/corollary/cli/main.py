@@ -20,6 +20,7 @@ COMMANDS = {
     "graph": "Draw which relation is computed from which.",
     "explain": "Show how a program will be evaluated, or maintained.",
     "trace": "Show one propagation step by step, as the tables of the papers do.",
+    "advise": "Find views that are worth storing, and rewrite queries to use them.",
     "status": "Say what a warehouse holds, and how it is.",
     "verify": "Compare everything that a warehouse says with everything else.",
     "gc": "Drop old history, dead writers, and files that nobody needs.",

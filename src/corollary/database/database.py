@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from corollary.database.durable import Durable
     from corollary.database.history import Logged
+    from corollary.database.queries import QueryLog
     from corollary.warehouse.publishing.publisher import Outcome
 
 
@@ -103,6 +104,8 @@ class Database(Kernel):
 
     opening: Opening | None = None
     """How it was opened; None if it is in memory."""
+    query_log: "QueryLog | None" = None
+    """Where goals are counted; None if they are not."""
 
     # --- using it ------------------------------------------------------------------------------
 
@@ -207,6 +210,8 @@ class Database(Kernel):
     def _answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         self.refresh()
         literal = read_goal(self.program, goal)
+        if self.query_log is not None:
+            self.query_log.note(literal)
         normal = self.loaded.normal
         answers = answer_relation(literal)
 
@@ -347,6 +352,8 @@ class Database(Kernel):
         """Let go of the warehouse and of the engine; streams are stopped between two batches."""
         while self.closing:
             self.closing.pop()()
+        if self.query_log is not None:
+            self.query_log.flush()
         self.engine.close()
         if self.store is not None:
             self.store.warehouse.close()
@@ -381,6 +388,7 @@ def open_database(
     console: Console | None = None,
     create: bool = True,
     is_late: bool = False,
+    log_queries: bool = True,
 ) -> Database:
     """Open a database: one that lasts in a warehouse, or one in memory.
 
@@ -400,6 +408,7 @@ def open_database(
         create: whether to make the warehouse if there is none.
         is_late: whether to make it with the first commit only, so that nothing is left behind if
             there is none.
+        log_queries: whether to count in the warehouse which goals are asked, without their values.
 
     Raises:
         InputError: something is asked for that there is not.
@@ -427,4 +436,8 @@ def open_database(
         place = str(path) if is_url else str(database.store.warehouse.root.absolute())
         database.opening = Opening(place, options)
         database.store.restore(database)
+        if log_queries:
+            from corollary.database.queries import QueryLog
+
+            database.query_log = QueryLog(warehouse.catalog)
     return database
