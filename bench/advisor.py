@@ -23,12 +23,7 @@ import pyarrow as pa
 import corollary
 from bench.figure import Figure
 from corollary.advisor.advice import Advice
-from corollary.advisor.advising import advise
-from corollary.advisor.applying import apply
-from corollary.advisor.observing import sizes_of
-from corollary.advisor.reading import read_scheme
-from corollary.advisor.reforming import reformed
-from corollary.advisor.scheme import Options, Query
+from corollary.advisor.consulting import consult
 from corollary.advisor.verifying import differing_views
 from corollary.database.database import Database
 
@@ -55,10 +50,10 @@ def run(scale: float) -> Iterator[Figure]:
         for database in (original, lasting):
             database.load(text=PROGRAM)
             fill(database, scale)
-        advice = advised(lasting)
-        before = lasting.program
+        consultation = consult(lasting, ["view"])
+        advice = consultation.advice
         began = time.perf_counter()
-        apply(lasting, advice, before, reformed(lasting.loaded.checked, before, advice))
+        consultation.apply()
         build = time.perf_counter() - began
         yield from _speed(advice, original, lasting)
         yield Figure("build", build, "s", None, "the commit that stores the view and the program")
@@ -82,13 +77,6 @@ def fill(database: Database, scale: float) -> None:
         for name, (left, right) in tables.items():
             columns = database.declared(name).columns
             transaction.insert(name, pa.table(dict(zip(columns, (left, right), strict=True))))
-
-
-def advised(database: Database) -> Advice:
-    """Return the advice that `corollary advise W --query view` gives."""
-    scheme = read_scheme(database.loaded.checked, [Query("view")])
-    options = Options(selection="minimal", partial_clusters=True)
-    return advise(scheme, options, sizes_of(database))
 
 
 def _speed(advice: Advice, original: Database, changed: Database) -> Iterator[Figure]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from corollary.advisor.advice import Advice, NewView, PredicateAdvice
 from corollary.advisor.clauses import term_variables
 from corollary.advisor.reading_clauses import ANONYMOUS
-from corollary.core.clause_printer import print_clause
+from corollary.core.clause_printer import print_atom, print_clause
 from corollary.core.rules import Clause
 
 UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -78,8 +78,9 @@ def _view(view: NewView, advice: Advice) -> Iterator[str]:
         yield "          this is the query itself: to store it is to store the answers"
     inside = hidden(view)
     if inside:
-        leaves = ", ".join(view.variables)
-        what = f"only {leaves} leaves it" if leaves else "nothing leaves it but yes or no"
+        shown = ", ".join(view.variables)
+        leave = "leaves" if len(view.variables) == 1 else "leave"
+        what = f"only {shown} {leave} it" if shown else "nothing leaves it but yes or no"
         verb = "occurs" if len(inside) == 1 else "occur"
         yield f"  why     {', '.join(inside)} {verb} only inside this group; {what}."
 
@@ -109,7 +110,7 @@ def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
 
 def _rejected(each: PredicateAdvice) -> Iterator[str]:
     for refusal in each.rejected:
-        yield f"  rejected {print_clause(refusal.clause)} {refusal.why}"
+        yield f"  rejected {print_atom(refusal.clause.heads[0])}: {refusal.why}"
 
 
 def hidden(view: NewView) -> list[str]:
@@ -142,4 +143,4 @@ def size(number: float) -> str:
     unit = 0
     while number >= 999.5 and unit < len(UNITS) - 1:
         number, unit = number / 1000, unit + 1
-    return f"{number:.3g} {UNITS[unit]}"
+    return f"{number:.3g} {UNITS[unit]}" if unit else f"{number:.0f} B"

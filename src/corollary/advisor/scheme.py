@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from corollary.advisor.clauses import ClauseForm
 from corollary.core.rules import Literal
@@ -124,3 +124,7 @@ class Options:
     least_gain: float = 1.3
     updates: Mapping[str, float] = field(default_factory=dict)
     horizon: float = 24.0
+
+    def with_updates(self, updates: Mapping[str, float]) -> "Options":
+        """Return the options with other update rates."""
+        return replace(self, updates=updates)

@@ -78,7 +78,7 @@ def static(advice: Advice) -> Finding:
         for name, each in changed.items()
         if not is_equivalent(each.originals, each.rewritten, views)
     )
-    return Finding("static", f"{len(changed)} rewritings on canonical databases", wrong)
+    return Finding("static", f"{', '.join(changed)} on canonical databases", wrong)
 
 
 def at_random(advice: Advice, before: Program, after: Program) -> Finding:
@@ -126,7 +126,7 @@ def on_data(changed: Database, answers: "Mapping[str, pa.Table]") -> Finding:
         total += before.num_rows
         if came.num_rows or went.num_rows:
             wrong.append(f"{name} has {came.num_rows:,} tuples more and {went.num_rows:,} fewer")
-    return Finding("data", f"{total:,} answers, both differences empty", tuple(wrong))
+    return Finding("data", f"{total:,} answers, both ways", tuple(wrong))
 
 
 def under_changes(advice: Advice, database: Database, tables: "dict[str, pa.Table]") -> Finding:
@@ -139,7 +139,7 @@ def under_changes(advice: Advice, database: Database, tables: "dict[str, pa.Tabl
         if name in used and table.num_columns
     )
     wrong = tuple(differing_views(database, advice.views))
-    return Finding("changes", f"{len(advice.views)} views after {changed:,} changed tuples", wrong)
+    return Finding("changes", f"{', '.join(advice.views)} after {changed:,} changed tuples", wrong)
 
 
 def change_at_random(

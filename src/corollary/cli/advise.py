@@ -223,7 +223,7 @@ def _advise(asked: Asked, source: Source, console: TerminalConsole) -> None:
 
 def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":
     from corollary.advisor.advising import advise
-    from corollary.advisor.asking import queries_by_default, queries_named
+    from corollary.advisor.asking import merged, queries_by_default, queries_named
     from corollary.advisor.observing import queries_logged, sizes_of, update_rates
     from corollary.advisor.reading import read_scheme
     from corollary.advisor.scheme import Options
@@ -243,7 +243,7 @@ def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":
     loaded = load(source.program)
     frequencies = as_rates(rest["frequency"], "--frequency")
     logged = [] if data is None else queries_logged(data)
-    known = {each.relation: each.frequency for each in logged} | frequencies
+    known = {each.relation: each.frequency for each in merged(logged, {})} | frequencies
     if rest["queries"]:
         queries = queries_named(rest["queries"], loaded.normal, known)
     else:

@@ -127,7 +127,9 @@ class Actions:
         target.publish(transaction)
         number = transaction.commit_number
         self.document["applied"] = {"commit": number, "views": list(self.advice.views)}
-        self._say(f"commit {number}: stored {', '.join(self.advice.views)}")
+        stored = [view.name for view in self.advice.views.values() if not view.is_virtual]
+        what = f"stored {', '.join(stored)}" if stored else "rules rewritten, nothing stored"
+        self._say(f"commit {number}: {what}")
         self._say("the program now says; change your files likewise (--to FILE writes all of it)")
         for declaration in self.after.declarations:
             if declaration.name in self.advice.views:

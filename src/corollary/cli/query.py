@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 @click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 @click.argument("goal")
 @options.at
+@click.option(
+    "--log/--no-log",
+    default=True,
+    show_default=True,
+    help="Count the goal, without its values, in the query log of the warehouse.",
+)
 @options.facts
 @options.root
 @options.limits
@@ -29,6 +35,7 @@ def command(
     places: tuple[str, ...],
     goal: str,
     at: int | None,
+    log: bool,
     facts: Path,
     root: Path | None,
     format: str,
@@ -59,7 +66,7 @@ def command(
     with options.reported(format, console):
         limits = options.limits_of(rest)
         if of_warehouse:
-            answers, table = _ask(places[0], goal, at, limits, console)
+            answers, table = _ask(places[0], goal, at, limits, console, log=log)
         else:
             from corollary.database.once import Places, query
             from corollary.database.program import read_programs
@@ -79,9 +86,15 @@ def _refuse_misfits(places: tuple[str, ...]) -> None:
 
 
 def _ask(
-    place: str, goal: str, at: int | None, limits: "Limits", console: TerminalConsole
+    place: str,
+    goal: str,
+    at: int | None,
+    limits: "Limits",
+    console: TerminalConsole,
+    *,
+    log: bool,
 ) -> "tuple[Relation, pa.Table]":
-    with opened(place, console, limits=limits) as database:
+    with opened(place, console, limits=limits, log_queries=log) as database:
         return (database if at is None else database.at(at)).answers(goal)
 
 
