@@ -16,8 +16,11 @@ from typing import Any
 from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.reading import read_scheme
+from corollary.advisor.reforming import reformed
 from corollary.advisor.scheme import Options, Query, Scheme
 from corollary.analysis.check import Checked, check
+from corollary.core.printer import print_program
+from corollary.core.program import Program
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 
@@ -61,13 +64,23 @@ def clause_of(rule: str) -> str:
 
 def checked_of(text: str) -> Checked:
     """A program, checked."""
-    return check(parse(SourceFile("program", text)))
+    return check(parsed(text))
+
+
+def parsed(text: str) -> Program:
+    """A program as written."""
+    return parse(SourceFile("program", text))
+
+
+def changed_program(text: str, advice: Advice) -> str:
+    """The program that follows advice."""
+    return print_program(reformed(checked_of(text), parsed(text), advice))
 
 
 def scheme_of(text: str, queries: Iterable[str | Query], options: Options | None = None) -> Scheme:
     """The scheme of a program."""
     asked = [each if isinstance(each, Query) else Query(each) for each in queries]
-    return read_scheme(checked_of(text), asked, (options or Options()).opaque)
+    return read_scheme(parsed(text), checked_of(text), asked, (options or Options()).opaque)
 
 
 def advice_for(text: str, queries: Iterable[str], options: Options | None = None) -> Advice:

@@ -17,12 +17,10 @@ from collections import Counter
 
 import advisor_oracle
 import oracle
-from advised import advice_for, checked_of, degrees
+from advised import advice_for, changed_program, degrees
 from advisor_programs import Program
 from corollary.advisor.advice import Advice
-from corollary.advisor.reforming import reformed
 from corollary.advisor.scheme import Options
-from corollary.core.printer import print_program
 
 WAYS = (
     Options(),
@@ -62,8 +60,7 @@ def _judge_exponents(advice: Advice, about: str) -> None:
 def _judge_answers(
     advice: Advice, text: str, program: Program, answers: set[object], about: str
 ) -> None:
-    checked = checked_of(text)
-    changed = print_program(reformed(checked, checked.program, advice))
+    changed = changed_program(text, advice)
     found = oracle.evaluate(changed, program.facts)["q"]
     assert found == answers, f"answers differ\n{about}\n{changed}"
     if advice.is_applicable:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 import oracle
-from advised import advice_for, checked_of, degrees, scheme_of
+from advised import advice_for, changed_program, checked_of, degrees, scheme_of
 from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.equivalence import is_equivalent
 from corollary.advisor.estimating import Sizes
-from corollary.advisor.reforming import reformed
 from corollary.advisor.scheme import Options, Query, RelationForm, Scheme
 from corollary.advisor.shapes import Shapes, effective_arity, paper_arity
-from corollary.core.printer import print_clause, print_declaration, print_program
+from corollary.core.printer import print_clause, print_declaration
 from corollary.frontends.datalog.parse import parse_clause
 
 AIRLINE = """
@@ -28,11 +27,6 @@ BEST = Options(selection="minimal", partial_clusters=True)
 
 def relation(text: str, name: str) -> RelationForm:
     return scheme_of(text, ()).relations[name]
-
-
-def changed_program(text: str, advice: Advice) -> str:
-    checked = checked_of(text)
-    return print_program(reformed(checked, checked.program, advice))
 
 
 def rewritten(advice: Advice, name: str) -> list[str]:
@@ -168,6 +162,28 @@ def test_a_view_that_is_stored_already_is_used() -> None:
     advice = advice_for(text, ["view"], BEST)
     assert not advice.views
     assert rewritten(advice, "view") == ["view(A, B) :- served(A), base(A, B)."]
+
+
+@pytest.mark.parametrize("storage", ["stored", ""])
+@pytest.mark.parametrize("more", ["", ', X != "a"', ", !base(X, X)"])
+def test_a_view_is_used_only_if_it_says_the_same(storage: str, more: str) -> None:
+    text = AIRLINE + (
+        f".decl served(x: symbol) {storage} "
+        f"served(X) :- connection(K, L), services(X, L), services(X, K){more}."
+    )
+    advice = advice_for(text, ["view"], BEST)
+    assert ("served" in advice.queries["view"].views) == (not more)
+
+
+def test_two_queries_that_are_alike_do_not_read_each_other() -> None:
+    text = """
+    .decl e(x: number, y: number)
+    .decl a(x: number, y: number) .decl b(x: number, y: number)
+    a(X, Y) :- e(X, Z), e(Z, Y). b(U, V) :- e(U, W), e(W, V).
+    """
+    advice = advice_for(text, ["a", "b"], BEST)
+    assert rewritten(advice, "a") == ["a(X, Y) :- mv_a_1(X, Y)."]
+    assert rewritten(advice, "b") == ["b(U, V) :- mv_a_1(U, V)."]
 
 
 def test_derived_predicates_that_are_still_read_are_advised_on() -> None:

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 import oracle
-from advised import CASES, advice_for, arities, checked_of, degrees, program_of
-from corollary.advisor.reforming import reformed
+from advised import CASES, advice_for, arities, changed_program, degrees, program_of
 from corollary.advisor.scheme import Options
-from corollary.core.printer import print_program
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 TRIES = 10
@@ -33,6 +31,7 @@ def test_advice_of_the_paper(case: dict[str, Any]) -> None:
         for key, value in exponents.items():
             assert value == expected.get(key, {}).get(name, value), key
     assert advice.arity.value == expected.get("ea_scheme", advice.arity.value)
+    assert advice.arity.paper == expected.get("ea_paper_literal", advice.arity.paper)
     assert degrees(advice) == expected.get("mat_degrees", [])
     assert arities(advice) == expected.get("mat_arities", [])
     if "self_materialisation" in expected:
@@ -107,9 +106,7 @@ def answers(case: dict[str, Any], text: str, seed: int) -> dict[str, Any]:
 def test_answers_stay(case: dict[str, Any], selection: str) -> None:
     text = program_of(case)
     options = Options(selection=selection, partial_clusters=True, opaque="absorb")
-    checked = checked_of(text)
-    advice = advice_for(text, case["queries"], options)
-    changed = print_program(reformed(checked, checked.program, advice))
+    changed = changed_program(text, advice_for(text, case["queries"], options))
     for seed in range(TRIES):
         assert answers(case, changed, seed) == answers(case, text, seed)
 

@@ -16,13 +16,15 @@ STORE, REWRITE = "store", "rewrite"
 
 @dataclass(frozen=True, slots=True)
 class Arity:
-    """The effective arity of the scheme, and the relation that it is due to."""
+    """The effective arity of the scheme, and the relation that it is due to.
+
+    Attributes:
+        paper: as the paper defines it, which is too small where dependencies are cyclic.
+    """
 
     value: int
     set_by: str
-
-    def __str__(self) -> str:
-        return f"{self.value} (set by {self.set_by})" if self.set_by else str(self.value)
+    paper: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,17 @@ class Figures:
     """What a view is thought to hold and to cost, in rows.
 
     Attributes:
+        share: its bytes, as a share of all that is stored.
         build: rows handled to make it.
-        changes: rows handled for one changed tuple, by base relation.
-        upkeep: rows handled in an hour, at the update rates given.
+        changes: tuples of the relations under it that change in an hour.
+        upkeep: rows handled in an hour to keep it true.
     """
 
     rows: float
     bytes: float
+    share: float
     build: float
-    changes: Mapping[str, float]
+    changes: float
     upkeep: float
 
 

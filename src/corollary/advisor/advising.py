@@ -3,18 +3,14 @@
 queries → fold, decide → rewrite → what the rewritten rules read and nobody keeps → the same again
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from corollary.advisor.advice import Advice, Arity, Figures, NewView, PredicateAdvice, Rejected
-from corollary.advisor.candidates import Body, Candidate
-from corollary.advisor.clauses import ClauseForm
-from corollary.advisor.clusters import alternatives, carry
-from corollary.advisor.costs import Exponents
-from corollary.advisor.deciding import Decider, Decision
-from corollary.advisor.disjuncts import Merged, merge
+from corollary.advisor.candidates import Candidate
+from corollary.advisor.deciding import Decision
+from corollary.advisor.drafting import Draft, Drafter
 from corollary.advisor.estimating import Estimator, Sizes
-from corollary.advisor.folding import fold
 from corollary.advisor.naming import Named, Naming
 from corollary.advisor.printing import (
     body_clause,
@@ -23,11 +19,11 @@ from corollary.advisor.printing import (
     view_clauses,
 )
 from corollary.advisor.reasons import reason_for
-from corollary.advisor.rewriting import Forms, Rewriter, Worked
+from corollary.advisor.rewriting import Forms, Worked
 from corollary.advisor.scheme import Options, Query, RelationForm, Scheme
-from corollary.advisor.shapes import Shapes, effective_arity
+from corollary.advisor.shapes import Shapes, effective_arity, paper_arity
 from corollary.advisor.upkeep import upkeep_exponent
-from corollary.advisor.workload import Demand, Workload, upkeep_per_hour
+from corollary.advisor.workload import upkeep_per_hour
 from corollary.core.rules import Atom
 
 REJECTED = "candidate"
@@ -45,19 +41,6 @@ def advise(scheme: Scheme, options: Options | None = None, sizes: Sizes | None =
     return _Advisor(scheme, options or Options(), sizes).advise()
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A predicate after both stages, before it is written down."""
-
-    query: Query
-    is_query: bool
-    clauses: tuple[ClauseForm, ...]
-    rewriter: Rewriter
-    decider: Decider
-    before: Exponents
-    decision: Decision
-
-
 class _Advisor:
     def __init__(self, scheme: Scheme, options: Options, sizes: Sizes | None) -> None:
         self._scheme = scheme
@@ -67,15 +50,18 @@ class _Advisor:
         self._naming = Naming(scheme, self._forms)
         self._arity = self._effective_arity()
         self._estimator = None if sizes is None else Estimator(scheme, self._shapes, sizes)
+        self._drafter = Drafter(
+            scheme, options, self._shapes, self._forms, self._arity.value, self._estimator
+        )
         self._predicates: dict[str, PredicateAdvice] = {}
 
     def advise(self) -> Advice:
         """Go through the queries, then through what they read."""
-        drafts = [self._draft(each, is_query=True) for each in self._scheme.queries]
+        drafts = [self._drafter.draft(each, is_query=True) for each in self._scheme.queries]
         while drafts:
-            for draft in self._selected(drafts):
+            for draft in self._drafter.selected(drafts):
                 self._predicates[draft.query.relation] = self._written(draft)
-            drafts = [self._draft(each, is_query=False) for each in self._still_read()]
+            drafts = [self._drafter.draft(each, is_query=False) for each in self._still_read()]
         return Advice(
             self._scheme,
             self._options,
@@ -95,7 +81,9 @@ class _Advisor:
             if each.is_stored and name in names
         ]
         value = max((arity for arity, _ in found), default=0)
-        return Arity(value, next((name for arity, name in found if arity == value), ""))
+        set_by = next((name for arity, name in found if arity == value), "")
+        forms = (self._scheme.relations[name] for _, name in found)
+        return Arity(value, set_by, max((paper_arity(each) for each in forms), default=0))
 
     def _still_read(self) -> list[Query]:
         """Return derived predicates that rewritten rules read and nobody keeps."""
@@ -113,89 +101,9 @@ class _Advisor:
             and not _is_kept(self._scheme.relations[name])
         ]
 
-    # --- stage 1 and 2 -------------------------------------------------------------------------
-
-    def _draft(self, query: Query, *, is_query: bool) -> _Draft:
-        clauses = self._scheme.clauses.get(query.relation, ())
-        rewriter = Rewriter(self._shapes, self._forms, query.bound)
-        plain = [Worked(each, (*each.literals, *each.tests)) for each in clauses]
-        before = rewriter.exponents(plain, frozenset())
-        decider = Decider(rewriter, self._arity.value, self._options, self._estimator)
-        decision = self._decide(decider, clauses, before.left_deep)
-        return _Draft(query, is_query, clauses, rewriter, decider, before, decision)
-
-    def _decide(self, decider: Decider, clauses: tuple[ClauseForm, ...], before: int) -> Decision:
-        """Decide with and without the disjunct phase; the better one counts."""
-        ways = [[Merged(each, (*each.literals, *each.tests)) for each in clauses]]
-        if self._options.has_disjuncts and len(clauses) > 1:
-            merged = merge(clauses)
-            if len(merged) < len(clauses):
-                ways.insert(0, merged)
-        decisions = [
-            decider.decide([self._worked(each, decider) for each in way], before) for way in ways
-        ]
-        return min(decisions, key=lambda one: (one.after, decider.vector(one.stored.values())))
-
-    def _worked(self, merged: Merged, decider: Decider) -> Worked:
-        """Return a clause after stage 1."""
-        clause = merged.clause
-        if clause.obstacle:
-            return Worked(clause, merged.nodes)
-        significant = clause.significant
-        folded = Worked(clause, tuple(fold(merged.nodes, significant)))
-        if not self._options.partial_clusters:
-            return folded
-        others = alternatives(merged.nodes, significant, decider.is_legal)
-        ways = [folded, *(Worked(clause, each) for each in others)]
-        ways = [replace(each, nodes=self._carried(clause, each.nodes, decider)) for each in ways]
-
-        def rank(worked: Worked) -> tuple[object, ...]:
-            found = decider.decide([worked], 1 << 30)
-            return found.after, decider.vector(found.stored.values())
-
-        return min(ways, key=rank) if len(ways) > 1 else ways[0]
-
-    @staticmethod
-    def _carried(clause: ClauseForm, nodes: Body, decider: Decider) -> Body:
-        return tuple(carry(node, clause.literals, decider.is_legal) for node in nodes)
-
-    def _selected(self, drafts: list[_Draft]) -> list[_Draft]:
-        """Let the workload as a whole decide, if a budget is to be spent."""
-        if self._options.selection != "budget" or self._estimator is None:
-            return drafts
-        pool: dict[str, Candidate] = {}
-        for draft in drafts:
-            for root in (root for each in draft.decision.worked for root in each.roots()):
-                legal = (node for node in root.nodes() if draft.decider.is_legal(node))
-                pool.update((self._forms.key(node), node) for node in legal)
-        demands = [
-            Demand(
-                each.decision.worked,
-                each.rewriter,
-                each.query.frequency,
-                frozenset(each.decision.stored),
-            )
-            for each in drafts
-        ]
-        chosen = Workload(demands, pool, self._estimator, self._options).choose()
-        return [replace(each, decision=self._spent(each, chosen, pool)) for each in drafts]
-
-    def _spent(self, draft: _Draft, chosen: frozenset[str], pool: dict[str, Candidate]) -> Decision:
-        """Return what of the views that the workload chose a predicate uses."""
-        worked = draft.decision.worked
-        used = {
-            self._forms.key(node)
-            for each in worked
-            for body in draft.rewriter.bodies(each, chosen)
-            for node in body
-            if isinstance(node, Candidate)
-        }
-        after = draft.rewriter.cost(worked, frozenset(used))
-        return replace(draft.decision, after=after, stored={key: pool[key] for key in sorted(used)})
-
     # --- writing it down -----------------------------------------------------------------------
 
-    def _written(self, draft: _Draft) -> PredicateAdvice:
+    def _written(self, draft: Draft) -> PredicateAdvice:
         decision, rewriter = draft.decision, draft.rewriter
         keys = frozenset(decision.stored)
         originals = tuple(original_clause(each) for each in draft.clauses)
@@ -241,11 +149,10 @@ class _Advisor:
             views=tuple(used),
         )
 
-    def _work(self, draft: _Draft, keys: frozenset[str]) -> tuple[float, float] | None:
+    def _work(self, draft: Draft, keys: frozenset[str]) -> tuple[float, float] | None:
         if self._estimator is None:
             return None
-        plain = [Worked(each, (*each.literals, *each.tests)) for each in draft.clauses]
-        before = draft.rewriter.work(plain, frozenset(), self._estimator)
+        before = draft.rewriter.work(draft.plain, frozenset(), self._estimator)
         return before, draft.rewriter.work(draft.decision.worked, keys, self._estimator)
 
     def _views(self) -> dict[str, NewView]:
@@ -278,12 +185,14 @@ class _Advisor:
     def _figures(self, node: Candidate) -> Figures | None:
         if self._estimator is None:
             return None
-        estimate = self._estimator.candidate(node)
+        estimate, size = self._estimator.candidate(node), self._estimator.bytes(node)
+        changes, updates = self._estimator.change(node), self._options.updates
         return Figures(
             estimate.flow.rows,
-            self._estimator.bytes(node),
+            size,
+            size / max(1.0, self._estimator.sizes.stored_bytes),
             estimate.work,
-            self._estimator.change(node),
+            sum(rate for name, rate in updates.items() if name in changes),
             upkeep_per_hour(node, self._estimator, self._options),
         )
 

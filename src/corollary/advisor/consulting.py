@@ -79,7 +79,7 @@ def consult(
     asked = asked or queries_by_default(loaded.normal, logged, {})
     if not options.updates:
         options = options.with_updates(update_rates(database))
-    scheme = read_scheme(loaded.checked, asked, options.opaque)
+    scheme = read_scheme(loaded.program, loaded.checked, asked, options.opaque)
     advice = advise(scheme, options, sizes_of(database))
     after = reformed(loaded.checked, loaded.program, advice)
     return Consultation(database, advice, loaded.program, after)

@@ -19,6 +19,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
             if not each.is_query and each.is_applicable
         },
         "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
+        "paper_effective_arity": advice.arity.paper,
         "materialise": [_view(each) for each in advice.views.values()],
         "rejected": [
             {"rule": print_clause(each.clause), "why": each.why} for each in advice.rejected

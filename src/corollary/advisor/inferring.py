@@ -1,12 +1,13 @@
 """What rules say about the relations they define: what views are made of, inferred dependencies."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 
 from corollary.advisor.candidates import variables_of
 from corollary.advisor.clauses import ClauseForm
 from corollary.advisor.degree import closure
-from corollary.advisor.scheme import Dependence, RelationForm, Scheme, View
+from corollary.advisor.scheme import Dependence, Scheme, View
 from corollary.advisor.shapes import Numbers, Shapes
 from corollary.core.rules import Literal
 from corollary.core.terms import Slot, Variable
@@ -34,21 +35,13 @@ def with_views(scheme: Scheme, filled: set[str], component: Mapping[str, int]) -
         )
         if name in filled or is_recursive or not all(_is_plain(each) for each in clauses):
             continue
-        known = Scheme(relations, scheme.clauses)
-        if relation.is_stored:
-            view = _view(clauses)
-            relations[name] = RelationForm(
-                name, relation.arity, relation.dependences, True, relation.is_kept, view
-            )
-        elif len(clauses) == 1 and relation.arity <= WIDEST:
-            inferred = tuple(_inferred(clauses[0], Shapes(known)))
-            relations[name] = RelationForm(
-                name,
-                relation.arity,
-                (*relation.dependences, *inferred),
-                relation.is_stored,
-                relation.is_kept,
-            )
+        if relation.is_kept:
+            relation = replace(relation, view=_view(clauses))
+        if not relation.is_stored and len(clauses) == 1 and relation.arity <= WIDEST:
+            known = Shapes(Scheme(relations, scheme.clauses))
+            inferred = tuple(_inferred(clauses[0], known))
+            relation = replace(relation, dependences=(*relation.dependences, *inferred))
+        relations[name] = relation
     return Scheme(relations, scheme.clauses, scheme.queries)
 
 
@@ -75,7 +68,8 @@ def _view(clauses: tuple[ClauseForm, ...]) -> View:
         bodies.append(
             tuple(Literal(each.relation, tuple(map(slot, each.slots))) for each in clause.literals)
         )
-    return View(tuple(first), tuple(bodies))
+    is_whole = not any(each.pinned or each.tests for each in clauses)
+    return View(tuple(first), tuple(bodies), is_whole)
 
 
 def _inferred(clause: ClauseForm, shapes: Shapes) -> Iterator[Dependence]:

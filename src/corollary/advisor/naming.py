@@ -31,9 +31,10 @@ class Naming:
         self._taken = set(scheme.relations)
         self._made: dict[str, Named] = {}
         self._known: dict[str, tuple[str, tuple[int, ...]]] = {}
+        asked = {each.relation for each in scheme.queries}
         for name, relation in scheme.relations.items():
-            if relation.view is not None:
-                view = relation.view
+            view = relation.view
+            if view is not None and view.is_whole and name not in asked:
                 key, order = canonical_view(view.variables, view.bodies)
                 places = tuple(view.variables.index(each) for each in order)
                 self._known.setdefault(key, (name, places))

@@ -18,27 +18,30 @@ from corollary.core.rules import Clause
 from corollary.warehouse.sources.quarantine import QUARANTINE
 
 
-def read_scheme(checked: Checked, queries: Iterable[Query] = (), opaque: str = "opaque") -> Scheme:
+def read_scheme(
+    program: Program, checked: Checked, queries: Iterable[Query] = (), opaque: str = "opaque"
+) -> Scheme:
     """Return the scheme of a program.
 
     Args:
-        checked: the program.
+        program: the program as written, so that what is printed looks like it.
+        checked: the same, checked.
         queries: the query predicates.
         opaque: `absorb` lets simple comparisons move into candidates.
     """
-    program = checked.program
     clauses = [each for each in program.clauses if not _is_active(each, checked)]
     component = _components(clauses)
+    types = {name: each.types for name, each in checked.signatures.items()}
     filled = {head.relation for each in clauses if not each.body for head in each.heads}
     filled |= {each.relation for each in program.directives if each.name == "input"}
     found: dict[str, list[ClauseForm]] = {}
     for clause in clauses:
         if clause.body:
             for head in clause.heads:
-                forms = clause_forms(clause, head, component, absorbs=opaque == "absorb")
+                forms = clause_forms(clause, head, component, types, absorbs=opaque == "absorb")
                 found.setdefault(head.relation, []).extend(forms)
     forms_by = {name: tuple(each) for name, each in found.items()}
-    relations = _relations(checked, forms_by, filled)
+    relations = _relations(program, checked, forms_by, filled)
     return with_views(Scheme(relations, forms_by, tuple(queries)), filled, component)
 
 
@@ -58,9 +61,12 @@ def _components(clauses: Iterable[Clause]) -> dict[str, int]:
 
 
 def _relations(
-    checked: Checked, clauses: Mapping[str, tuple[ClauseForm, ...]], filled: set[str]
+    program: Program,
+    checked: Checked,
+    clauses: Mapping[str, tuple[ClauseForm, ...]],
+    filled: set[str],
 ) -> dict[str, RelationForm]:
-    declared = _dependences(checked.program)
+    declared = _dependences(program)
     found = {}
     for name, signature in checked.signatures.items():
         if signature.is_event:

@@ -18,13 +18,16 @@ from corollary.core.rules import (
     names_in,
 )
 from corollary.core.terms import Aggregate, Constant, Functor, Slot, Term, Variable, Wildcard
+from corollary.core.types import Type
+
+Types = Mapping[str, tuple[Type, ...]]
 
 ANONYMOUS = "_•"
 """Begins the name of a variable that was written `_`."""
 
 
 def clause_forms(
-    clause: Clause, head: Atom, component: Mapping[str, int], *, absorbs: bool
+    clause: Clause, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
 ) -> Iterator[ClauseForm]:
     """Yield the forms of a clause for one of its heads: one for each alternative.
 
@@ -32,21 +35,25 @@ def clause_forms(
         clause: the clause.
         head: one of its heads.
         component: the numbers of strongly connected components of relations.
+        types: those of the columns of relations.
         absorbs: whether simple comparisons may move into candidates.
     """
     every = (part for term, _ in terms(clause) for part in parts(term))
     obstacle = "aggregate" if any(isinstance(part, Aggregate) for part in every) else ""
     for items in conjunctions(clause.body):
-        reader = _Reader(head, component, absorbs=absorbs and not obstacle)
+        reader = _Reader(head, component, types, absorbs=absorbs and not obstacle)
         yield in_canonical_order(reader.form(items, obstacle))
 
 
 class _Reader:
     """Reads one conjunction."""
 
-    def __init__(self, head: Atom, component: Mapping[str, int], *, absorbs: bool) -> None:
+    def __init__(
+        self, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
+    ) -> None:
         self._head = head
         self._component = component
+        self._types = types
         self._absorbs = absorbs
         self._anonymous = 0
         self._positions: dict[object, int] = {}
@@ -91,7 +98,8 @@ class _Reader:
                 return _pinned(item, "comparison")
 
     def _positive(self, atom: Atom) -> Literal | Pinned:
-        plain = tuple(self._slot(each) for each in atom.arguments)
+        typed = zip(atom.arguments, self._types[atom.relation], strict=True)
+        plain = tuple(self._slot(each, type_) for each, type_ in typed)
         literal = Literal(atom.relation, plain, sign=atom.sign, state=atom.state)
         own = self._component.get(self._head.relation, -1)
         if self._component.get(atom.relation, -2) == own:
@@ -101,8 +109,10 @@ class _Reader:
             return Pinned(atom, held, "function", literal)
         return literal
 
-    def _slot(self, term: Term) -> Slot:
-        if isinstance(term, Variable | Constant):
+    def _slot(self, term: Term, type_: Type) -> Slot:
+        if isinstance(term, Variable):
+            return Variable(term.name, type_)
+        if isinstance(term, Constant):
             return term
         if isinstance(term, Functor) and not list(term_variables(term)):
             return Constant(str(term))

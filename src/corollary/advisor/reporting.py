@@ -74,6 +74,8 @@ def _view(view: NewView, advice: Advice) -> Iterator[str]:
     if view.figures is not None and view.figures.upkeep:
         facts.append(f"{amount(view.figures.upkeep)} row-ops an hour")
     yield f"          {'  '.join(facts)}"
+    if view.figures is not None:
+        yield _checks(view, advice)
     if view.is_itself:
         yield "          this is the query itself: to store it is to store the answers"
     inside = hidden(view)
@@ -83,6 +85,17 @@ def _view(view: NewView, advice: Advice) -> Iterator[str]:
         what = f"only {shown} {leave} it" if shown else "nothing leaves it but yes or no"
         verb = "occurs" if len(inside) == 1 else "occur"
         yield f"  why     {', '.join(inside)} {verb} only inside this group; {what}."
+
+
+def _checks(view: NewView, advice: Advice) -> str:
+    """Return what speaks for a view: it is small, changes rarely, and is often asked."""
+    assert view.figures is not None
+    asked = sum(each.query.frequency for each in advice.queries.values() if view.name in each.views)
+    share, changes = 100 * view.figures.share, amount(view.figures.changes)
+    return (
+        f"  checks  {share:.2g} % of what is stored; in an hour {changes} tuples under it change, "
+        f"{amount(asked)} queries use it"
+    )
 
 
 def _again(view: NewView) -> Iterator[str]:

@@ -30,10 +30,12 @@ class View:
     Attributes:
         variables: of its columns, in order.
         bodies: the literals of each of its rules.
+        is_whole: whether these are all that its rules say, so that nothing is filtered.
     """
 
     variables: tuple[str, ...]
     bodies: tuple[tuple[Literal, ...], ...]
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class RelationForm:
     Attributes:
         is_stored: whether it is in D, so that the criterion is measured by it.
         is_kept: whether its rules are not needed at query time, since it is kept all the same.
-        view: what it is made of, if it is a stored view without recursion.
+        view: what it is made of, if it is a kept view without recursion.
     """
 
     name: str

@@ -92,7 +92,7 @@ class Shapes:
             dependencies: Dependencies = ()
             if relation is not None:
                 dependencies = _declared(relation, literal.slots)
-                if relation.view is not None:
+                if relation.is_stored and relation.view is not None:
                     dependencies += self._unfolded(relation.view, literal)
             found = self._literals[literal] = Shape(variables_of(literal), dependencies)
         return found

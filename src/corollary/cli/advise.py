@@ -137,12 +137,14 @@ def command(
     limits = options.limits_of(rest)
     engine = rest["engine"]
     with options.reported(format, console):
+        from corollary.cli.advise_upkeep import take_back, weigh
+
         if revert is not None:
             with opened(revert, console, engine=engine, limits=limits) as database:
-                _revert(database, format)
+                take_back(database, format)
         elif drop is not None:
             with opened(drop, console, engine=engine, limits=limits) as database:
-                _drop(database, format, rest)
+                weigh(database, format, rest)
         else:
             asked = Asked(programs, apply, format, limits, rest)
             with asked.source(console) as source:
@@ -261,57 +263,6 @@ def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":
     )
     console.progress("measuring sizes")
     sizes = None if data is None else sizes_of(data)
-    return advise(read_scheme(loaded.checked, queries, wanted.opaque), wanted, sizes)
-
-
-def _revert(database: "Database", format_: str) -> None:
-    from corollary.advisor.applying import revert
-
-    applied, transaction = revert(database)
-    database.publish(transaction)
-    if format_ == "json":
-        options.print_json({"commit": transaction.commit_number, "reverted": applied.as_note()})
-        return
-    click.echo(f"commit {transaction.commit_number}: dropped {', '.join(applied.views)}")
-    for texts in applied.originals.values():
-        for text in texts:
-            click.echo(f"  {text}")
-
-
-def _drop(database: "Database", format_: str, rest: dict[str, Any]) -> None:
-    from corollary.advisor.asking import queries_by_default, queries_named
-    from corollary.advisor.dropping import accounts
-    from corollary.advisor.observing import queries_logged, sizes_of, update_rates
-    from corollary.advisor.reading import read_scheme
-    from corollary.advisor.reporting import amount, size
-    from corollary.advisor.scheme import Options
-
-    loaded = database.loaded
-    frequencies = as_rates(rest["frequency"], "--frequency")
-    queries = queries_by_default(loaded.normal, queries_logged(database), frequencies)
-    if rest["queries"]:
-        queries = queries_named(rest["queries"], loaded.normal, frequencies)
-    updates = {**update_rates(database), **as_rates(rest["updates"], "--updates")}
-    scheme = read_scheme(loaded.checked, queries)
-    found = list(accounts(scheme, loaded.program, sizes_of(database), Options(updates=updates)))
-    if format_ == "json":
-        told = [
-            {
-                "view": each.view,
-                "saved_per_hour": round(each.saved),
-                "upkeep_per_hour": round(each.upkeep),
-                "bytes": round(each.bytes),
-                "drop": not each.is_paying,
-            }
-            for each in found
-        ]
-        options.print_json({"views": told})
-        return
-    for each in found:
-        verdict = "keep" if each.is_paying else "drop"
-        click.echo(
-            f"{verdict}  {each.view}: saves {amount(each.saved)} row-ops an hour, upkeep "
-            f"{amount(each.upkeep)}, {size(each.bytes)}"
-        )
-    if not found:
-        click.echo("no view is stored for the sake of queries alone")
+    return advise(
+        read_scheme(loaded.program, loaded.checked, queries, wanted.opaque), wanted, sizes
+    )
