@@ -10,6 +10,8 @@ from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.equivalence import is_equivalent
 from corollary.advisor.estimating import Sizes
+from corollary.advisor.reaching import global_exponents
+from corollary.advisor.reporting import report
 from corollary.advisor.scheme import Options, Query, RelationForm, Scheme
 from corollary.advisor.shapes import Shapes, effective_arity, paper_arity
 from corollary.core.printer import print_clause, print_declaration
@@ -194,6 +196,8 @@ def test_derived_predicates_that_are_still_read_are_advised_on() -> None:
     assert not advice.queries["top"].is_applicable
     assert advice.predicates["view"].is_applicable
     assert advice.is_applicable
+    assert global_exponents(advice, "top") == (3, 2)
+    assert any("in all  N^3 -> N^2" in line for line in report(advice))
 
 
 def test_rewriting_is_enough_where_storing_gains_nothing_more() -> None:

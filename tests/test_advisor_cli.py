@@ -79,6 +79,8 @@ def test_json() -> None:
         "exact": True,
         "frequency": 1.0,
         "rewritten": [REWRITTEN],
+        "global_before": 3,
+        "global_after": 2,
     }
     assert found["scheme_effective_arity"] == {"value": 2, "set_by": "services"}
     (view,) = found["materialise"]

@@ -5,6 +5,7 @@ from typing import Any
 
 from corollary.advisor.advice import REWRITE, STORE, Advice, NewView, PredicateAdvice
 from corollary.advisor.measuring import Measurements
+from corollary.advisor.reaching import global_exponents
 from corollary.advisor.verifying import Finding
 from corollary.core.clause_printer import print_clause
 
@@ -12,7 +13,10 @@ from corollary.core.clause_printer import print_clause
 def as_json(advice: Advice) -> dict[str, Any]:
     """Return the document of some advice."""
     return {
-        "queries": {name: _predicate(each) for name, each in advice.queries.items()},
+        "queries": {
+            name: {**_predicate(each), **_globally(advice, name)}
+            for name, each in advice.queries.items()
+        },
         "other_predicates": {
             name: _predicate(each)
             for name, each in advice.predicates.items()
@@ -25,6 +29,11 @@ def as_json(advice: Advice) -> dict[str, Any]:
             {"rule": print_clause(each.clause), "why": each.why} for each in advice.rejected
         ],
     }
+
+
+def _globally(advice: Advice, name: str) -> dict[str, int]:
+    before, after = global_exponents(advice, name)
+    return {"global_before": before, "global_after": after}
 
 
 def _predicate(each: PredicateAdvice) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from corollary.advisor.advice import Advice, NewView, PredicateAdvice
 from corollary.advisor.clauses import term_variables
+from corollary.advisor.reaching import global_exponents
 from corollary.advisor.reading_clauses import ANONYMOUS
 from corollary.core.clause_printer import print_atom, print_clause
 from corollary.core.rules import Clause
@@ -19,6 +20,8 @@ def report(advice: Advice) -> Iterator[str]:
             continue
         yield _heading(name, each, advice)
         yield from _clauses("before", each.originals)
+        if each.is_query:
+            yield from _globally(name, each, advice)
         if not each.is_applicable:
             yield f"  not applicable: {each.reason}"
         else:
@@ -31,6 +34,13 @@ def report(advice: Advice) -> Iterator[str]:
     if not advice.arity.set_by:
         return
     yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
+
+
+def _globally(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]:
+    """Yield a line about all rules that a query runs, where its own are not the worst."""
+    before, after = global_exponents(advice, name)
+    if (before, after) != (each.before.left_deep, each.after.left_deep):
+        yield f"  in all  N^{before} -> N^{after} with the rules of relations that it reads"
 
 
 def _heading(name: str, each: PredicateAdvice, advice: Advice) -> str:

@@ -213,7 +213,7 @@ def _advise(asked: Asked, source: Source, console: TerminalConsole) -> None:
     console.done()
     actions = Actions(advice, source, after, asked.rest, asked.format, console)
     if asked.format == "text":
-        for line in report(advice):
+        for line in report(advice) if advice.queries else ["the program has no rules to advise on"]:
             click.echo(line)
     actions.run()
     to = asked.rest["to"]
