@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
+from corollary.errors import ConflictError
 from corollary.warehouse.catalog import Catalog
 
 metadata = sa.MetaData()
@@ -48,17 +50,21 @@ def note_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
 
     Raises:
         WarehouseError: the catalog cannot be written.
+        ConflictError: another process noted the same form for the first time just now.
     """
     now = time.time()
-    with catalog.writing() as connection:
-        metadata.create_all(connection)
-        for form, count in counts.items():
-            same = queries.c.form == form
-            changed = {"asked": queries.c.asked + count, "last": now}
-            if not connection.execute(queries.update().where(same).values(changed)).rowcount:
-                connection.execute(
-                    queries.insert().values(form=form, asked=count, first=now, last=now)
-                )
+    try:
+        with catalog.writing() as connection:
+            metadata.create_all(connection)
+            for form, count in counts.items():
+                same = queries.c.form == form
+                changed = {"asked": queries.c.asked + count, "last": now}
+                if not connection.execute(queries.update().where(same).values(changed)).rowcount:
+                    connection.execute(
+                        queries.insert().values(form=form, asked=count, first=now, last=now)
+                    )
+    except IntegrityError as error:
+        raise ConflictError("another process notes queries at the same time") from error
 
 
 def queries_asked(catalog: Catalog) -> list[Asked]:
