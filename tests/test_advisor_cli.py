@@ -208,6 +208,7 @@ def test_a_broken_dependency_is_told() -> None:
         (("airline.dl", "--query", "veiw"), INPUT, "C0916"),
         (("airline.dl", "--query", "view^bbb"), INPUT, "C1101"),
         (("airline.dl", "--query", "view", "--selection", "budget"), INPUT, "C1102"),
+        (("airline.dl", "--selection", "paper", "--budget", "1GB"), INPUT, "C1102"),
         (("airline.dl", "--budget", "much"), USAGE, "2GB"),
         (("airline.dl", "--updates", "services"), USAGE, "services=1000/h"),
         (("airline.dl", "--frequency", "view=1/x"), USAGE, "rate"),

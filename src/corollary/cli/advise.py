@@ -235,10 +235,10 @@ def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":
     rest, data = asked.rest, source.data
     budget = as_bytes(rest["budget"], "--budget")
     selection = rest["selection"] or ("minimal" if budget is None else "budget")
-    if selection == "budget" and data is None:
+    if (selection == "budget" or budget is not None) and data is None:
         raise InputError.of(
             "C1102",
-            "What a workload is worth cannot be told without sizes.",
+            "Whether views are worth a budget cannot be told without sizes.",
             None,
             "give a warehouse with --stats or facts with -F, or choose another --selection",
         )
