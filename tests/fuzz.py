@@ -1,6 +1,7 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
 make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 2000 --nodes 4"
+make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 0 --advice 2000"
 
 | part | compares |
 |---|---|
@@ -10,6 +11,7 @@ make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 
 | lasting | the same in a warehouse that is closed, folded, followed and looked back at |
 | active | transactions on random programs with active rules: alerts, aborts, triggered updates |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
+| advice | what the advisor makes of random programs with what has to hold of it |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
 another one, so that long runs add up. The walk over graphs is resumed by `--first`. A part whose
@@ -30,6 +32,8 @@ from hypothesis import strategies as st
 
 import oracle
 from active_scenarios import ActiveScenario, active_scenarios, judge_active, shares
+from advisor_judgement import judge as judge_advice
+from advisor_programs import program as advised_program
 from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
 from lasting import keep
@@ -126,6 +130,14 @@ class Fuzz:
             assert made == edges << edges
             self.counts["flips"] += made - options.first
 
+    def advice(self) -> None:
+        """Judge the advice for random programs."""
+        for number in range(self.options.seed, self.options.seed + self.options.advice):
+            if number % (2 * BATCH) == 0:
+                self.say(f"{number - self.options.seed} programs advised on; seed {number}")
+            judge_advice(advised_program(number), number, self.counts)
+            self.counts["programs advised on"] += 1
+
     def report(self) -> None:
         """Print what was covered."""
         for name, number in self.counts.items():
@@ -154,6 +166,7 @@ def main() -> None:
     add("--loops", action="store_true", help="with edges from a node to itself")
     add("--algorithms", default="ranked,dred", help="those that the flips are made under")
     add("--first", type=int, default=0, help="the flip to begin with")
+    add("--advice", type=int, default=2000, help="programs to give advice on")
     add("--seed", type=int, default=0, help="where the random numbers start")
     add("--no-shrink", action="store_true", help="show the first difference as it is")
     fuzz = Fuzz(parser.parse_args())
@@ -170,6 +183,7 @@ def main() -> None:
     fuzz.batches("active transactions", options.active, active, fuzz.active)
     if options.nodes:
         fuzz.flips()
+    fuzz.advice()
     fuzz.report()
     if options.steps:
         share = fuzz.counts["changed"] / fuzz.counts["steps"]

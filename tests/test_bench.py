@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # `bench` stands beside `tests`, not in `src`
 
-from bench import data, startup
+from bench import advisor, data, startup
 from bench.__main__ import compare, main
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.maintain import report as maintain_report
@@ -357,3 +357,10 @@ def test_wrong_maintenance_fails_the_command(
 def test_the_profile_of_maintenance(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--profile", "maintain-dag", "--scale", "0.01", *options]) == 0
     assert "transaction.py" in capsys.readouterr().out
+
+
+def test_the_advisor_is_measured_and_exact() -> None:
+    figures = {each.name: each for each in advisor.run(0.002)}
+    assert not any(each.differences for each in figures.values())
+    assert figures["rows"].value > 0
+    assert figures["exact"].value == 0

@@ -20,6 +20,7 @@ COMMANDS = {
     "graph": "Draw which relation is computed from which.",
     "explain": "Show how a program will be evaluated, or maintained.",
     "trace": "Show one propagation step by step, as the tables of the papers do.",
+    "advise": "Find views that are worth storing, and rewrite queries to use them.",
     "grant": "Let a reader see relations of a warehouse.",
     "revoke": "Let a reader not see relations of a warehouse any more.",
     "grants": "List who may see what of a warehouse.",

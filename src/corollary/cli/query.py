@@ -12,6 +12,7 @@ from corollary.console import TerminalConsole
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.core.engine import Limits
     from corollary.core.program import Relation
 
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 @click.argument("goal")
 @options.at
 @options.as_reader
+@click.option(
+    "--log/--no-log",
+    default=True,
+    show_default=True,
+    help="Count the goal, without its values, in the query log of the warehouse.",
+)
 @options.facts
 @options.root
 @options.limits
@@ -30,6 +37,7 @@ def command(
     goal: str,
     at: int | None,
     reader: str | None,
+    log: bool,
     facts: Path,
     root: Path | None,
     format: str,
@@ -63,9 +71,7 @@ def command(
     with options.reported(format, console):
         limits = options.limits_of(rest)
         if of_warehouse:
-            with opened(places[0], console, limits=limits) as database:
-                seen = seen_by(database, reader)
-                answers, table = (seen if at is None else seen.at(at)).answers(goal)
+            answers, table = _ask(places[0], goal, at, reader, limits, console, log=log)
         else:
             from corollary.database.once import Places, query
             from corollary.database.program import read_programs
@@ -82,6 +88,21 @@ def _refuse_misfits(places: tuple[str, ...]) -> None:
     for option in ("facts", "root"):
         if options.is_given(option):
             raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")
+
+
+def _ask(
+    place: str,
+    goal: str,
+    at: int | None,
+    reader: str | None,
+    limits: "Limits",
+    console: TerminalConsole,
+    *,
+    log: bool,
+) -> "tuple[Relation, pa.Table]":
+    with opened(place, console, limits=limits, log_queries=log) as database:
+        seen = seen_by(database, reader)
+        return (seen if at is None else seen.at(at)).answers(goal)
 
 
 def _print(answers: "Relation", table: "pa.Table", format_: str) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from corollary.database.delivery import Delivered
     from corollary.database.durable import Durable
     from corollary.database.history import Logged
+    from corollary.database.queries import QueryLog
     from corollary.warehouse.publishing.publisher import Outcome
 
 Called = TypeVar("Called", bound=Callable[..., Any])
@@ -82,6 +83,8 @@ class Database(Kernel):
 
     opening: Opening | None = None
     """How it was opened; None if it is in memory."""
+    query_log: "QueryLog | None" = None
+    """Where goals are counted; None if they are not."""
 
     existing = "report"
     """What is done about tuples that violate a new constraint and were there before it."""
@@ -211,6 +214,8 @@ class Database(Kernel):
     def _answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         self.refresh()
         literal = read_goal(self.program, goal)
+        if self.query_log is not None:
+            self.query_log.note(literal)
         normal = self.loaded.normal
         answers = answer_relation(literal)
 
@@ -449,6 +454,8 @@ class Database(Kernel):
         """Let go of the warehouse and of the engine; streams are stopped between two batches."""
         while self.closing:
             self.closing.pop()()
+        if self.query_log is not None:
+            self.query_log.flush()
         self.engine.close()
         if self.store is not None:
             self.store.warehouse.close()
@@ -487,6 +494,7 @@ def open_database(
     is_late: bool = False,
     webhooks: Sequence[str] = (),
     alerts: str | Path | None = None,
+    log_queries: bool = True,
 ) -> Database:
     """Open a database: one that lasts in a warehouse, or one in memory.
 
@@ -513,6 +521,7 @@ def open_database(
         webhooks: what URLs may begin with that alerts are posted to; none if nothing is given.
         alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
             it is not given, or where the process runs for a database in memory.
+        log_queries: whether to count in the warehouse which goals are asked, without their values.
 
     Raises:
         InputError: something is asked for that there is not.
@@ -553,6 +562,10 @@ def open_database(
         place = str(path) if is_url else str(database.store.warehouse.root.absolute())
         database.opening = Opening(place, options)
         database.store.restore(database)
+        if log_queries:
+            from corollary.database.queries import QueryLog
+
+            database.query_log = QueryLog(warehouse.catalog)
     return database
 
 

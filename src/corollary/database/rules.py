@@ -1,6 +1,6 @@
 """Rules that come and go: from their text to the next program."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
 
 from corollary.active.normal_form import with_active
@@ -85,7 +85,10 @@ def _canonical(node: object, names: dict[str, int] | None = None) -> object:
 
 
 def load_after(
-    program: Program, before: NormalProgram, known: Mapping[str, str] | None = None
+    program: Program,
+    before: NormalProgram,
+    known: Mapping[str, str] | None = None,
+    going: Collection[str] = (),
 ) -> Loaded:
     """Check and normalise a program that follows another, so that the data finds its place.
 
@@ -93,6 +96,7 @@ def load_after(
         program: the program.
         before: the one until now; of one that was stored, the relations only.
         known: what the relations that rewriting made were defined as, if `before` has no rules.
+        going: derived relations that may be dropped: they hold nothing of their own.
 
     Raises:
         InputError: the program is wrong, or changes the columns of a relation.
@@ -101,11 +105,13 @@ def load_after(
     normal = align(with_active(normalise(checked, before), checked), before, known)
     limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
     normal = carried(replace(normal, relations=limits), before)
-    _refuse_other_columns(normal, before)
+    _refuse_other_columns(normal, before, going)
     return Loaded(program, checked, normal)
 
 
-def _refuse_other_columns(normal: NormalProgram, before: NormalProgram) -> None:
+def _refuse_other_columns(
+    normal: NormalProgram, before: NormalProgram, going: Collection[str]
+) -> None:
     for name, relation in normal.relations.items():
         was = before.relations.get(name)
         if was is not None and relation.is_declared and _shape(was) != _shape(relation):
@@ -116,6 +122,8 @@ def _refuse_other_columns(normal: NormalProgram, before: NormalProgram) -> None:
                 "keep the declaration as it was, or change columns with `corollary alter`",
             )
     for name, was in before.relations.items():
+        if name in going and was.is_derived and name not in before.bases:
+            continue
         if was.is_declared and name not in normal.relations:
             raise InputError.of(
                 "C0913",

@@ -6,7 +6,7 @@ and other event predicates, on the net change → commit, all or nothing → cal
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -83,6 +83,7 @@ class Transaction:
         self._shapes: dict[str, Relation] = {}
         self._readings: list[Callable[[], Reading]] = []
         self._edits: list[Callable[[Program], Program]] = []
+        self._going: set[str] = set()
         self._is_open = True
         self.cause: Cause | None = None
         self.changes = Changes({}, {})
@@ -179,12 +180,18 @@ class Transaction:
         """Replace the whole program, as if its text had been edited."""
         self.edit(lambda _: program)
 
-    def edit(self, edit: Callable[[Program], Program]) -> None:
-        """Keep an edit of the program for the commit; what is wrong by itself is said now."""
+    def edit(self, edit: Callable[[Program], Program], going: Iterable[str] = ()) -> None:
+        """Keep an edit of the program for the commit; what is wrong by itself is said now.
+
+        Args:
+            edit: returns the program that follows one.
+            going: derived relations that the edit may drop.
+        """
         self._demand_open()
         if not self.is_repeated:
             edit(self._edited())
             self._edits.append(edit)
+            self._going.update(going)
 
     def _edited(self) -> Program:
         """Return the program in force with all edits so far."""
@@ -325,7 +332,9 @@ class Transaction:
     def _edited_program(self) -> Loaded:
         """Return the program in force with all edits, ready to be used after the one before."""
         loaded = self._database.loaded
-        return load_after(self._edited(), loaded.normal) if self._edits else loaded
+        if not self._edits:
+            return loaded
+        return load_after(self._edited(), loaded.normal, going=self._going)
 
     def _apply(self, attempt: Attempt, operations: Sequence[Operation]) -> None:
         """Open the changes of base relations."""

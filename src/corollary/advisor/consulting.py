@@ -1,0 +1,85 @@
+"""Advice for a database: ask, look at it, verify and measure it, put it into force.
+
+>>> from corollary.database.database import open_database
+>>> db = open_database(None, engine="local")
+>>> _ = db.load(
+...     text=".decl e(x: number, y: number) .decl q(x: number) virtual "
+...     "q(x) :- e(x, y), e(y, z), e(z, x)."
+... )
+>>> print(consult(db, ["q"]).report().splitlines()[0])
+q/1   N^3 -> N^1   (bushy without storage N^3, Spark pipeline N^3)   est. ... row-ops
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from corollary.advisor.advice import Advice
+from corollary.advisor.advising import advise
+from corollary.advisor.applying import apply
+from corollary.advisor.asking import merged, queries_by_default, queries_named
+from corollary.advisor.measuring import Measurements, measure
+from corollary.advisor.observing import queries_logged, sizes_of, update_rates
+from corollary.advisor.reading import read_scheme
+from corollary.advisor.reforming import reformed
+from corollary.advisor.reporting import report
+from corollary.advisor.scheme import Options
+from corollary.advisor.scratch import base_tables
+from corollary.advisor.verifying import Finding, verify
+from corollary.core.program import Program
+from corollary.database.database import Database
+from corollary.database.transaction import Transaction
+
+USUAL = Options(selection="minimal", partial_clusters=True)
+"""What `corollary advise` does unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consultation:
+    """Advice for the program of a database, and the program that follows it."""
+
+    database: Database
+    advice: Advice
+    before: Program
+    after: Program
+
+    def report(self) -> str:
+        """Return the advice as text."""
+        return "\n".join(report(self.advice))
+
+    def verify(self) -> list[Finding]:
+        """Compare both programs, on copies of the data."""
+        return list(verify(self.advice, self.before, self.after, base_tables(self.database)))
+
+    def measure(self, engine: str = "local") -> Measurements:
+        """Time the queries before and after, on copies of the data."""
+        tables = base_tables(self.database)
+        return measure(self.advice, self.before, self.after, tables, engine=engine)
+
+    def apply(self) -> Transaction:
+        """Store the views and rewrite the rules, in one transaction."""
+        return apply(self.database, self.advice, self.before, self.after)
+
+
+def consult(
+    database: Database, queries: Iterable[str] = (), options: Options = USUAL
+) -> Consultation:
+    """Ask for advice on the program of a database, with its sizes, its query log and its history.
+
+    Args:
+        database: the database.
+        queries: such as `view` or `view^bf`; those that were asked, if none is given.
+        options: how to decide.
+
+    Raises:
+        InputError: a query is none of the relations that have rules.
+    """
+    logged, loaded = queries_logged(database), database.loaded
+    known = {each.relation: each.frequency for each in merged(logged, {})}
+    asked = queries_named(queries, loaded.normal, known)
+    asked = asked or queries_by_default(loaded.normal, logged, {})
+    if not options.updates:
+        options = options.with_updates(update_rates(database))
+    scheme = read_scheme(loaded.program, loaded.checked, asked, options.opaque)
+    advice = advise(scheme, options, sizes_of(database))
+    after = reformed(loaded.checked, loaded.program, advice)
+    return Consultation(database, advice, loaded.program, after)

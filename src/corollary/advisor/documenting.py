@@ -1,0 +1,100 @@
+"""Advice as a JSON document."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from corollary.advisor.advice import REWRITE, STORE, Advice, NewView, PredicateAdvice
+from corollary.advisor.measuring import Measurements
+from corollary.advisor.reaching import global_exponents
+from corollary.advisor.verifying import Finding
+from corollary.core.clause_printer import print_clause
+
+
+def as_json(advice: Advice) -> dict[str, Any]:
+    """Return the document of some advice."""
+    return {
+        "queries": {
+            name: {**_predicate(each), **_globally(advice, name)}
+            for name, each in advice.queries.items()
+        },
+        "other_predicates": {
+            name: _predicate(each)
+            for name, each in advice.predicates.items()
+            if not each.is_query and each.is_applicable
+        },
+        "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
+        "paper_effective_arity": advice.arity.paper,
+        "materialise": [_view(each) for each in advice.views.values()],
+        "rejected": [
+            {"rule": print_clause(each.clause), "why": each.why} for each in advice.rejected
+        ],
+    }
+
+
+def _globally(advice: Advice, name: str) -> dict[str, int]:
+    before, after = global_exponents(advice, name)
+    return {"global_before": before, "global_after": after}
+
+
+def _predicate(each: PredicateAdvice) -> dict[str, Any]:
+    found = {
+        "applicable": each.is_applicable,
+        "reason": each.reason,
+        "before": each.before.left_deep,
+        "after": each.after.left_deep,
+        "bushy": each.before.bushy,
+        "pipelined": each.before.pipelined,
+        "virtual_after": each.virtual_after,
+        "exact": each.before.is_exact and each.after.is_exact,
+        "frequency": each.query.frequency,
+        "rewritten": [print_clause(clause) for clause in each.rewritten],
+    }
+    if each.work is not None:
+        found["work_before"], found["work_after"] = (round(work) for work in each.work)
+    return found
+
+
+def _view(view: NewView) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": view.name,
+        "arity": len(view.variables),
+        "degree": view.degree,
+        "rules": [print_clause(clause) for clause in view.clauses],
+        "self_materialisation": view.is_itself,
+        "recommendation": REWRITE if view.is_virtual else STORE,
+        "build": view.build,
+        "upkeep": view.upkeep,
+    }
+    if view.figures is not None:
+        found["rows"] = round(view.figures.rows)
+        found["bytes"] = round(view.figures.bytes)
+        found["upkeep_per_hour"] = round(view.figures.upkeep)
+    return found
+
+
+def findings_as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return what was verified."""
+    return [
+        {"check": each.check, "about": each.about, "differences": list(each.differences)}
+        for each in findings
+    ]
+
+
+def measurements_as_json(measured: Measurements) -> dict[str, Any]:
+    """Return what was measured."""
+    return {
+        "build_seconds": measured.build,
+        "rows": dict(measured.rows),
+        "queries": [
+            {
+                "query": each.query,
+                "before_seconds": each.before,
+                "after_seconds": each.after,
+                "cold_seconds": list(each.cold),
+                "runs": each.runs,
+                "speed_up": each.speed_up,
+                "break_even_queries": each.break_even(measured.build),
+            }
+            for each in measured.queries
+        ],
+    }

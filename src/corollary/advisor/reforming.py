@@ -1,0 +1,86 @@
+"""The program that advice leads to: new views declared, the clauses of queries rewritten."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from corollary.advisor.advice import Advice, NewView
+from corollary.advisor.candidates import expanded
+from corollary.analysis.check import Checked
+from corollary.core.program import Column, Declaration, Program, TypeName
+from corollary.core.rules import Clause, Literal
+from corollary.core.terms import Variable
+from corollary.core.types import Type
+from corollary.core.words import is_plain_word
+
+
+def reformed(checked: Checked, program: Program, advice: Advice) -> Program:
+    """Return a program in which queries read the views that are advised.
+
+    Args:
+        checked: the program, with types.
+        program: the program as written.
+        advice: for the program.
+    """
+    views = advice.views.values()
+    changed = {
+        name: each.rewritten for name, each in advice.predicates.items() if each.is_applicable
+    }
+    clauses = [*_clauses(program, changed), *(rule for view in views for rule in view.clauses)]
+    declarations = [*program.declarations, *(declaration_of(view, checked) for view in views)]
+    return replace(program, declarations=tuple(declarations), clauses=tuple(clauses))
+
+
+def _clauses(program: Program, changed: dict[str, tuple[Clause, ...]]) -> Iterator[Clause]:
+    """Yield the clauses; rewritten ones stand where the first clause of their head stood."""
+    done: set[str] = set()
+    for clause in program.clauses:
+        heads = {head.relation for head in clause.heads if not head.sign}
+        if not clause.body or not heads & changed.keys():
+            yield clause
+            continue
+        kept = tuple(head for head in clause.heads if head.relation not in changed)
+        if kept:
+            yield replace(clause, heads=kept)
+        for name in heads & changed.keys():
+            if name not in done:
+                done.add(name)
+                yield from changed[name]
+
+
+def declaration_of(view: NewView, checked: Checked) -> Declaration:
+    """Return the declaration of a view: columns are named as its variables are."""
+    columns = tuple(
+        Column(name if is_plain_word(name) else f"c{at}", column_type(name, view, checked))
+        for at, name in enumerate(view.variables, 1)
+    )
+    return Declaration(view.name, columns, storage="virtual" if view.is_virtual else "stored")
+
+
+def column_type(name: str, view: NewView, checked: Checked) -> TypeName:
+    """Return the type of a column: the most telling of those its variable stands in."""
+    known = {each.name for each in checked.program.types}
+    found: list[tuple[TypeName, Type]] = []
+    is_nullable = False
+    for leaves in expanded(view.node):
+        places = [
+            (leaf.relation, at)
+            for leaf in leaves
+            if isinstance(leaf, Literal)
+            for at, slot in enumerate(leaf.slots)
+            if isinstance(slot, Variable) and slot.name == name
+        ]
+        here = [_type_at(relation, at, checked) for relation, at in places]
+        # A variable in two places is not null there: rules test it.
+        is_nullable |= len(here) == 1 and here[0][1].nullable
+        found += here
+    named = next((each for each, _ in found if each.name in known), found[0][0])
+    return replace(named, nullable=is_nullable, span=None)
+
+
+def _type_at(relation: str, at: int, checked: Checked) -> tuple[TypeName, Type]:
+    signature = checked.signatures[relation]
+    type_ = signature.types[at]
+    if signature.declaration is not None:
+        return signature.declaration.columns[at].type, type_
+    digits = (type_.precision, type_.scale) if type_.precision else None
+    return TypeName(str(type_.kind), digits, type_.nullable), type_

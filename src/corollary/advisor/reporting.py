@@ -1,0 +1,169 @@
+"""Advice as text: for each query its exponents, its rules before and after, and what to store."""
+
+from collections.abc import Iterable, Iterator
+
+from corollary.advisor.advice import Advice, NewView, PredicateAdvice
+from corollary.advisor.clauses import term_variables
+from corollary.advisor.reaching import global_exponents
+from corollary.advisor.reading_clauses import ANONYMOUS
+from corollary.core.clause_printer import print_atom, print_clause
+from corollary.core.rules import Clause
+
+UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def report(advice: Advice) -> Iterator[str]:
+    """Yield the lines of the report."""
+    told: set[str] = set()
+    for name, each in advice.predicates.items():
+        if not each.is_query and not each.is_applicable:
+            continue
+        yield _heading(name, each, advice)
+        yield from _clauses("before", each.originals)
+        if each.is_query:
+            yield from _globally(name, each, advice)
+        if not each.is_applicable:
+            yield f"  not applicable: {each.reason}"
+        else:
+            yield from _clauses("after", each.rewritten)
+            for view in (advice.views[view] for view in each.views if view in advice.views):
+                yield from _view(view, advice) if view.name not in told else _again(view)
+                told.add(view.name)
+            yield from _remarks(each, advice)
+        yield from _rejected(each)
+    if not advice.arity.set_by:
+        return
+    yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
+
+
+def _globally(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]:
+    """Yield a line about all rules that a query runs, where its own are not the worst."""
+    before, after = global_exponents(advice, name)
+    if (before, after) != (each.before.left_deep, each.after.left_deep):
+        yield f"  in all  N^{before} -> N^{after} with the rules of relations that it reads"
+
+
+def _heading(name: str, each: PredicateAdvice, advice: Advice) -> str:
+    arity = advice.scheme.relations[name].arity
+    bound = "".join("b" if at in each.query.bound else "f" for at in range(arity))
+    shown = f"{name}/{arity}" if not each.query.bound else f"{name}^{bound}"
+    gain = f"N^{each.before.left_deep}"
+    if each.is_applicable:
+        gain += f" -> N^{each.after.left_deep}"
+    parts = [
+        shown,
+        gain,
+        f"(bushy without storage N^{each.before.bushy}, Spark pipeline N^{each.before.pipelined})",
+    ]
+    if each.work is not None:
+        before, after = each.work
+        change = f" -> {amount(after)}" if each.is_applicable else ""
+        parts.append(f"est. {amount(before)}{change} row-ops")
+    if each.is_query and each.query.frequency != 1.0:
+        parts.append(f"f={each.query.frequency:.3g}/h")
+    if not each.before.is_exact:
+        parts.append("(exponents are upper bounds)")
+    return "   ".join(parts)
+
+
+def _clauses(word: str, clauses: Iterable[Clause]) -> Iterator[str]:
+    for clause in clauses:
+        yield f"  {word:7} {print_clause(clause)}"
+        word = ""
+
+
+def _view(view: NewView, advice: Advice) -> Iterator[str]:
+    yield from _clauses("virtual" if view.is_virtual else "store", view.clauses)
+    arity = advice.arity
+    facts = [f"degree {view.degree} <= {arity.value} (set by {arity.set_by})"]
+    if view.figures is not None:
+        figures = view.figures
+        facts.append(f"est. {amount(figures.rows)} rows, {size(figures.bytes)}")
+    facts.append(f"build N^{view.build}")
+    facts.append(f"upkeep N^{view.upkeep} per changed row")
+    if view.figures is not None and view.figures.upkeep:
+        facts.append(f"{amount(view.figures.upkeep)} row-ops an hour")
+    yield f"          {'  '.join(facts)}"
+    if view.figures is not None:
+        yield _checks(view, advice)
+    if view.is_itself:
+        yield "          this is the query itself: to store it is to store the answers"
+    inside = hidden(view)
+    if inside:
+        shown = ", ".join(view.variables)
+        leave = "leaves" if len(view.variables) == 1 else "leave"
+        what = f"only {shown} {leave} it" if shown else "nothing leaves it but yes or no"
+        verb = "occurs" if len(inside) == 1 else "occur"
+        yield f"  why     {', '.join(inside)} {verb} only inside this group; {what}."
+
+
+def _checks(view: NewView, advice: Advice) -> str:
+    """Return what speaks for a view: it is small, changes rarely, and is often asked."""
+    assert view.figures is not None
+    asked = sum(each.query.frequency for each in advice.queries.values() if view.name in each.views)
+    share, changes = 100 * view.figures.share, amount(view.figures.changes)
+    return (
+        f"  checks  {share:.2g} % of what is stored; in an hour {changes} tuples under it change, "
+        f"{amount(asked)} queries use it"
+    )
+
+
+def _again(view: NewView) -> Iterator[str]:
+    yield f"  shared  {view.name}, as above"
+
+
+def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
+    views = [advice.views[name] for name in each.views if name in advice.views]
+    if views and all(view.is_virtual for view in views):
+        yield (
+            f"  note    computing the views along the way is N^{each.virtual_after}, too: rewrite "
+            "the rules, store nothing"
+        )
+    kept = advice.scheme.relations[each.query.relation]
+    if kept.is_kept and not kept.is_stored:
+        yield "  note    it is stored: these are the costs of computing it anew, not of asking it"
+    if each.work is not None:
+        gain = each.work[0] / max(each.work[1], 1.0)
+        is_less = each.after.left_deep < each.before.left_deep
+        if is_less and gain < advice.options.least_gain:
+            yield f"  note    the exponent falls, but on this data the gain is {gain:.1f} x only"
+        elif not is_less:
+            yield f"  note    the exponent stays, but on this data the gain is {gain:.1f} x"
+
+
+def _rejected(each: PredicateAdvice) -> Iterator[str]:
+    for refusal in each.rejected:
+        yield f"  rejected {print_atom(refusal.clause.heads[0])}: {refusal.why}"
+
+
+def hidden(view: NewView) -> list[str]:
+    """Return the variables that stay inside a view."""
+    names = dict.fromkeys(
+        each.name for clause in view.clauses for each in term_variables(clause.body)
+    )
+    return [name for name in names if name not in view.variables and not name.startswith(ANONYMOUS)]
+
+
+def amount(number: float) -> str:
+    """Return a number of rows in few characters.
+
+    >>> amount(812), amount(41_000_000), amount(0.3e6)
+    ('812', '41 M', '300 K')
+    """
+    for limit, unit in ((1e9, " G"), (1e6, " M"), (1e4, " K")):
+        if number >= limit:
+            factor = 1e3 if unit == " K" else limit
+            return f"{number / factor:.3g}{unit}"
+    return f"{number:.0f}"
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as text.
+
+    >>> size(6_100), size(12)
+    ('6.1 KB', '12 B')
+    """
+    unit = 0
+    while number >= 999.5 and unit < len(UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.3g} {UNITS[unit]}" if unit else f"{number:.0f} B"

@@ -1,0 +1,55 @@
+"""Scratch databases: in memory, with the program and the base tuples of another one."""
+
+from typing import TYPE_CHECKING
+
+from corollary.core.clause_printer import print_relation
+from corollary.core.printer import print_program
+from corollary.core.program import Program
+from corollary.database.database import Database, open_database
+from corollary.database.engines import LOCAL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def base_tables(database: Database) -> "dict[str, pa.Table]":
+    """Return the base tuples of a database, by the relation they were written to."""
+    normal = database.loaded.normal
+    found = {}
+    for name, relation in normal.relations.items():
+        base = normal.bases.get(name, name)
+        if relation.is_declared and not normal.relations[base].is_derived:
+            found[name] = database.engine.read(base)
+    return found
+
+
+def scratch_database(
+    program: Program,
+    tables: "dict[str, pa.Table]",
+    *,
+    engine: str = LOCAL,
+    before: Program | None = None,
+) -> Database:
+    """Return a database in memory that holds tuples under a program.
+
+    Args:
+        program: the program.
+        tables: the tuples of its base relations.
+        engine: `local` or `spark`.
+        before: the program under which the tuples are written, if it is another one.
+    """
+    database = open_database(None, engine=engine)
+    database.load(text=print_program(before or program))
+    with database.transaction() as transaction:
+        for name, table in tables.items():
+            if table.num_rows:
+                transaction.insert(name, table)
+    if before is not None:
+        database.load(text=print_program(program))
+    return database
+
+
+def all_of(database: Database, name: str) -> str:
+    """Return the goal that asks for all tuples of a relation."""
+    arity = database.loaded.normal.relations[name].arity
+    return f"{print_relation(name)}({', '.join(f'v{at}' for at in range(arity))})"

@@ -1,0 +1,164 @@
+"""What `corollary advise` does with advice: propose keys, verify, measure, apply."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.advisor.applying import apply, revert
+from corollary.advisor.checking import broken_dependences, proposed_keys
+from corollary.advisor.documenting import findings_as_json, measurements_as_json
+from corollary.advisor.measuring import Measured, Measurements, measure
+from corollary.advisor.scratch import base_tables
+from corollary.advisor.verifying import Finding, differing_views, verify
+from corollary.console import TerminalConsole
+from corollary.core.printer import print_clause, print_declaration
+from corollary.core.program import Program
+from corollary.errors import Diagnostic, InputError, Severity, render
+
+if TYPE_CHECKING:
+    from corollary.advisor.advice import Advice
+    from corollary.cli.advise import Source
+
+
+@dataclass(slots=True)
+class Actions:
+    """The actions, and the document of what they have found."""
+
+    advice: "Advice"
+    source: "Source"
+    after: Program
+    asked: dict[str, Any]
+    format: str
+    console: TerminalConsole
+    document: dict[str, Any] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Do what is asked, in order.
+
+        Raises:
+            InputError: something differs, so that nothing is applied, or is taken back.
+        """
+        if self.source.data is not None:
+            self._check()
+        if self.asked["verify"]:
+            self._verify()
+        if self.asked["measure"]:
+            self._measure()
+        if self.source.target is not None:
+            self._apply()
+
+    def _say(self, text: str) -> None:
+        if self.format == "text":
+            self.console.done()
+            click.echo(text)
+
+    def _check(self) -> None:
+        data = self.source.data
+        assert data is not None
+        broken = list(broken_dependences(data))
+        for each in broken:
+            finding = Diagnostic(
+                "C1106",
+                f"{each}.",
+                None,
+                "the advice that relies on it may be bad, its answers are right",
+                severity=Severity.WARNING,
+            )
+            self.console.note(render(finding))
+        if broken:
+            self.document["broken_dependencies"] = [str(each) for each in broken]
+        if self.asked["keys"]:
+            keys = list(proposed_keys(data))
+            self.document["proposed_keys"] = [
+                {"relation": each.relation, "columns": list(each.columns)} for each in keys
+            ]
+            for key in keys:
+                self._say(f"proposed  {key}; declare it if that is no accident")
+
+    def _verify(self) -> None:
+        tables = None if self.source.data is None else base_tables(self.source.data)
+        findings: list[Finding] = []
+        self.console.progress("verifying")
+        for each in verify(self.advice, self.source.program, self.after, tables):
+            findings.append(each)
+            verdict = "same" if each.is_fine else "DIFFERS"
+            self._say(f"verified  {each.check}: {each.about}: {verdict}")
+        self.document["verified"] = findings_as_json(findings)
+        _demand_same([text for each in findings for text in each.differences], "was changed")
+
+    def _measure(self) -> None:
+        if self.source.data is None:
+            raise click.UsageError("--measure needs data: give --stats, --apply or -F")
+        self.console.progress("measuring")
+        measured = measure(
+            self.advice,
+            self.source.program,
+            self.after,
+            base_tables(self.source.data),
+            engine=self.asked["engine"],
+        )
+        self.document["measured"] = measurements_as_json(measured)
+        for each in measured.queries:
+            self._say(_measurement(each, measured, self._expected(each)))
+        for name, rows in measured.rows.items():
+            figures = self.advice.views[name].figures
+            guess = "" if figures is None else f", {figures.rows:,.0f} were expected"
+            self._say(f"measured  {name} has {rows:,} rows{guess}")
+
+    def _expected(self, each: Measured) -> str:
+        """Return the speed-up that the estimate promises."""
+        work = self.advice.queries[each.relation].work
+        return "" if work is None else f" where {work[0] / max(work[1], 1.0):.1f} x was expected"
+
+    def _apply(self) -> None:
+        target = self.source.target
+        assert target is not None
+        if not self.advice.is_applicable:
+            self._say("nothing to apply")
+            return
+        self.console.progress("storing views")
+        transaction = apply(target, self.advice, self.source.program, self.after)
+        if self.asked["verify"]:
+            wrong = list(differing_views(target, self.advice.views))
+            if wrong:
+                revert(target)
+            _demand_same(wrong, "is kept: the advice was taken back")
+        target.publish(transaction)
+        number = transaction.commit_number
+        self.document["applied"] = {"commit": number, "views": list(self.advice.views)}
+        stored = [view.name for view in self.advice.views.values() if not view.is_virtual]
+        what = f"stored {', '.join(stored)}" if stored else "rules rewritten, nothing stored"
+        self._say(f"commit {number}: {what}")
+        self._say("the program now says; change your files likewise (--to FILE writes all of it)")
+        for declaration in self.after.declarations:
+            if declaration.name in self.advice.views:
+                self._say(f"  {print_declaration(declaration)}")
+        for view in self.advice.views.values():
+            for clause in view.clauses:
+                self._say(f"  {print_clause(clause)}")
+        for each in self.advice.predicates.values():
+            if each.is_applicable:
+                for clause in each.rewritten:
+                    self._say(f"  {print_clause(clause)}")
+
+
+def _measurement(each: Measured, measured: Measurements, expected: str) -> str:
+    pays = each.break_even(measured.build)
+    when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
+    cold = f"cold {1000 * each.cold[0]:.1f} -> {1000 * each.cold[1]:.1f} ms"
+    return (
+        f"measured  {each.query}: {1000 * each.before:.1f} -> {1000 * each.after:.1f} ms, "
+        f"{each.speed_up:.1f} x{expected} (median of {each.runs} warm runs; {cold}); "
+        f"build {measured.build:.2f} s, {when}"
+    )
+
+
+def _demand_same(differences: list[str], what: str) -> None:
+    if differences:
+        raise InputError.of(
+            "C1105",
+            f"The rewritten program is not the same: {'; '.join(differences)}.",
+            None,
+            f"nothing {what}; please report this",
+        )

@@ -1,0 +1,30 @@
+"""Notes about advice that was put into force, so that it can be taken back."""
+
+import json
+from typing import Any
+
+import sqlalchemy as sa
+
+from corollary.warehouse import schema
+from corollary.warehouse.catalog import Catalog
+
+NAME = "advice"
+"""The name of the note in the table of facts about a warehouse."""
+
+
+def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the notes, the oldest first."""
+    query = sa.select(schema.meta.c.value).where(schema.meta.c.name == NAME)
+    with catalog.reading() as connection:
+        found = connection.execute(query).scalar()
+    notes: list[dict[str, Any]] = json.loads(found) if found else []
+    return notes
+
+
+def write_advice(catalog: Catalog, notes: list[dict[str, Any]]) -> None:
+    """Replace the notes."""
+    with catalog.writing() as connection:
+        connection.execute(schema.meta.delete().where(schema.meta.c.name == NAME))
+        if notes:
+            value = json.dumps(notes, ensure_ascii=False)
+            connection.execute(schema.meta.insert().values(name=NAME, value=value))
