@@ -448,9 +448,18 @@ def test_a_table_that_cannot_be_published_is_a_warning() -> None:
     assert links() == {"ab", "bc", "ac"}
 
 
-def test_alerts_are_announced_as_not_running_yet() -> None:
+def test_alerts_are_told_of_what_changes() -> None:
+    done(run())
+    program('.alert link "new {x} {y}"\n')
+    assert "alert:" not in done(run()).output
+    program('.alert link "new {x} {y}"\nedge("p", "q").\n')
+    assert "alert: new p q" in done(run()).stdout.splitlines()
+
+
+def test_a_run_that_ends_with_its_files_has_no_events() -> None:
     program('.alert link "new {x}"\n')
-    assert "do not run here yet" in done(run()).stderr
+    told = done(cli("run", "network.dl", "-F", "facts", "--engine", "local"))
+    assert "react to transactions: run with --warehouse" in told.stderr
 
 
 def test_several_files_make_one_program() -> None:

@@ -339,10 +339,11 @@ def test_what_nobody_asks_for_is_counted() -> None:
     assert said["counters"]["note"]["reason"] == "nobody asks for it"
 
 
-def test_active_rules_do_not_run_and_this_is_said() -> None:
-    put("tc.dl", CLOSURE + '.alert tc "new {x}"\n')
+def test_alerts_are_shown_and_go_nowhere() -> None:
+    put("tc.dl", CLOSURE + '.alert tc "new {x}"\n.alert tc "{y}" (IO=jsonlines, filename="a")\n')
     result = cli("tc.dl", "--add", 'edge("z", "a")')
-    assert "alerts, constraints and triggers are checked, but do not run" in result.stderr
+    assert "alert: new z" in result.stdout.splitlines()
+    assert not [each for each in Path().iterdir() if each.name == "a"]
 
 
 # ------------------------------------------------------------------------- updates that do not fit

@@ -16,11 +16,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.active.marks import Marks
-from corollary.analysis.check import Checked
-from corollary.core.program import Active, NormalProgram, Relation, mark_of
+from corollary.analysis.check import Checked, check
+from corollary.core.program import Active, NormalProgram, Program, Relation, mark_of
 from corollary.core.rules import Aggregation, Literal, Rule
 from corollary.core.states import State
 from corollary.rewrite.lower import Lowered, lower
+
+
+def passive(program: Program) -> Program:
+    """Return a program without its active rules: what it derives, and nothing that reacts."""
+    checked = check(program)
+    kept = tuple(each for each in program.clauses if not checked.is_active(each))
+    derived = [each for each in program.declarations if not checked.signatures[each.name].is_event]
+    return replace(program, clauses=kept, declarations=tuple(derived), reactions=())
 
 
 def with_active(program: NormalProgram, checked: Checked) -> NormalProgram:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from corollary.active.normal_form import passive
 from corollary.core.clause_printer import print_relation
 from corollary.core.printer import print_program
 from corollary.core.program import Program
@@ -30,7 +31,7 @@ def scratch_database(
     engine: str = LOCAL,
     before: Program | None = None,
 ) -> Database:
-    """Return a database in memory that holds tuples under a program.
+    """Return a database in memory that holds tuples under a program, without its active rules.
 
     Args:
         program: the program.
@@ -39,13 +40,13 @@ def scratch_database(
         before: the program under which the tuples are written, if it is another one.
     """
     database = open_database(None, engine=engine)
-    database.load(text=print_program(before or program))
+    database.load(text=print_program(passive(before or program)))
     with database.transaction() as transaction:
         for name, table in tables.items():
             if table.num_rows:
                 transaction.insert(name, table)
     if before is not None:
-        database.load(text=print_program(program))
+        database.load(text=print_program(passive(program)))
     return database
 
 

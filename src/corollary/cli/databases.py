@@ -74,6 +74,7 @@ def filled(
         limits=limits,
         console=console,
     )
+    database.is_trial = True
     database.load(*programs, facts=facts, root=root)
     normal = database.loaded.normal
     wanted.check(normal)

@@ -75,6 +75,7 @@ def command(
         )
     console = TerminalConsole(quiet)
     with options.reported(format, console):
+        from corollary.cli.change_report import alert_lines
         from corollary.cli.trace_report import as_json, report
 
         wanted = Wanted(options.algorithms_of(algorithm, relations), watch)
@@ -84,6 +85,8 @@ def command(
             options.print_json(as_json(transaction, LISTED if max_rows is None else max_rows))
             return
         for line in report(transaction, SHOWN if max_rows is None else max_rows, is_full=verbose):
+            click.echo(line)
+        for line in alert_lines(transaction, LISTED):
             click.echo(line)
 
 

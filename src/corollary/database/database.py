@@ -86,6 +86,9 @@ class Database(Kernel):
     query_log: "QueryLog | None" = None
     """Where goals are counted; None if they are not."""
 
+    is_trial = False
+    """Whether nobody is to hear of what happens here: it is only tried."""
+
     existing = "report"
     """What is done about tuples that violate a new constraint and were there before it."""
 
@@ -247,6 +250,7 @@ class Database(Kernel):
             WarehouseError: there is no such commit, or it is no longer kept.
         """
         past = Database(made(LOCAL), limits=self.limits, console=self.console, frames=self.frames)
+        past.is_trial = True
         self._durable.recall(past, commit)
         return past
 
@@ -389,7 +393,7 @@ class Database(Kernel):
         Callbacks are called; a database in memory delivers everything. What alerts themselves
         have committed is delivered by whoever delivers them.
         """
-        if DEPTH.get() or (self.store is not None and not self.callbacks):
+        if self.is_trial or DEPTH.get() or (self.store is not None and not self.callbacks):
             return
         if not self.outbox.sinks():
             return
