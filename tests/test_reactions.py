@@ -201,6 +201,19 @@ def test_a_key_may_be_broken_until_triggers_are_through() -> None:
         insert(db, "price", ("nut", 1), ("nut", 2))
 
 
+def test_triggers_may_undo_a_transaction(tmp_path: Path) -> None:
+    text = '.decl p(x: number)\n-p(x) :- +p(x), x < 0.\nnew(x) :- +p(x).\n.alert new "{x}"\n'
+    with opened(text, tmp_path / "w") as db:
+        insert(db, "p", (1,))
+        commits = db.commits
+        tx = insert(db, "p", (-1,))
+        assert not tx.alerts
+        assert tx.commit_number is None
+        assert db.commits == commits
+        assert messages(insert(db, "p", (-1,), (2,))) == ["2"]
+        assert sorted(db.relation("p").rows()) == [(1,), (2,)]
+
+
 def test_what_another_part_asserts_stays() -> None:
     db = opened(".decl p(x: number)\n.decl q(x: number)\np(1).\n-p(x) :- +q(x).\n")
     insert(db, "q", (1,))

@@ -253,15 +253,17 @@ class Transaction:
             update, maintenance = self._plan(attempt.before, after.normal)
             positions = {name: each for read in reading for name, each in read.positions.items()}
             must_note = database.must_note(asked.program, self._idempotency)
-            if self._is_empty(update) and not must_note:
+            ran = None
+            if must_note or not self._is_empty(update):
+                update, ran = self._maintain(attempt, operations, update, maintenance)
+            else:
                 self._demand_keys(attempt)
-                self._collect(update)
+            self._collect(update)
+            if ran is None or (self._is_empty(update) and not must_note):  # triggers may undo all
                 self._react(update)
                 if not self._is_dry:
                     database.adopt(asked, positions)
                 return
-            update, ran = self._maintain(attempt, operations, update, maintenance)
-            self._collect(update)
             self.trace = ran.recorder.rows
             self._tell(update, ran.maintenance, ran.recorder)
             self._react(update)
@@ -284,6 +286,7 @@ class Transaction:
     ) -> tuple[Update, Ran]:
         """Maintain all views, let triggers do what they do, and evaluate what is told of it."""
         database, normal = self._database, attempt.after.normal
+        self.triggered = []
         if not normal.active.triggers or not is_felt(update.old, update.new, update.changed):
             self._demand_keys(attempt)
             return update, self._run(attempt, update, maintenance)
