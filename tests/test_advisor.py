@@ -210,7 +210,9 @@ def test_rewriting_is_enough_where_storing_gains_nothing_more() -> None:
     (view,) = advice.views.values()
     assert view.is_virtual
     assert advice.queries["q"].virtual_after == advice.queries["q"].after.left_deep
-    assert ".decl mv_q_1(X: number) virtual" in changed_program(text, advice)
+    changed = changed_program(text, advice)
+    assert ".decl mv_q_1(X: number) virtual inline" in changed
+    assert not advice_for(changed, ["q"], BEST).is_applicable
 
 
 # --- programs of every kind ----------------------------------------------------------------------

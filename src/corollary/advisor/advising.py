@@ -98,7 +98,7 @@ class _Advisor:
             for name in found
             if name in self._scheme.clauses
             and name not in self._predicates
-            and not _is_kept(self._scheme.relations[name])
+            and not _is_left(self._scheme.relations[name])
         ]
 
     # --- writing it down -----------------------------------------------------------------------
@@ -210,8 +210,9 @@ def _rejected(decision: Decision) -> tuple[Rejected, ...]:
     return tuple(found)
 
 
-def _is_kept(relation: RelationForm) -> bool:
-    return relation.is_stored or relation.is_kept
+def _is_left(relation: RelationForm) -> bool:
+    """Whether a relation needs no advice of its own: it is kept, or is not to be."""
+    return relation.is_stored or relation.is_kept or relation.is_inline
 
 
 def _is_rewriting_enough(advice: PredicateAdvice) -> bool:

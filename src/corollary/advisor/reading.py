@@ -72,7 +72,8 @@ def _relations(
         if signature.is_event:
             continue
         is_derived = signature.is_derived or name in clauses
-        storage = signature.declaration.storage if signature.declaration else ""
+        declaration = signature.declaration
+        storage = declaration.storage if declaration else ""
         found[name] = RelationForm(
             name,
             len(signature.columns),
@@ -80,6 +81,7 @@ def _relations(
             is_stored=name != QUARANTINE.name
             and (not is_derived or (storage == "stored" and name not in filled)),
             is_kept=storage != "virtual",
+            is_inline=declaration is not None and "inline" in declaration.hints,
         )
     return found
 

@@ -48,12 +48,17 @@ def _clauses(program: Program, changed: dict[str, tuple[Clause, ...]]) -> Iterat
 
 
 def declaration_of(view: NewView, checked: Checked) -> Declaration:
-    """Return the declaration of a view: columns are named as its variables are."""
+    """Return the declaration of a view: columns are named as its variables are.
+
+    One that is better computed along the way is `inline`, so that nobody is advised to store it.
+    """
     columns = tuple(
         Column(name if is_plain_word(name) else f"c{at}", column_type(name, view, checked))
         for at, name in enumerate(view.variables, 1)
     )
-    return Declaration(view.name, columns, storage="virtual" if view.is_virtual else "stored")
+    if view.is_virtual:
+        return Declaration(view.name, columns, storage="virtual", hints=("inline",))
+    return Declaration(view.name, columns, storage="stored")
 
 
 def column_type(name: str, view: NewView, checked: Checked) -> TypeName:

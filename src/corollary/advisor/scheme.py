@@ -45,6 +45,7 @@ class RelationForm:
     Attributes:
         is_stored: whether it is in D, so that the criterion is measured by it.
         is_kept: whether its rules are not needed at query time, since it is kept all the same.
+        is_inline: whether it is declared `inline`: not to be stored, however dear its rules are.
         view: what it is made of, if it is a kept view without recursion.
     """
 
@@ -53,6 +54,7 @@ class RelationForm:
     dependences: tuple[Dependence, ...] = ()
     is_stored: bool = False
     is_kept: bool = False
+    is_inline: bool = False
     view: View | None = None
 
 
