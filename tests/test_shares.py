@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from changing import ChangeCase
-from corollary.core.arrow import to_python
+from corollary.core.arrow import arrow_type, to_python
+from corollary.core.program import Relation
+from corollary.core.types import Kind, Type
 from corollary.engines.spark import shares
+from corollary.engines.spark.serving import shares_of
 from lasting import keep
 from maintaining import (
     CLOSURES,
@@ -145,3 +150,21 @@ def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) 
     delete(db, "edge", pairs("bc"))
     assert sorted(to_python(change.added)) == pairs("ab ac ad bc bd cd")
     assert sorted(db.relation("reach").rows()) == pairs("ab cd")
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        (Type(Kind.SYMBOL, nullable=True), ["a", None, "b"]),
+        (Type(Kind.NUMBER, nullable=True), [1, None, 2]),
+        (Type(Kind.FLOAT, nullable=True), [0.5, None, 1.5]),
+        (Type(Kind.DATE, nullable=True), [date(2026, 11, 15), None, date(2026, 11, 16)]),
+        (Type(Kind.BOOL, nullable=True), [True, None, False]),
+    ],
+)
+def test_null_falls_to_the_first_share(type_: Type, values: list[Any]) -> None:
+    relation = Relation("p", ("x",), (type_,), is_derived=True)
+    rows = pa.table([pa.array(values, arrow_type(type_))], ["x"])
+    found = shares_of(rows, relation, 0, 1 << 20)
+    assert found[1] == 0
+    assert found[0] != found[2]

@@ -102,7 +102,7 @@ def to_python(value: Any, type_: Type) -> Any:
 
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArray[np.bool_] | None]:
-    """Return an Arrow column that is not of symbols as an array, and where it is null."""
+    """Return an Arrow column as an array, symbols as texts, and where it is null."""
     nulls = column.is_null().to_numpy() if column.null_count else None
     column = column.cast(arrow_type(type_))
     match type_.kind:
@@ -116,7 +116,8 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArra
             column = column.cast(pa.int8()).cast(pa.int64())
         case _:
             pass
-    values = (column if nulls is None else column.fill_null(0)).to_numpy()
+    nothing = "" if type_.kind is Kind.SYMBOL else 0
+    values = (column if nulls is None else column.fill_null(nothing)).to_numpy()
     return (canonical(values) if type_.kind is Kind.FLOAT else values), nulls
 
 
