@@ -148,10 +148,11 @@ class ActiveDocument:
         ended = [name for name in ends if name in coming or self._is_known(name)]
         for name, forest in asked:
             self._store(self.nodes.add(name, forest, self.collection.nodes), batch)
-            if self.functions[name].is_once:
-                self._end(self.functions[name], batch)
+            function = self._function(name, batch)
+            if function.is_once:
+                self._end(function, batch)
         for name in ended:
-            self._end(self.functions[name], batch)
+            self._end(self._function(name, batch), batch)
 
     def note(self, touched: Mapping[int, object]) -> None:
         """Take note that a batch with changes of this document was written."""
@@ -178,10 +179,26 @@ class ActiveDocument:
         Args:
             views: the only ones that matter from now on; all of the document if not given.
         """
+        batch = Batch()
+        collected = self.sweep(batch, views)
+        self.note(self.collection.write(batch))
+        return collected
+
+    def sweep(
+        self, batch: Batch, views: Iterable[View] | None = None, *, is_reported: bool = False
+    ) -> Collected:
+        """Put into a batch what a collection of garbage does, as `gc` does it at once.
+
+        Args:
+            batch: where it goes.
+            views: the only ones that matter from now on; all of the document if not given.
+            is_reported: whether answers are known elsewhere, so that only yes or no is kept here.
+        """
         asked = list(self._views if views is None else views)
         kept = collect(self, asked)
-        batch = Batch()
         for view in asked:
+            if is_reported and not view.maintained.shape.is_boolean:
+                continue
             answers = view.maintained.sure.get(self.nodes.root, ())
             reported = [(self.nodes.root, *each) for each in answers]
             batch.add(f"{view.maintained.name}_reported", reported)
@@ -191,9 +208,9 @@ class ActiveDocument:
         closed = []
         for function in self.functions.values():
             if function.state is State.LIVE and not self.nodes.calls.get(function.name):
+                self._end(function, batch)
                 function.state = State.CLOSED
                 closed.append(function.name)
-        self.note(self.collection.write(batch))
         return Collected(len(kept), len(gone), tuple(sorted(closed)))
 
     def close(self, functions: Iterable[str]) -> None:
@@ -204,6 +221,19 @@ class ActiveDocument:
                 self._end(self.functions[name], batch)
                 self.functions[name].state = State.CLOSED
         self.note(self.collection.write(batch))
+
+    def discard(self, batch: Batch) -> None:
+        """Put into a batch what takes the document out of its collection."""
+        gone = self.nodes.keep(set())
+        for relation, rows in facts_of(gone, self._numbers()).items():
+            batch.remove(relation, rows)
+        for function in self.functions.values():
+            if function.state is State.LIVE:
+                self._end(function, batch)
+        for view in self._views:
+            answers = view.maintained.sure.get(self.nodes.root, ())
+            reported = [(self.nodes.root, *each) for each in answers]
+            batch.remove(f"{view.maintained.name}_reported", reported)
 
     @property
     def live(self) -> frozenset[str]:

@@ -8,8 +8,8 @@ subquery behind `//` can be put there. So every vector of root labels is tried:
     can(f, c)  iff  the edge into c is `//`, or label(c) = *, or label(c) = l(f)
 
 Labels are those of the query nodes behind `/`: any other serves less. With joins they are also
-those of the document, and a fresh one for each class. There are as many vectors as labels to the power
-of functions (Theorem 3: NP-complete); beyond a limit the upper bound stands.
+those of the document, and a fresh one for each class. There are as many vectors as labels to the
+power of functions (Theorem 3: NP-complete); beyond a limit the upper bound stands.
 """
 
 from collections.abc import Iterator, Mapping
