@@ -57,7 +57,7 @@ def command(
     """
     console = TerminalConsole(quiet)
     with options.reported(format, console):
-        from corollary.documents.spark import ARRIVALS, watch
+        from corollary.documents.spark import ARRIVALS, wait, watch
         from corollary.documents.views_file import read_views
         from corollary.engines.spark.session import local
 
@@ -77,9 +77,13 @@ def command(
                 click.echo(f"batch {number}: {counted(events, 'event')}")
 
         with opened(warehouse, console, create=True, engine="local") as database:
-            frame = reader.json(str(source))
+            frame = reader.json(str(source.absolute()))
             query = watch(database, frame, queries, template=start, trigger=trigger, on_batch=tell)
-            query.awaitTermination()
+            try:
+                wait(query)
+            except KeyboardInterrupt:
+                console.done()
+                click.echo("stopped")
 
 
 def _text_of(place: str) -> str:

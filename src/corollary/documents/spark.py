@@ -2,8 +2,8 @@
 
 Rows `(doc, fn, seq, xml, eos)` are grouped by document. For each document that a micro-batch has
 rows for, a task calls `Shard` with what is kept of it (`keeping.Kept`, as JSON) and the rows; the
-events that come of them go on, what is kept goes back. Spark keeps state and progress together, so a batch
-that is repeated begins where it began before; numbers of rows tell what a source sends again.
+events that come of them go on, what is kept goes back. Spark keeps state and progress together, so
+a batch that is repeated begins where it began before; numbers of rows tell what comes again.
 
 A process keeps documents open between batches; a state that another process has changed since has
 another stamp, and is opened anew.
@@ -167,6 +167,22 @@ def watch(
     query = writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
     database.closing.append(query.stop)
     return query
+
+
+def wait(query: "StreamingQuery") -> None:
+    """Wait until a query ends.
+
+    Raises:
+        InputError: it has failed.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        said = str(error).strip().splitlines()
+        cure = "mend it and start again: it goes on behind the last batch that was committed"
+        raise InputError.of("C1253", f"The stream has failed: {said[0]}.", None, cure) from error
 
 
 def _demand_pandas() -> None:

@@ -58,6 +58,9 @@ def read_xml(
         message = f"`{name}` has a document type, which is refused."
         note = "leave out <!DOCTYPE …>: entities are not resolved, and nothing is fetched"
         raise ActiveDocumentError([Diagnostic("C1225", message, None, note)])
+    if is_document and root.tag == reading.call:
+        message = f"`{name}` is the call of a function, and has no root."
+        raise ActiveDocumentError([Diagnostic("C1224", message, None, "put it below a root")])
     grower = _Grower(reading, name, etree)
     if is_document:
         grower.grow(root, ROOT)

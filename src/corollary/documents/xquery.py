@@ -4,7 +4,7 @@ As the prototype of the paper did, with its slips mended: a call counts as 1/2 b
 values are min over branches and max over candidates; the query's external variable `$ended` holds
 the names of functions that have ended. For a query node p the XQuery has two functions:
 
-    local:node-p($n)    the value of p at a node: 0 if its test fails, else the least of its branches
+    local:node-p($n)    the value of p at a node: 0 if its test fails, else the least of branches
     local:branch-p($n)  the greatest value of p in range of a node; a call in range gives 1/2
 """
 
