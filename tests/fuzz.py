@@ -1,6 +1,6 @@
 """`make fuzz`: random programs and changes against the oracle, every flip of small graphs.
 
-make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --nodes 4 --seed 1"
+make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --documents 5000 --seed 1"
 
 | part | compares |
 |---|---|
@@ -8,6 +8,7 @@ make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --nodes 4
 | goals | goals with bound arguments with the oracle |
 | steps | transactions on random programs, under every algorithm, with the oracle |
 | lasting | the same in a warehouse that is closed, folded, followed and looked back at |
+| documents | views on active documents, through updates and garbage collection, with their oracle |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 
 Random parts go on in batches, each with a seed of its own, which is printed: `--seed` begins with
@@ -28,6 +29,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import oracle
+from document_instances import Round
 from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
 from lasting import keep
@@ -40,6 +42,9 @@ BATCH = 50
 
 EVERY = 5_000
 """Flips between two signs of life."""
+
+DOCUMENTS = 20
+"""Documents that one query is asked of."""
 
 
 class Fuzz:
@@ -103,6 +108,15 @@ class Fuzz:
         self.counts["steps in a warehouse"] += found["steps"]
         self.steps.setdefault(f"{scenario.label}, lasting", Counter()).update(found)
 
+    def documents(self) -> None:
+        """Ask random queries of shelves of random documents."""
+        number = self.options.seed
+        while self.counts["instances"] < self.options.documents:
+            if not number % 10:
+                self.say(f"{self.counts['instances']} instances of documents; seed {number}")
+            self.counts += Round(number, DOCUMENTS).run()
+            number += 1
+
     def flips(self) -> None:
         """Flip every edge of every graph."""
         options = self.options
@@ -137,6 +151,7 @@ def main() -> None:
     add("--goals", type=int, default=300, help="programs to ask goals of")
     add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
     add("--lasting", type=int, default=500, help="transactions to maintain in a warehouse")
+    add("--documents", type=int, default=5000, help="states of documents to ask views of")
     add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
     add("--loops", action="store_true", help="with edges from a node to itself")
     add("--algorithms", default="ranked,dred", help="those that the flips are made under")
@@ -153,6 +168,7 @@ def main() -> None:
     fuzz.batches("steps", options.steps, every, fuzz.maintenance)
     lasting = st.tuples(every, st.integers(0, 9_999))
     fuzz.batches("steps in a warehouse", options.lasting, lasting, fuzz.lasting)
+    fuzz.documents()
     if options.nodes:
         fuzz.flips()
     fuzz.report()
