@@ -26,6 +26,7 @@ from corollary.console import TerminalConsole
     show_default=True,
     help="A folder into which JSON lines come: doc, fn, seq, xml, eos.",
 )
+@options.update("--answers-once", "F", "A function that answers at most once, with one tree.")
 @click.option("--template", metavar="FILE|TREE", help="What every document is in the beginning.")
 @click.option(
     "--interval", metavar="SECONDS", default=2.0, show_default=True, help="A batch so often."
@@ -38,6 +39,7 @@ def command(
     warehouse: str,
     views: Path,
     source: Path,
+    answers_once: tuple[str, ...],
     template: str | None,
     interval: float,
     files: int | None,
@@ -49,8 +51,9 @@ def command(
 
     Rows say what a function of a document brings: (doc, fn, seq, xml, eos); eos ends the function,
     a row without fn brings the document itself. State is kept for each document; a row that comes
-    twice, by its seq, counts once. The warehouse has the relations document_answer, document_value,
-    document_closed and document_refused. Start it again, also after a crash, and it goes on.
+    twice, by its seq, counts once. The warehouse has the relations document_answer, document_label,
+    document_value, document_closed and document_refused, beside those of its program. Start it
+    again, also after a crash, and it goes on.
 
     \b
       corollary documents watch --warehouse wh --views views.txt --template 'r[!pay !ship]'
@@ -78,7 +81,15 @@ def command(
 
         with opened(warehouse, console, create=True, engine="local") as database:
             frame = reader.json(str(source.absolute()))
-            query = watch(database, frame, queries, template=start, trigger=trigger, on_batch=tell)
+            query = watch(
+                database,
+                frame,
+                queries,
+                template=start,
+                once=answers_once,
+                trigger=trigger,
+                on_batch=tell,
+            )
             try:
                 wait(query)
             except KeyboardInterrupt:

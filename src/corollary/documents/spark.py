@@ -74,7 +74,8 @@ class Shard:
             (key[0], each.op, each.view, each.text, each.value, each.before, each.seq)
             for each in events
         ]
-        yield pd.DataFrame(rows, columns=_COLUMNS)
+        if rows:
+            yield pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def events_of(

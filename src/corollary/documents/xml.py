@@ -38,7 +38,7 @@ def read_xml(
         from lxml import etree
     except ImportError:
         raise InputError.of(
-            "C1228", "XML needs the package lxml.", None, "pip install 'corollary[documents]'"
+            "C1251", "XML needs the package lxml.", None, "pip install 'corollary[documents]'"
         ) from None
     data = text.encode("utf-8") if isinstance(text, str) else text
     if not is_document:
