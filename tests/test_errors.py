@@ -16,7 +16,7 @@ from corollary.source import SourceFile
 
 ROOT = Path(__file__).parent.parent
 CASES = sorted((ROOT / "tests" / "cases" / "errors").glob("*.dl"))
-CODE = re.compile(r"C0[1-9]\d\d")
+CODE = re.compile(r"C(?:0[1-9]|1\d)\d\d")
 
 
 def read(path: Path) -> SourceFile:

@@ -33,6 +33,8 @@ from corollary.errors import InputError
 
 MOST_OPEN = 64
 """Documents that a process has open; others are opened again from what is kept."""
+MOST_GAPS = 1000
+"""Gaps between the numbers of a function's rows that are remembered; the lowest are forgotten."""
 GROWTH = 200
 """Garbage is collected when a document has so many more nodes than it needed last."""
 
@@ -106,6 +108,8 @@ def note_seen(stretches: list[list[int]], seq: int) -> bool:
             merged[-1][1] = high
         else:
             merged.append([low, high])
+    if len(merged) > MOST_GAPS:  # what has not come by now, is not waited for
+        merged[:2] = [[merged[0][0], merged[1][1]]]
     stretches[:] = merged
     return True
 

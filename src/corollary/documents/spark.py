@@ -10,6 +10,7 @@ another stamp, and is opened anew.
 """
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,8 @@ class Shard:
 
         keeper = _keepers.get(self)
         if keeper is None:
+            # Spark's worker joins frames of which some are empty; what it says of that is not ours.
+            warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
             keeper = _keepers[self] = Keeper(
                 dict(self.views), self.template, self.once, dict(self.types)
             )
