@@ -54,9 +54,8 @@ def command(
     with options.reported(format, console):
         from corollary.documents.document import ActiveDocument
 
-        types = {name: labels.split(",") for name, labels in map(_named("--type"), type)}
         updates = [(name, _place(text)) for name, text in map(_named("--update"), update)]
-        document = ActiveDocument.read(_place(doc), once=once, types=types)
+        document = ActiveDocument.read(_place(doc), once=once, types=types_of(type))
         view = document.view(query)
         options.print_warnings(view.maintained.warnings, console)
         document.apply(updates, end)
@@ -125,6 +124,11 @@ def _place(text: str) -> str | Path:
         return Path(text) if Path(text).is_file() else text
     except (OSError, ValueError):  # too long for a name, or with a NUL
         return text
+
+
+def types_of(options: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return the labels that functions bring, by name, as `--type F=A,B` says."""
+    return {name: labels.split(",") for name, labels in map(_named("--type"), options)}
 
 
 def _named(option: str) -> Callable[[str], tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from corollary.cli import options
+from corollary.cli.documents_match import types_of
 from corollary.cli.tables import counted
 from corollary.cli.warehouses import opened
 from corollary.console import TerminalConsole
@@ -27,6 +28,7 @@ from corollary.console import TerminalConsole
     help="A folder into which JSON lines come: doc, fn, seq, xml, eos.",
 )
 @options.update("--answers-once", "F", "A function that answers at most once, with one tree.")
+@options.update("--type", "F=A,B", "The labels that the trees of a function begin with.")
 @click.option("--template", metavar="FILE|TREE", help="What every document is in the beginning.")
 @click.option(
     "--interval", metavar="SECONDS", default=2.0, show_default=True, help="A batch so often."
@@ -40,6 +42,7 @@ def command(
     views: Path,
     source: Path,
     answers_once: tuple[str, ...],
+    type: tuple[str, ...],
     template: str | None,
     interval: float,
     files: int | None,
@@ -80,13 +83,13 @@ def command(
                 click.echo(f"batch {number}: {counted(events, 'event')}")
 
         with opened(warehouse, console, create=True, engine="local") as database:
-            frame = reader.json(str(source.absolute()))
             query = watch(
                 database,
-                frame,
+                reader.json(str(source.absolute())),
                 queries,
                 template=start,
                 once=answers_once,
+                types=types_of(type),
                 trigger=trigger,
                 on_batch=tell,
             )

@@ -1,19 +1,20 @@
 """Why an answer holds, or what it waits for."""
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from corollary.documents.matching import tables_of
-from corollary.documents.scenarios import Searching
-from corollary.documents.unknown import Answer, read
+from corollary.documents.nodes import Nodes
+from corollary.documents.scenarios import Searching, TooManyError
+from corollary.documents.unknown import Answer, read, stored
 from corollary.documents.useful import streams
+from corollary.documents.witness import Witnesses
 
 if TYPE_CHECKING:
     from corollary.documents.view import View
 
 LIMIT = 10_000
-"""So many ways are looked at."""
+"""So many ways are looked at; beyond, all functions that may matter are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +47,33 @@ class Explanation:
 
 def explain(view: "View", answer: Answer) -> Explanation:
     """Return why an answer of a view is sure, or what it waits for."""
-    document, shape = view.document, view.maintained.shape
+    nodes, shape = view.document.nodes, view.maintained.shape
+    sure = tables_of(nodes, shape)
     if answer in view.sure:
-        sure = tables_of(document.nodes, shape)
-        searching = Searching(document.nodes, sure, sure, is_full=True)
-        for root, each in searching.of_query(shape):
-            if tuple(map(read, each.answer(root))) == answer:
-                return Explanation(
-                    answer, 1, tuple(_path(view, number) for _, number in each.nodes)
-                )
+        symbols = tuple(stored(str(label)) for label in answer)
+        for root in shape.roots:
+            found = Witnesses(nodes, sure).of_root(root, symbols)
+            if found is not None:
+                return Explanation(answer, 1, tuple(_path(nodes, each) for each in found))
         return Explanation(answer, 1)
     if answer not in view.possible():
         return Explanation(answer, 0)
-    possible = tables_of(document.nodes, shape, streams(document))
-    searching = Searching(document.nodes, possible, tables_of(document.nodes, shape))
-    ways = {
-        each.functions
-        for root, each in islice(searching.of_query(shape), LIMIT)
-        if tuple(map(read, each.answer(root))) == answer
-    }
+    possible = tables_of(nodes, shape, streams(view.document))
+    searching = Searching(nodes, possible, sure, LIMIT)
+    try:
+        ways = {
+            each.functions
+            for root in shape.roots
+            for each in searching.of_root(root)
+            if tuple(map(read, each.answer(root))) == answer
+        }
+    except TooManyError:
+        ways = {view.candidates}
     least = [each for each in ways if not any(other < each for other in ways)]
     return Explanation(answer, 0.5, waits_for=tuple(sorted(least, key=sorted)))
 
 
-def _path(view: "View", number: int) -> str:
-    nodes = view.document.nodes
+def _path(nodes: Nodes, number: int) -> str:
     labels = []
     while number in nodes.parent:
         labels.append(nodes.label[number])

@@ -10,7 +10,7 @@ from corollary.documents.terms import read_terms
 from corollary.errors import Diagnostic
 
 FORMATS = ("xml", "json", "terms")
-_EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms", ".txt": "terms"}
+_EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms", ".txt": None}
 
 
 @dataclass(frozen=True, slots=True)

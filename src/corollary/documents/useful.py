@@ -16,7 +16,7 @@ beyond it a function is not proved useless, and counts as useful. Useless is for
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, product
+from itertools import product
 from typing import TYPE_CHECKING
 
 from corollary.documents.brought import brought
@@ -24,7 +24,7 @@ from corollary.documents.canonical import Canonical, canonical, edges_of, star_l
 from corollary.documents.function import State
 from corollary.documents.matching import Brings, answers, bring_nothing, tables_of
 from corollary.documents.overlay import Overlay
-from corollary.documents.scenarios import Scenario, Searching
+from corollary.documents.scenarios import Scenario, Searching, TooManyError
 from corollary.documents.shape import Node, Shape
 from corollary.documents.tuples import NOTHING, Tuples
 from corollary.documents.types import can_bring
@@ -47,11 +47,11 @@ def useful(view: "View", *, exact: bool = True, limit: int = LIMIT) -> frozenset
         return frozenset()
     nodes = document.nodes
     possible = tables_of(nodes, shape, streams(document))
-    searching = Searching(nodes, possible, tables_of(nodes, shape))
-    found = list(islice(searching.of_query(shape), limit + 1))
-    if len(found) > limit:
+    searching = Searching(nodes, possible, tables_of(nodes, shape), limit)
+    try:
+        scenarios = [each for each in searching.of_query(shape) if each.brought]
+    except TooManyError:
         return open_ones
-    scenarios = list(dict.fromkeys(each for _, each in found if each.brought))
     if shape.is_boolean and not any(each.labels for each in scenarios):
         scenarios = _least(scenarios)
     return frozenset(
