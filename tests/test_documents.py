@@ -14,6 +14,7 @@ from corollary.documents.errors import (
     StreamClosedError,
     UnknownFunctionError,
 )
+from corollary.documents.keeping import Arrival, Keeper, Kept
 from corollary.documents.parse import parse_query
 from corollary.documents.reading import Reading, read_forest
 from corollary.documents.terms import write_terms
@@ -338,6 +339,15 @@ def test_doubtful_queries() -> None:
     assert warning.code == "C1211"
 
 
+def test_too_many_joins_at_one_place() -> None:
+    names = [f"*$x{at}" for at in range(7)]
+    twice = "".join(
+        f"[{side}{''.join(f'[l{at}/{each}]' for at, each in enumerate(names))}]" for side in "ab"
+    )
+    with pytest.raises(QuerySyntaxError, match="C1206"):
+        ActiveDocument.from_terms("r").view(f"/r{twice} return ()")
+
+
 @pytest.mark.parametrize(
     ("document", "query", "sure"),
     [
@@ -358,6 +368,52 @@ def test_doubtful_queries() -> None:
 )
 def test_queries(document: str, query: str, sure: set[tuple[str, ...]]) -> None:
     assert ActiveDocument.from_terms(document).view(query).sure == sure
+
+
+# ----------------------------------------------------------------------------------------- streams
+
+
+def test_rows_that_do_not_fit_are_refused_alone() -> None:
+    keeper = Keeper({"v": "/r[a][b]"}, "r[!f !g]", once=["g"], types={"f": ["a"]})
+    kept = Kept()
+    rows = [
+        Arrival("f", 1, "<b/>", is_end=False),
+        Arrival("f", 2, "<a>", is_end=False),
+        Arrival("f", 3, "<a/>", is_end=True),
+        Arrival("f", -1, "<a/>", is_end=False),
+        Arrival("g", 1, "b c", is_end=False),
+        Arrival("g", 2, "b", is_end=False),
+        Arrival("g", 3, "b", is_end=False),
+    ]
+    events = keeper.take("d", kept, rows)
+    assert [each.seq for each in events if each.op == "refused"] == [-1, 1, 1, 2, 3]
+    assert [(each.view, each.value) for each in events if each.op == "value"] == [("v", 1)]
+    assert keeper.take("d", Kept.of(kept.text()), rows[:3]) == []
+    (event,) = keeper.take("d", kept, [Arrival("f", 4, "<a/>", is_end=False)])
+    assert (event.op, "has ended" in event.text) == ("refused", True)
+
+
+def test_rows_wait_for_their_document_and_their_call() -> None:
+    keeper = Keeper({"v": "/r/a/*$x"})
+    kept = Kept()
+    assert keeper.take("d", kept, [Arrival("g", 1, "one", is_end=False)]) == []
+    (event,) = keeper.take("d", kept, [Arrival("", 0, "!f", is_end=False)])
+    assert event.op == "refused"
+    keeper.take("d", kept, [Arrival("", 1, "r[!f]", is_end=False)])
+    events = keeper.take("d", kept, [Arrival("f", 1, "a[!g]", is_end=False)])
+    assert [each.text for each in events if each.op == "sure"] == ['["one"]']
+
+
+def test_what_is_kept_can_be_opened_elsewhere() -> None:
+    views, template = {"done": "/r[pay/*$o][ship/*$o]", "odd": "/r/odd"}, "r[!pay !ship]"
+    here, there = Keeper(views, template), Keeper(views, template)
+    kept, found = Kept(), []
+    for at in range(4):
+        rows = [Arrival("pay", at, f"pay[o{at}]", is_end=False)]
+        rows += [Arrival("ship", at, f"ship[o{at - 1}]", is_end=False)] if at else []
+        kept = Kept.of(kept.text())
+        found += (here, there)[at % 2].take("d", kept, rows)
+    assert [each.text for each in found if each.op == "sure"] == ['["o0"]', '["o1"]', '["o2"]']
 
 
 # -------------------------------------------------------------------------------- the command line

@@ -6,18 +6,15 @@ from typing import Any, Self
 
 from corollary.documents.collect import Collected, collect
 from corollary.documents.collection import Collection
-from corollary.documents.errors import (
-    ActiveDocumentError,
-    StreamClosedError,
-    UnknownFunctionError,
-)
-from corollary.documents.forest import Forest, Kind, roots_of
+from corollary.documents.errors import StreamClosedError, UnknownFunctionError
+from corollary.documents.fitting import demand_single, demand_tree, demand_type
+from corollary.documents.forest import Forest, Kind
 from corollary.documents.function import Function, State
 from corollary.documents.nodes import Nodes, Placed
 from corollary.documents.reading import Reading, read_forest
 from corollary.documents.storage import Batch, facts_of
 from corollary.documents.terms import write_terms
-from corollary.documents.types import FunctionType, Labels, roots_allowed
+from corollary.documents.types import FunctionType, Labels
 from corollary.documents.view import View
 from corollary.errors import Diagnostic
 
@@ -58,7 +55,7 @@ class ActiveDocument:
         late: str = "error",
         reading: Reading | None = None,
     ) -> None:
-        _demand_tree(forest)
+        demand_tree(forest)
         self.collection = collection or Collection()
         self.reading = reading or Reading()
         self.functions: dict[str, Function] = {}
@@ -141,10 +138,10 @@ class ActiveDocument:
         for name, data in updates:
             forest = self._checked(name, data, coming)
             if forest is not None:
+                if name in self._once:
+                    demand_single(name, forest, [each for each, _ in asked])
                 asked.append((name, forest))
                 coming |= {row.label for row in forest if row.kind is Kind.FUNCTION}
-                if name in self._once:
-                    self._demand_first(name, [each for each, _ in asked])
         ended = [name for name in ends if name in coming or self._is_known(name)]
         for name, forest in asked:
             self._store(self.nodes.add(name, forest, self.collection.nodes), batch)
@@ -301,12 +298,6 @@ class ActiveDocument:
             raise StreamClosedError([Diagnostic("C1231", message, None, note)])
         return function.state is State.LIVE
 
-    @staticmethod
-    def _demand_first(name: str, answered: list[str]) -> None:
-        if answered.count(name) > 1:
-            message = f"The function `{name}` answers once, but two answers came."
-            raise ActiveDocumentError([Diagnostic("C1232", message)])
-
     def _checked(
         self, name: str, data: "str | bytes | Path | Forest", coming: set[str]
     ) -> Forest | None:
@@ -322,34 +313,10 @@ class ActiveDocument:
         if not self._is_known(name) or not self._accepts(name):
             return None
         forest = self._read(name, data)
-        function = self.functions[name]
-        roots = roots_of(forest)
-        if function.is_once and len(roots) != 1:
-            message = f"The function `{name}` answers with one tree, but {len(roots)} came."
-            raise ActiveDocumentError([Diagnostic("C1232", message)])
-        allowed = roots_allowed(function.type)
-        for root in roots:
-            if allowed is not None and root.kind is not Kind.FUNCTION and root.label not in allowed:
-                listed = ", ".join(f"`{each}`" for each in sorted(allowed))
-                message = f"The function `{name}` brought `{root.label}`."
-                raise ActiveDocumentError(
-                    [Diagnostic("C1233", message, None, f"its type allows {listed}")]
-                )
+        demand_type(name, self.functions[name].type, forest)
         return forest
 
     def _read(self, name: str, data: "str | bytes | Path | Forest") -> Forest:
         if isinstance(data, str | bytes | Path):
             return read_forest(data, self.reading, f"update of {name}")
         return data
-
-
-def _demand_tree(forest: Forest) -> None:
-    roots = roots_of(forest)
-    if len(roots) != 1:
-        raise ActiveDocumentError(
-            [Diagnostic("C1224", f"A document is one tree, but there are {len(roots)}.")]
-        )
-    if roots[0].kind is Kind.FUNCTION:
-        message = f"The root of a document is the call of a function, `!{roots[0].label}`."
-        note = "put it below a root: `r[!f]`"
-        raise ActiveDocumentError([Diagnostic("C1224", message, None, note)])

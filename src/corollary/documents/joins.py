@@ -19,6 +19,7 @@ from dataclasses import replace
 from itertools import count, product
 from typing import assert_never
 
+from corollary.documents.lexer import wrong
 from corollary.documents.pattern import (
     Axis,
     Branch,
@@ -32,8 +33,11 @@ from corollary.documents.pattern import (
     variables_in,
 )
 from corollary.documents.shape import Constant, Fork, Group, Node, Root, Shape
+from corollary.source import Span
 
 Names = frozenset[str]
+MOST_SHARED = 6
+"""Classes that two branches may share: each of them makes three times as many rules."""
 
 
 class _ConflictError(Exception):
@@ -242,9 +246,17 @@ class _Numbering:
                     made.append(self._fork(alternatives, needed[at] & others, others))
                 case _:
                     assert_never(branch)
+            shared = prefix & set(made[-1].columns)
+            if len(shared) > MOST_SHARED:
+                message = f"More than {MOST_SHARED} variables are joined at one place."
+                raise wrong(message, self._span(branch), "split the query", "C1206")
             prefix = (prefix | set(made[-1].columns)) & outer.union(*needed[at + 1 :])
             prefixes.append(tuple(sorted(prefix)))
         return Group(number, tuple(made), tuple(prefixes))
+
+    @staticmethod
+    def _span(branch: Branch) -> Span | None:
+        return branch.node.span if isinstance(branch, Edge) else branch.span
 
     def _fork(
         self, alternatives: tuple[tuple[Branch, ...], ...], columns: Names, outer: Names

@@ -24,6 +24,8 @@ from uuid import uuid4
 
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
+from corollary.documents.fitting import demand_single, demand_tree, demand_type
+from corollary.documents.forest import Forest, Kind
 from corollary.documents.function import State
 from corollary.documents.reading import Reading, read_forest
 from corollary.documents.storage import Batch
@@ -39,8 +41,14 @@ GROWTH = 200
 """Garbage is collected when a document has so many more nodes than it needed last."""
 
 
+NO_NUMBER = "The row has no number."
+
+
 class Arrival(NamedTuple):
-    """A row of a stream: what a function brings, or (without a name) the document itself."""
+    """A row of a stream: what a function brings, or (without a name) the document itself.
+
+    Its number `seq` is at least 0; less stands for a row that has none.
+    """
 
     function: str
     seq: int
@@ -144,11 +152,11 @@ class Keeper:
         events: list[Event] = []
         fresh = [Arrival(*each) for each in kept.waiting]
         kept.waiting = []
-        fresh += [
-            each
-            for each in sorted(arrivals, key=lambda each: (each.seq, each.function))
-            if note_seen(kept.seen.setdefault(each.function, []), each.seq)
-        ]
+        for each in sorted(arrivals, key=lambda each: (each.seq, each.function)):
+            if each.seq < 0:
+                events.append(Event("refused", each.function, NO_NUMBER, seq=each.seq))
+            elif note_seen(kept.seen.setdefault(each.function, []), each.seq):
+                fresh.append(each)
         opened = self._opened(key, kept, fresh, events)
         if opened is None:
             kept.waiting = [list(each) for each in fresh]
@@ -221,38 +229,45 @@ class Keeper:
 
     def _sorted(
         self, document: ActiveDocument, fresh: list[Arrival], kept: Kept, events: list[Event]
-    ) -> tuple[list[tuple[str, Any]], list[str]]:
+    ) -> tuple[list[tuple[str, Forest]], list[str]]:
         """Return the updates and ends that can be made now; the others wait, or are refused."""
         known = set(document.functions)
-        updates: list[tuple[str, Any]] = []
+        updates: list[tuple[str, Forest]] = []
         ends: list[str] = []
-        for each in fresh:
-            if not each.function:
-                continue  # the document is there already
-            if each.function not in known:
-                kept.waiting.append(list(each))
-                continue
-            function = document.functions.get(each.function)
-            if each.data is not None:
-                if function is not None and function.state is State.ENDED:
-                    reason = "it came behind the end of its function"
-                    events.append(Event("refused", each.function, reason, seq=each.seq))
-                else:
-                    known |= self._update(each, updates, events)
-            if each.is_end:
-                ends.append(each.function)
+        waiting = [each for each in fresh if each.function]  # the document is there already
+        while ready := [each for each in waiting if each.function in known]:
+            waiting = [each for each in waiting if each.function not in known]
+            for each in ready:
+                if each.data is not None:
+                    try:
+                        known |= self._update(document, each, updates)
+                    except InputError as error:
+                        said = Event("refused", each.function, _said(error), seq=each.seq)
+                        events.append(said)
+                if each.is_end:
+                    ends.append(each.function)
+        kept.waiting = [list(each) for each in waiting]
         return updates, ends
 
-    @staticmethod
-    def _update(arrival: Arrival, updates: list[tuple[str, Any]], events: list[Event]) -> set[str]:
-        """Add an update, if it is well-formed; return the functions that it calls."""
-        try:
-            forest = read_forest(arrival.data or "", Reading(), f"row {arrival.seq}")
-        except InputError as error:
-            events.append(Event("refused", arrival.function, _said(error), seq=arrival.seq))
-            return set()
-        updates.append((arrival.function, forest))
-        return {row.label for row in forest if row.kind == "f"}
+    def _update(
+        self, document: ActiveDocument, arrival: Arrival, updates: list[tuple[str, Forest]]
+    ) -> set[str]:
+        """Add an update, if the function may bring it; return the functions that it calls.
+
+        Raises:
+            InputError: it may not.
+        """
+        name = arrival.function
+        function = document.functions.get(name)
+        if function is not None and function.state is State.ENDED:
+            raise InputError.of("C1231", f"Data came for the function `{name}`, which has ended.")
+        forest = read_forest(arrival.data or "", Reading(), f"row {arrival.seq}")
+        if function is not None:
+            demand_type(name, function.type, forest)
+        if name in self._once:
+            demand_single(name, forest, [each for each, _ in updates])
+        updates.append((name, forest))
+        return {row.label for row in forest if row.kind is Kind.FUNCTION}
 
     def _collected(self, opened: "_Open", kept: Kept) -> list[Event]:
         """Collect garbage, if it is worth it; return the functions that are closed."""
@@ -294,7 +309,9 @@ def _told(name: str, view: View, before: frozenset[Any], kept: Kept) -> list[Eve
 
 
 def _as_terms(text: str) -> str:
-    return write_terms(read_forest(text, Reading(), is_document=True))
+    forest = read_forest(text, Reading(), is_document=True)
+    demand_tree(forest)
+    return write_terms(forest)
 
 
 def _said(error: InputError) -> str:

@@ -65,7 +65,7 @@ class Shard:
             )
         kept = Kept.of(state.get[0] if state.exists else None)
         arrivals = [
-            Arrival(fn or "", int(seq), xml, bool(eos))
+            Arrival(fn or "", -1 if pd.isna(seq) else int(seq), xml, eos is True or eos == 1)
             for frame in frames
             for fn, seq, xml, eos in zip(
                 frame["fn"], frame["seq"], frame["xml"], frame["eos"], strict=True
