@@ -209,7 +209,7 @@ def query_labels(pattern: Pattern) -> set[str]:
 
 def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = frozenset()) -> Answers:
     """Return the witnessed tuples W, sure ones included."""
-    is_joined = len(set(_uses(pattern))) < len(_uses(pattern)) or pattern.equal
+    is_joined = bool(pattern.equal) or any(map(_repeats, flat(pattern.root)))
     labels = query_labels(pattern) | (labels_in(tree) if is_joined else set())
     everything = wanted(pattern, labels)
     streams = live - once
@@ -226,9 +226,10 @@ def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = froz
     return found
 
 
-def _uses(pattern: Pattern) -> list[str]:
-    query = next(flat(pattern.root))
-    return [each.variable for each in all_nodes(query) if each.variable]
+def _repeats(query: Flat) -> bool:
+    """Whether a variable stands at two nodes."""
+    names = [each.variable for each in all_nodes(query) if each.variable]
+    return len(set(names)) < len(names)
 
 
 def value(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = frozenset()) -> float:

@@ -6,7 +6,8 @@ are mended here. For a query node p with branches c_1 … c_k:
     possible, "the value is at least 1/2"            sure, "the value is 1"
     hat_p(m)    :- reach_p(m), L_p(m).
     g_p_0(n, x) :- hat_p(n), lab(n, x).
-    reach_ci(m) :- g_p_{i-1}(n, …), par(n, m).
+    above_ci(n) :- g_p_{i-1}(n, …).
+    reach_ci(m) :- above_ci(n), par(n, m).
     reach_ci(m) :- reach_ci(n), par(n, m).      (//)
     pos_ci(m, brought) :- reach_ci(m), call(m, f), live(f, k), can(k, ci).
     in_ci(n, …) :- pos_ci(m, …), par(n, m).          sin_ci(n, …) :- sure_ci(m, …), par(n, m).
@@ -198,6 +199,12 @@ class _Compiler:
     def reached(self, node: Node, guard: Atom) -> None:
         """Make the rules of what is in range, of its hat, and of functions that stand for it."""
         reach = self.head("reach", node.number, (), "m")
+        if (
+            len(guard.arguments) > 1
+        ):  # many rows at a node with many children: one of each is enough
+            above = self.head("above", node.number, ())
+            self.rule(above, guard)
+            guard = above
         self.rule(reach, guard, _PAR)
         if node.axis is Axis.DESCENDANT:
             self.rule(reach, Atom(reach.relation, (_N,)), _PAR)
@@ -257,13 +264,20 @@ class _Compiler:
             )
 
     def relevant_node(self, node: Node, want: Atom) -> None:
+        """Make the rules of where a node is relevant, given where a match of it is wanted.
+
+        With columns, matches are found by labels first: a node may have many children.
+        """
         columns = want.arguments[1:]
+
+        def below(kind: str) -> tuple[Atom, Atom]:
+            found = self.atom(f"{kind}_{node.number}", _M, *columns)
+            return (found, _PAR) if columns else (_PAR, found)
+
         if node.axis is Axis.DESCENDANT:
-            below = self.atom(f"in_{node.number}", _M, *columns)
-            self.rule(Atom(want.relation, (_M, *columns)), want, _PAR, below)
+            self.rule(Atom(want.relation, (_M, *columns)), want, *below("in"))
         relevant = self.head("rel", node.number, node.columns)
-        found = Atom(relevant.relation, (_M, *columns))
-        self.rule(found, want, _PAR, self.atom(f"pos_{node.number}", _M, *columns))
+        self.rule(Atom(relevant.relation, (_M, *columns)), want, *below("pos"))
         unbound = Atom(relevant.relation, (_N, *(Wildcard() for _ in columns)))
         self.rule(self.atom("candidate", _F), unbound, Atom("call", (_N, _F)))
         self.relevant_below(node.group, relevant, node.columns)
