@@ -26,7 +26,8 @@ ORDERS = 100_000
 BATCHES = 10
 SHOPS = 8
 QUERY = "/shop[payment/order/*$o][delivery/order/*$o]"
-GROWTH = 2.0
+GROWTH = 2.5
+"""A document is collected when it has twice the nodes that it needed last."""
 
 
 def run(scale: float) -> Iterator[Figure]:

@@ -404,7 +404,9 @@ def test_rows_wait_for_their_document_and_their_call() -> None:
     assert [each.text for each in events if each.op == "sure"] == ['["one"]']
 
 
-def test_what_is_kept_can_be_opened_elsewhere() -> None:
+@pytest.mark.parametrize("most", [10**6, 3])
+def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corollary.documents.keeping.MOST_NODES", most)
     views, template = {"done": "/r[pay/*$o][ship/*$o]", "odd": "/r/odd"}, "r[!pay !ship]"
     here, there = Keeper(views, template), Keeper(views, template)
     kept, found = Kept(), []

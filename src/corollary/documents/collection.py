@@ -64,6 +64,8 @@ def _follow(answers: dict[int, set[Symbols]], change: Change | None) -> set[int]
     touched = set()
     for root, *symbols in _rows(change.removed):
         answers[root].discard(tuple(symbols))
+        if not answers[root]:
+            del answers[root]
         touched.add(root)
     for root, *symbols in _rows(change.added):
         answers.setdefault(root, set()).add(tuple(symbols))

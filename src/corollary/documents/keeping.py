@@ -35,6 +35,8 @@ from corollary.errors import InputError
 
 MOST_OPEN = 64
 """Documents that a process has open; others are opened again from what is kept."""
+MOST_NODES = 1_000_000
+"""Nodes that come and go in one collection; then another one is begun."""
 MOST_GAPS = 1000
 """Gaps between the numbers of a function's rows that are remembered; the lowest are forgotten."""
 GROWTH = 200
@@ -142,13 +144,20 @@ class Keeper:
         self._views = dict(views)
         self._template = None if template is None else _as_terms(template)
         self._once, self._types = tuple(once), dict(types or {})
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with an empty collection: an engine keeps every label that it has ever seen."""
+        self._open.clear()
         self._collection = Collection()
         for query in self._views.values():
             self._collection.maintain(query)
-        self._open: OrderedDict[str, _Open] = OrderedDict()
 
     def take(self, key: str, kept: Kept, arrivals: Iterable[Arrival]) -> list[Event]:
         """Let rows come to a document; what is kept of it changes, what is to be told returns."""
+        if next(self._collection.nodes) > MOST_NODES:
+            self._begin()
         events: list[Event] = []
         fresh = [Arrival(*each) for each in kept.waiting]
         kept.waiting = []
