@@ -2,6 +2,7 @@
 
 make fuzz ARGS="--programs 2000 --goals 300 --steps 5000 --lasting 500 --active 2000 --nodes 4"
 make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 0 --advice 2000"
+make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 0 --documents 5000"
 
 | part | compares |
 |---|---|
@@ -10,6 +11,7 @@ make fuzz ARGS="--programs 0 --goals 0 --steps 0 --lasting 0 --active 0 --nodes 
 | steps | transactions on random programs, under every algorithm, with the oracle |
 | lasting | the same in a warehouse that is closed, folded, followed and looked back at |
 | active | transactions on random programs with active rules: alerts, aborts, triggered updates |
+| documents | views on active documents, through updates and garbage collection, with their oracle |
 | nodes | closures after every flip of every edge of every graph with Warshall's algorithm |
 | advice | what the advisor makes of random programs with what has to hold of it |
 
@@ -34,6 +36,7 @@ import oracle
 from active_scenarios import ActiveScenario, active_scenarios, judge_active, shares
 from advisor_judgement import judge as judge_advice
 from advisor_programs import program as advised_program
+from document_instances import Round
 from flips import edges_on, walk
 from judgement import FAILED, judge, judge_goals
 from lasting import keep
@@ -46,6 +49,9 @@ BATCH = 50
 
 EVERY = 5_000
 """Flips between two signs of life."""
+
+DOCUMENTS = 20
+"""Documents that one query is asked of."""
 
 
 class Fuzz:
@@ -117,6 +123,15 @@ class Fuzz:
         self.counts["active transactions"] += found["steps"]
         self.steps.setdefault(scenario.label, Counter()).update(found)
 
+    def documents(self) -> None:
+        """Ask random queries of shelves of random documents."""
+        number = self.options.seed
+        while self.counts["instances"] < self.options.documents:
+            if not number % 10:
+                self.say(f"{self.counts['instances']} instances of documents; seed {number}")
+            self.counts += Round(number, DOCUMENTS).run()
+            number += 1
+
     def flips(self) -> None:
         """Flip every edge of every graph."""
         options = self.options
@@ -162,6 +177,7 @@ def main() -> None:
     add("--steps", type=int, default=5000, help="transactions to maintain, over all algorithms")
     add("--lasting", type=int, default=500, help="transactions to maintain in a warehouse")
     add("--active", type=int, default=1000, help="transactions on programs with active rules")
+    add("--documents", type=int, default=5000, help="states of documents to ask views of")
     add("--nodes", type=int, default=4, help="flip every edge of every graph on so many nodes")
     add("--loops", action="store_true", help="with edges from a node to itself")
     add("--algorithms", default="ranked,dred", help="those that the flips are made under")
@@ -181,6 +197,7 @@ def main() -> None:
     fuzz.batches("steps in a warehouse", options.lasting, lasting, fuzz.lasting)
     active = active_scenarios()
     fuzz.batches("active transactions", options.active, active, fuzz.active)
+    fuzz.documents()
     if options.nodes:
         fuzz.flips()
     fuzz.advice()

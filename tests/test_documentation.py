@@ -35,7 +35,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parent.parent
-ON_SPARK = {"python.md", "streaming.md"}
+ON_SPARK = {"documents.md", "python.md", "streaming.md"}
 """Documents whose examples start a session in this process."""
 DOCUMENTS = [
     pytest.param(path, marks=[pytest.mark.spark] if path.name in ON_SPARK else [])

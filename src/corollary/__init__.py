@@ -36,9 +36,13 @@ def open(  # noqa: A001 - read as corollary.open
 
 
 def __getattr__(name: str) -> Any:
-    """Return `Limits`, which is loaded when it is asked for."""
+    """Return `Limits` or `ActiveDocument`, which are loaded when they are asked for."""
     if name == "Limits":
         from corollary.core.engine import Limits
 
         return Limits
+    if name == "ActiveDocument":
+        from corollary.documents.document import ActiveDocument
+
+        return ActiveDocument
     raise AttributeError(f"module 'corollary' has no attribute {name!r}")

@@ -31,6 +31,7 @@ COMMANDS = {
     "restore": "Make a warehouse of a backup.",
     "alter": "Add, rename or drop columns of a base relation, keeping the data.",
     "erase": "Take tuples out of the data and out of history.",
+    "documents": "Match tree patterns against documents that streams write into.",
     "demo": "Run the bundled example from end to end.",
 }
 

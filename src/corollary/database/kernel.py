@@ -137,7 +137,8 @@ class Kernel:
         is_other = after.normal is not before
         if is_other:
             fresh = {**after.normal.relations, **self.payload_of(after.normal)}
-            fresh = {name: each for name, each in fresh.items() if not self._is_known(name)}
+            known = {*before.relations, *self.payload_of(before)}
+            fresh = {name: each for name, each in fresh.items() if name not in known}
             self.engine.declare(fresh)
             for name, base in moved(before, after.normal).items():
                 self.engine.copy(name, base)
@@ -156,9 +157,6 @@ class Kernel:
                 self.engine.drop(fresh)
                 if is_other:
                     self.stand()
-
-    def _is_known(self, name: str) -> bool:
-        return name in self.loaded.normal.relations or name in self.payload_of(self.loaded.normal)
 
     @staticmethod
     def payload_of(program: NormalProgram) -> dict[str, Relation]:

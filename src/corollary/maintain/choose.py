@@ -204,12 +204,7 @@ def _share(stratum: Stratum, update: Update, sizes: Sizes) -> dict[State, float]
 
 def _base_below(stratum: Stratum, update: Update) -> set[str]:
     """Return the base relations that a stratum depends on."""
-    reads: dict[str, set[str]] = {}
-    for rule in update.new.rules:
-        below = {literal.relation for literal in rule.literals}
-        reads.setdefault(rule.head.relation, set()).update(below)
-    for aggregation in update.new.aggregations:
-        reads.setdefault(aggregation.relation, set()).add(aggregation.body)
+    reads = update.reads
     seen: set[str] = set()
     work = list(stratum.relations)
     while work:

@@ -27,7 +27,6 @@ from corollary.core.states import State
 from corollary.core.terms import Constant, Variable
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal, has_fault
-from corollary.maintain.update import key_of
 
 Read = Callable[[int, Literal], Goal]
 """Where the literal at a position is read."""
@@ -69,12 +68,7 @@ def recursive_places(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
 
 def kept_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
     """Return the rules of some relations that both states have."""
-    old = {key_of(rule) for rule in draft.update.old.rules}
-    return tuple(
-        rule
-        for rule in draft.update.new.rules
-        if rule.head.relation in members and key_of(rule) in old
-    )
+    return tuple(rule for rule in draft.update.kept_rules if rule.head.relation in members)
 
 
 def changed_literals(

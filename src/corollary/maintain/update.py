@@ -60,6 +60,23 @@ class Update:
         return tuple(rule for rule in gone if rule.head.relation in self.new.relations)
 
     @cached_property
+    def kept_rules(self) -> tuple[Rule, ...]:
+        """The rules that both OLD and NEW have."""
+        known = {key_of(rule) for rule in self.old.rules}
+        return tuple(rule for rule in self.new.rules if key_of(rule) in known)
+
+    @cached_property
+    def reads(self) -> Mapping[str, frozenset[str]]:
+        """The relations that the rules and aggregations of each relation of NEW read."""
+        found: dict[str, set[str]] = {}
+        for rule in self.new.rules:
+            below = {literal.relation for literal in rule.literals}
+            found.setdefault(rule.head.relation, set()).update(below)
+        for aggregation in self.new.aggregations:
+            found.setdefault(aggregation.relation, set()).add(aggregation.body)
+        return {name: frozenset(below) for name, below in found.items()}
+
+    @cached_property
     def redefined(self) -> frozenset[str]:
         """The relations that get or lose rules, or are new aggregates."""
         changed = (*self.added_rules, *self.removed_rules)

@@ -1,0 +1,54 @@
+"""Whether a forest is a document, and whether a function may bring it."""
+
+from collections.abc import Iterable
+
+from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.forest import Forest, Kind, roots_of
+from corollary.documents.types import FunctionType, roots_allowed
+from corollary.errors import Diagnostic
+
+
+def demand_tree(forest: Forest) -> None:
+    """Demand that a forest is one tree whose root is data.
+
+    Raises:
+        ActiveDocumentError: it is not.
+    """
+    roots = roots_of(forest)
+    if len(roots) != 1:
+        message = f"A document is one tree, but there are {len(roots)}."
+        raise ActiveDocumentError([Diagnostic("C1224", message)])
+    if roots[0].kind is Kind.FUNCTION:
+        message = f"The root of a document is the call of a function, `!{roots[0].label}`."
+        note = "put it below a root: `r[!f]`"
+        raise ActiveDocumentError([Diagnostic("C1224", message, None, note)])
+
+
+def demand_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
+    """Demand that the trees of a function begin as its type says.
+
+    Raises:
+        ActiveDocumentError: one does not.
+    """
+    allowed = roots_allowed(type_)
+    for root in roots_of(forest) if allowed is not None else ():
+        if root.kind is not Kind.FUNCTION and root.label not in (allowed or ()):
+            listed = ", ".join(f"`{each}`" for each in sorted(allowed or ()))
+            message = f"The function `{name}` brought `{root.label}`."
+            note = f"its type allows {listed}"
+            raise ActiveDocumentError([Diagnostic("C1233", message, None, note)])
+
+
+def demand_single(name: str, forest: Forest, answered: Iterable[str]) -> None:
+    """Demand that a function which answers once brings one tree, and has not answered before.
+
+    Raises:
+        ActiveDocumentError: it brings more.
+    """
+    number = len(roots_of(forest))
+    message = f"The function `{name}` answers with one tree, but {number} came."
+    if name in answered:
+        message = f"The function `{name}` answers once, but two answers came."
+    elif number == 1:
+        return
+    raise ActiveDocumentError([Diagnostic("C1232", message)])

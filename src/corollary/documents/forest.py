@@ -1,0 +1,54 @@
+"""Forests: what documents begin with, and what functions bring.
+
+A forest is a flat sequence of rows, parents before their children, so that nothing recurses however
+deep a document is. Elements, text and attributes are all labels; a function node is a leaf.
+
+| term         | rows                                                     |
+|--------------|----------------------------------------------------------|
+| `r[a !f]`    | `(-1, "r", ELEMENT) (0, "a", ELEMENT) (0, "f", FUNCTION)` |
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+ROOT = -1
+"""The parent of the roots of a forest."""
+
+
+class Kind(StrEnum):
+    """What a node is; queries ask for it only by `text()`."""
+
+    ELEMENT = "e"
+    TEXT = "t"
+    ATTRIBUTE = "a"
+    FUNCTION = "f"
+
+
+class Row(NamedTuple):
+    """A node of a forest: the place of its parent in the forest, its label, its kind."""
+
+    parent: int
+    label: str
+    kind: Kind = Kind.ELEMENT
+
+
+Forest = Sequence[Row]
+
+
+def roots_of(forest: Forest) -> list[Row]:
+    """Return the roots of a forest."""
+    return [row for row in forest if row.parent == ROOT]
+
+
+def children_of(forest: Forest) -> list[list[int]]:
+    """Return for each node of a forest the places of its children.
+
+    >>> children_of([Row(-1, "r"), Row(0, "a"), Row(0, "f", Kind.FUNCTION)])
+    [[1, 2], [], []]
+    """
+    below: list[list[int]] = [[] for _ in forest]
+    for place, row in enumerate(forest):
+        if row.parent != ROOT:
+            below[row.parent].append(place)
+    return below

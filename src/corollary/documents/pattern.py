@@ -1,0 +1,120 @@
+"""Tree patterns: the queries on documents, as they are written.
+
+A pattern node tests the label of a document node; edges lead to further nodes below it. Its
+*branches* all have to match: an edge, or a choice of which one alternative has to. A query is a
+union of patterns, each with a root of its own, with equalities between variables and outputs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import assert_never
+
+from corollary.source import SourceFile, Span
+
+
+class Axis(StrEnum):
+    """How a node is found from its parent in the pattern."""
+
+    CHILD = "/"
+    DESCENDANT = "//"
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode:
+    """`a$x[…]`: a test, perhaps a variable, and what has to stand below.
+
+    Attributes:
+        label: the label that is asked for; None for any (`*`).
+        is_text: whether only text matches (`text()`).
+        variable: what the label is called, if it matters elsewhere.
+        branches: all of them have to match.
+    """
+
+    label: str | None
+    variable: str | None = None
+    branches: tuple["Branch", ...] = ()
+    is_text: bool = False
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A node below another one, as a child or as any descendant."""
+
+    axis: Axis
+    node: PatternNode
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`[a or b and c]`: all branches of at least one alternative match."""
+
+    alternatives: tuple[tuple["Branch", ...], ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Branch = Edge | Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`pattern | pattern where $v = $w return $v`.
+
+    Attributes:
+        roots: the alternatives, each matching the root of the document.
+        equalities: pairs of variables whose labels have to be equal.
+        outputs: the variables that make an answer; none for a Boolean query.
+        source: the text of the query.
+    """
+
+    roots: tuple[PatternNode, ...]
+    equalities: tuple[tuple[str, str], ...]
+    outputs: tuple[str, ...]
+    source: SourceFile
+
+    def __str__(self) -> str:
+        return self.source.text
+
+
+def nodes_below(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:
+    """Yield the nodes of branches in preorder, choices included."""
+    for branch in branches:
+        match branch:
+            case Edge(node=node):
+                yield from nodes_of(node)
+            case Choice(alternatives=alternatives):
+                for alternative in alternatives:
+                    yield from nodes_below(alternative)
+            case _:
+                assert_never(branch)
+
+
+def nodes_of(node: PatternNode) -> Iterator[PatternNode]:
+    """Yield the nodes of a pattern in preorder."""
+    yield node
+    yield from nodes_below(node.branches)
+
+
+def variables_in(branches: tuple[Branch, ...]) -> frozenset[str]:
+    """Return the variables that occur in branches."""
+    return frozenset(node.variable for node in nodes_below(branches) if node.variable is not None)
+
+
+def bound_in(node: PatternNode) -> frozenset[str]:
+    """Return the variables that every match of a pattern binds."""
+    own = frozenset() if node.variable is None else frozenset((node.variable,))
+    return own | _bound_below(node.branches)
+
+
+def _bound_below(branches: tuple[Branch, ...]) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for branch in branches:
+        match branch:
+            case Edge(node=node):
+                found |= bound_in(node)
+            case Choice(alternatives=alternatives):
+                found |= frozenset.intersection(*map(_bound_below, alternatives))
+            case _:
+                assert_never(branch)
+    return found

@@ -1,0 +1,187 @@
+"""XML as documents.
+
+| XML                                             | document                                |
+|-------------------------------------------------|-----------------------------------------|
+| `<a>…</a>`                                      | a node `a`                              |
+| `k="v"`                                         | a node `@k` with the leaf `v`           |
+| text                                            | a leaf; blanks around it are taken away |
+| `<?call f?>`, `<ad:call name="f"/>`             | a call of `f`                           |
+| comments, other processing instructions, blanks | nothing                                 |
+
+Entities are not resolved, nothing is fetched, and a document type is refused: neither bombs nor
+foreign files get in. What a function brings is a forest, so a root is put around it for the parser.
+"""
+
+from typing import Any
+
+from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.forest import ROOT, Forest, Kind, Row
+from corollary.documents.reading import Reading
+from corollary.errors import Diagnostic, InputError
+from corollary.source import SourceFile, Span
+
+TARGET = "call"
+"""The processing instruction that is a call."""
+_DEEPEST = 256
+"""Levels that libxml2 takes unless it is told otherwise."""
+
+
+def read_xml(
+    text: str | bytes, reading: Reading, name: str = "document", *, is_document: bool = False
+) -> Forest:
+    """Return the trees of an XML text.
+
+    Raises:
+        ActiveDocumentError: it is malformed, or has something in it that is refused.
+    """
+    try:
+        from lxml import etree
+    except ImportError:
+        raise InputError.of(
+            "C1251", "XML needs the package lxml.", None, "pip install 'corollary[documents]'"
+        ) from None
+    data = text.encode("utf-8") if isinstance(text, str) else text
+    if not is_document:
+        data = b"<forest>" + _without_declaration(data) + b"</forest>"
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        remove_comments=True,
+        huge_tree=reading.is_huge,
+    )
+    try:
+        root = etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise _malformed(error, data, name) from None
+    if root.getroottree().docinfo.doctype:
+        message = f"`{name}` has a document type, which is refused."
+        note = "leave out <!DOCTYPE …>: entities are not resolved, and nothing is fetched"
+        raise ActiveDocumentError([Diagnostic("C1225", message, None, note)])
+    if is_document and root.tag == reading.call:
+        message = f"`{name}` is the call of a function, and has no root."
+        raise ActiveDocumentError([Diagnostic("C1224", message, None, "put it below a root")])
+    grower = _Grower(reading, name, etree)
+    if is_document:
+        grower.grow(root, ROOT)
+    else:
+        grower.contents(root, ROOT)
+    return grower.rows
+
+
+def _without_declaration(data: bytes) -> bytes:
+    """Return a text without `<?xml …?>`, which stands only at the beginning of documents."""
+    stripped = data.lstrip().removeprefix(b"\xef\xbb\xbf")
+    if not stripped.startswith(b"<?xml "):
+        return stripped
+    return stripped.partition(b"?>")[2]
+
+
+def _malformed(error: Exception, data: bytes, name: str) -> ActiveDocumentError:
+    said = str(getattr(error, "msg", error)).removesuffix(".")
+    line, column = getattr(error, "position", (0, 0))
+    span = None
+    if line > 0 and len(data) < 1_000_000:
+        source = SourceFile(name, data.decode("utf-8", "replace"))
+        span = Span(source, line, max(1, column), line, max(1, column) + 1)
+    if "depth" in said:
+        note = f"more than {_DEEPEST} levels need `huge`, which trusts the sender"
+        return ActiveDocumentError(
+            [Diagnostic("C1226", f"`{name}` is nested too deeply.", None, note)]
+        )
+    if "Namespace prefix" in said or "namespace error" in said.lower():
+        note = 'declare the prefix within the fragment: xmlns:p="…"'
+        message = f"`{name}` has a prefix that is not declared: {said}."
+        return ActiveDocumentError([Diagnostic("C1228", message, span, note)])
+    if "entity" in said.lower() or "DOCTYPE" in said:
+        note = "entities are not resolved; write the characters themselves"
+        return ActiveDocumentError(
+            [Diagnostic("C1225", f"`{name}` uses an entity: {said}.", span, note)]
+        )
+    return ActiveDocumentError(
+        [Diagnostic("C1222", f"`{name}` is no well-formed XML: {said}.", span)]
+    )
+
+
+class _Grower:
+    """Makes rows of elements; nothing recurses, however deep they are nested."""
+
+    def __init__(self, reading: Reading, name: str, etree: Any) -> None:
+        self.rows: list[Row] = []
+        self._reading = reading
+        self._name = name
+        self._etree = etree
+
+    def grow(self, element: Any, parent: int) -> None:
+        """Append an element and everything below it."""
+        stack: list[tuple[Any, int]] = [(element, parent)]
+        while stack:
+            item, above = stack.pop()
+            if isinstance(item, Row):
+                self.rows.append(item._replace(parent=above))
+            else:
+                self._element(item, above, stack)
+
+    def contents(self, element: Any, parent: int) -> None:
+        """Append what is below an element, but not the element itself."""
+        for item in self._items(element):
+            self.grow(item, parent)
+
+    def _element(self, element: Any, above: int, stack: list[tuple[Any, int]]) -> None:
+        place = len(self.rows)
+        self.rows.append(Row(above, self._named(element.tag)))
+        for key, value in element.attrib.items():
+            self.rows.append(Row(place, f"@{self._named(key)}", Kind.ATTRIBUTE))
+            self.rows.append(Row(len(self.rows) - 1, value, Kind.TEXT))
+        stack += [(item, place) for item in reversed(self._items(element))]
+
+    def _items(self, element: Any) -> list[Any]:
+        """Return what is directly below an element: elements, and rows of text and calls."""
+        found = self._text(element.text)
+        for child in element:
+            found += self._child(child)
+            found += self._text(child.tail)
+        return found
+
+    def _child(self, child: Any) -> list[Any]:
+        if child.tag is self._etree.PI:
+            return [self._call(child.text, child)] if child.target == TARGET else []
+        if child.tag is self._etree.Entity:
+            message = f"`{self._name}` uses the entity `{child.text}`, which is not resolved."
+            raise ActiveDocumentError([Diagnostic("C1225", message)])
+        if not isinstance(child.tag, str):
+            return []
+        if child.tag != self._reading.call:
+            return [child]
+        if len(child) or (child.text or "").strip():
+            raise self._wrong_call(child, "has something below it", "a call is a leaf")
+        return [self._call(child.get("name"), child)]
+
+    def _call(self, name: str | None, child: Any) -> Row:
+        name = (name or "").strip()
+        if not name or len(name.split()) > 1:
+            raise self._wrong_call(child, "has no name", "write <?call f?>")
+        return Row(ROOT, name, Kind.FUNCTION)
+
+    def _wrong_call(self, child: Any, what: str, note: str) -> ActiveDocumentError:
+        message = f"A call in line {child.sourceline} of `{self._name}` {what}."
+        return ActiveDocumentError([Diagnostic("C1223", message, None, note)])
+
+    def _text(self, text: str | None) -> list[Row]:
+        if text is None or not text.strip():
+            return []
+        return [Row(ROOT, text.strip() if self._reading.is_stripped else text, Kind.TEXT)]
+
+    def _named(self, tag: str) -> str:
+        uri, _, local = tag[1:].rpartition("}") if tag.startswith("{") else ("", "", tag)
+        match self._reading.namespaces:
+            case "clark":
+                return tag
+            case "prefix" if uri:
+                prefix = self._reading.prefixes.get(uri)
+                if prefix is None:
+                    message = f"`{self._name}` uses the namespace `{uri}`, which has no prefix."
+                    raise ActiveDocumentError([Diagnostic("C1228", message)])
+                return f"{prefix}:{local}"
+            case _:
+                return local
