@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import report, spark, startup, warehouse
+from bench import active, report, spark, startup, warehouse
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
 from bench.maintain import report as maintain_report
@@ -22,7 +22,7 @@ from bench.workloads import Workload, workloads
 from corollary.maintain.choose import SELECTABLE
 
 TOP = 25
-REPORTS = {each.NAME: (each.ABOUT, each.run) for each in (warehouse, spark)}
+REPORTS = {each.NAME: (each.ABOUT, each.run) for each in (warehouse, active, spark)}
 """What is no race of contenders: figures, by name."""
 
 

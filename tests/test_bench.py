@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # `bench` stands beside `tests`, not in `src`
 
-from bench import data, startup
+from bench import active, data, startup
 from bench.__main__ import compare, main
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.maintain import report as maintain_report
@@ -357,3 +357,24 @@ def test_wrong_maintenance_fails_the_command(
 def test_the_profile_of_maintenance(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--profile", "maintain-dag", "--scale", "0.01", *options]) == 0
     assert "transaction.py" in capsys.readouterr().out
+
+
+def test_what_monitoring_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(active, "CHANGES", 2)
+    monkeypatch.setattr(active, "TURNS", 1)
+    figures = list(active.run(0.01))
+    assert {each.differences for each in figures} == {()}
+    assert [each.name for each in figures if each.bar is not None] == [
+        *(f"1,000 rules, {name} {sign}" for name in ("tree", "graph") for sign in "−+"),
+        *(f"virtual, tree {sign}" for sign in "−+"),
+    ]
+    assert {each.name for each in figures} >= {"cousins −sip", "vessels −specialisation"}
+    assert all(each.value > 0 for each in figures)
+
+
+def test_monitors_that_tell_other_things_are_detected() -> None:
+    edges = [(0, 1), (1, 2)]
+    whole = active.Monitor.on("whole", active.CLOSURE + active.EVERY_LINK, edges)
+    part = active.Monitor.on("part", active.CLOSURE + '.alert link "{x}"\n', edges)
+    first, *_ = active._turns([whole, part], [(1, 2)], lambda told: told)
+    assert first.startswith("delete 0 in turn 1: part tells 0 tuples, whole 2")
