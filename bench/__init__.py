@@ -14,6 +14,7 @@ evaluations from scratch, in `maintain` those that change data and time each tra
 | `report.py` | the table and the JSON |
 | `figure.py` | a line of a report that is no race |
 | `warehouse.py` | what lasting costs |
+| `active.py` | what monitoring costs, and what each optimisation of it is worth |
 | `spark.py`, `rivals.py`, `jobs.py` | what Spark adds, what it does alone, and what jobs cost |
 | `maintain/` | stored views under changes: tasks, contenders, turns, verdicts |
 """

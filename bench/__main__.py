@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench import advisor, documents, orders, report, spark, startup, warehouse
+from bench import active, advisor, documents, orders, report, spark, startup, warehouse
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
 from bench.maintain import report as maintain_report
@@ -23,7 +23,8 @@ from corollary.maintain.choose import SELECTABLE
 
 TOP = 25
 REPORTS = {
-    each.NAME: (each.ABOUT, each.run) for each in (warehouse, spark, advisor, documents, orders)
+    each.NAME: (each.ABOUT, each.run)
+    for each in (warehouse, active, spark, advisor, documents, orders)
 }
 """What is no race of contenders: figures, by name."""
 

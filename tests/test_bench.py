@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # `bench` stands beside `tests`, not in `src`
 
-from bench import advisor, data, startup
+from bench import active, advisor, data, startup
 from bench.__main__ import compare, main
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.maintain import report as maintain_report
@@ -364,3 +364,24 @@ def test_the_advisor_is_measured_and_exact() -> None:
     assert not any(each.differences for each in figures.values())
     assert figures["rows"].value > 0
     assert figures["exact"].value == 0
+
+
+def test_what_monitoring_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(active, "CHANGES", 2)
+    monkeypatch.setattr(active, "TURNS", 1)
+    figures = list(active.run(0.01))
+    assert {each.differences for each in figures} == {()}
+    assert [each.name for each in figures if each.bar is not None] == [
+        *(f"1,000 rules, {name} {sign}" for name in ("tree", "graph") for sign in "−+"),
+        *(f"virtual, tree {sign}" for sign in "−+"),
+    ]
+    assert {each.name for each in figures} >= {"cousins −sip", "vessels −specialisation"}
+    assert all(each.value > 0 for each in figures)
+
+
+def test_monitors_that_tell_other_things_are_detected() -> None:
+    edges = [(0, 1), (1, 2)]
+    whole = active.Monitor.on("whole", active.CLOSURE + active.EVERY_LINK, edges)
+    part = active.Monitor.on("part", active.CLOSURE + '.alert link "{x}"\n', edges)
+    first, *_ = active._turns([whole, part], [(1, 2)], lambda told: told)
+    assert first.startswith("delete 0 in turn 1: part tells 0 tuples, whole 2")

@@ -779,6 +779,13 @@ def test_the_demo_runs_from_end_to_end() -> None:
     assert re.search(r"feeds +\+2,510 −2,522  ranked ", result.stdout)
     assert re.search(r"dark +\+2,401 ", result.stdout)
     assert "tables/feeds: version 2, 3,003,510 rows" in result.stdout
+    alerts = [line.strip() for line in result.stdout.splitlines() if "alert: " in line]
+    assert alerts == [
+        "alert: homes cut off from r11: 1",
+        "alert: homes cut off from r3: 2400",
+        "alert: homes cut off from r5: 2400",
+    ]
+    assert result.stdout.split("\n\n")[-2].endswith(alerts[-1])
     kept = {path.name for path in Path("example").iterdir()}
     assert {"network.dl", "cable.facts", "warehouse"} <= kept
     assert cli("check", "example/network.dl", "--strict").exit_code == OK

@@ -24,6 +24,9 @@ CUT = (("r3", "r3.t10"), ("r7.t2", "r7.t2.s4"), ("r11.t40.s9", "r11.t40.s9.h0"))
 LAID = (("r7.t3", "r7.t2.s4"), ("r4", "r3.t18"))
 """What happens in the network: cables are cut by a digger, others are laid."""
 
+CUT_AGAIN = (("r5", "r5.t20"),)
+"""What the digger cuts when it comes back."""
+
 SHOWN = 3
 """So many tuples are shown of what has changed."""
 
@@ -40,8 +43,8 @@ def command(keep: Path | None, engine: str) -> None:
 
     A fibre network of a quarter of a million cables. Finds out what is fed from where, shared out
     to Spark tasks, and who is in the dark; keeps that true when cables are cut and laid, tells what
-    has changed and how much quicker that was than computing everything again; and reads the Delta
-    table that was published.
+    has changed and how much quicker that was than computing everything again; reads the Delta table
+    that was published; and alerts those who watch for outages.
 
     \b
       corollary demo
@@ -77,9 +80,7 @@ def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
         click.secho(f"\n{command}", bold=True)
         _keep(database, directory)
 
-        cut = ", ".join(" → ".join(cable) for cable in CUT)
-        laid = ", ".join(" → ".join(cable) for cable in LAID)
-        click.secho(f"\nA digger cuts {cut}; others lay {laid}", bold=True)
+        click.secho(f"\nA digger cuts {_listed(CUT)}; others lay {_listed(LAID)}", bold=True)
         _write(directory / "cable.facts", [*(set(cables) - set(CUT)), *LAID])
         click.secho(command, bold=True)
         transaction, _ = _keep(database, directory)
@@ -87,6 +88,7 @@ def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
             for sign, rows in (("+", change.added), ("−", change.removed)):
                 if change.relation.is_derived and rows.num_rows:
                     click.echo(f"    {sign} {_some(name, rows)}")
+        _alert(transaction)
 
         click.secho("\nWhat was cut is mended", bold=True)
         _write(directory / "cable.facts", [*cables, *LAID])
@@ -102,6 +104,12 @@ def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
             f"place, {again:.2f} s: {again / seconds:.0f} times as long"
         )
         _show_table(warehouse / "tables" / "feeds")
+
+        click.secho(f"\nThe digger comes back, and cuts {_listed(CUT_AGAIN)}", bold=True)
+        _write(directory / "cable.facts", [*(set(cables) - set(CUT_AGAIN)), *LAID])
+        click.secho(command, bold=True)
+        transaction, _ = _keep(database, directory)
+        _alert(transaction)
 
 
 def _keep(database: "Database", directory: Path) -> "tuple[Transaction, float]":
@@ -122,6 +130,14 @@ def _keep(database: "Database", directory: Path) -> "tuple[Transaction, float]":
     return transaction, _views(transaction)
 
 
+def _alert(transaction: "Transaction") -> None:
+    """Print what those are told who watch."""
+    from corollary.cli.change_report import alert_lines
+
+    for line in alert_lines(transaction, SHOWN):
+        click.secho(f"    {line}", bold=True)
+
+
 def _views(transaction: "Transaction") -> float:
     """Return how long the maintenance of all views took."""
     return sum(each.seconds for each in transaction.stats.values())
@@ -133,6 +149,10 @@ def _recomputed(database: "Database") -> float:
         transaction.delete("cable", [LAID[0]])
         transaction.insert("cable", [("r5", "r6.t0")])
     return _views(transaction)
+
+
+def _listed(cables: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(" → ".join(cable) for cable in cables)
 
 
 def _some(name: str, rows: Any) -> str:
