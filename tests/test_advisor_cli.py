@@ -10,6 +10,7 @@ import pytest
 
 import corollary
 from commanding import INPUT, OK, USAGE, cli, of_json, put
+from corollary.advisor import calibrating
 from corollary.warehouse.query_log import queries_asked
 
 PROGRAM = """
@@ -158,6 +159,51 @@ def test_measure() -> None:
     assert found["queries"]["view"]["before"] == 2
     text = advise("wh", "--query", "view", "--measure", "--engine", "local")
     assert "was expected" in text
+
+
+def test_seconds_come_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrating, "FEWEST", 20)
+    keep()
+    assert "row-op is thought" not in advise("wh", "--query", "view")  # no view was maintained
+    put("more.dl", PROGRAM + ".decl at(p: symbol) stored\nat(p) :- services(a, p), base(a, p).\n")
+    made = cli("run", "more.dl", "-F", "facts", "--warehouse", "wh", "--engine", "local", "-q")
+    assert made.exit_code == OK, made.output
+    with corollary.open("wh", engine="local", log_queries=False) as database:
+        assert database.store is not None
+        (stats,) = (
+            each.stats["at"] for each in database.store.warehouse.commits() if "at" in each.stats
+        )
+    each = stats["seconds"] / (2 * stats["base_probes"] + stats["actual"])
+    found = of_json(cli("advise", "wh", "--query", "view", "--format", "json"))
+    assert found["calibration"] == {
+        "seconds_per_row_op": pytest.approx(each),
+        "from": "1 commit of the history (local)",
+    }
+    view, (made_new,) = found["queries"]["view"], found["materialise"]
+    for name in ("before", "after"):
+        seconds = pytest.approx(each * view[f"work_{name}"], rel=0.1)
+        assert view[f"estimated_seconds_{name}"] == seconds
+    assert made_new["estimated_build_seconds"] > 0
+    text = advise("wh", "--query", "view", "--updates", "services=100/h")
+    assert text.splitlines()[-1].startswith("a row-op is thought to take ")
+    assert text.splitlines()[-1].endswith(" us, going by 1 commit of the history (local)")
+    assert "row-ops   est. " in text.splitlines()[0]
+    assert "row-ops an hour, est. " in text
+
+
+def test_seconds_come_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep()
+    arguments = ("wh", "--query", "view", "--measure", "--engine", "local", "--updates", "base=9/s")
+    assert "for a row-op" not in advise(*arguments)  # so few rows tell nothing
+    monkeypatch.setattr(calibrating, "FEWEST", 100)
+    text = advise(*arguments, "--updates", "services=9/s")
+    assert " for a row-op, going by 1 measured run of the rules as they are" in text
+    assert "expected  mv_view_1 takes " in text
+    found = of_json(cli("advise", *arguments, "--format", "json"))
+    (query,) = found["measured"]["queries"]
+    assert found["queries"]["view"]["estimated_seconds_before"] == pytest.approx(
+        query["before_seconds"]
+    )
 
 
 def test_frequencies_come_from_the_query_log() -> None:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.advisor.applying import apply, revert
+from corollary.advisor.calibrating import Calibration, from_runs
 from corollary.advisor.checking import broken_dependences, proposed_keys
 from corollary.advisor.documenting import findings_as_json, measurements_as_json
 from corollary.advisor.measuring import Measured, Measurements, measure
+from corollary.advisor.reporting import duration
 from corollary.advisor.scratch import base_tables
 from corollary.advisor.verifying import Finding, differing_views, verify
 from corollary.console import TerminalConsole
@@ -32,6 +34,7 @@ class Actions:
     format: str
     console: TerminalConsole
     document: dict[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     def run(self) -> None:
         """Do what is asked, in order.
@@ -105,6 +108,18 @@ class Actions:
             figures = self.advice.views[name].figures
             guess = "" if figures is None else f", {figures.rows:,.0f} were expected"
             self._say(f"measured  {name} has {rows:,} rows{guess}")
+        self._calibrate(measured)
+
+    def _calibrate(self, measured: Measurements) -> None:
+        """Tell how long a row-operation takes, and upkeep at that."""
+        found = self.calibration = from_runs(self.advice, measured)
+        if found is None:
+            return
+        self._say(f"measured  {duration(found.seconds)} for a row-op, going by {found.source}")
+        for name, view in self.advice.views.items():
+            if view.figures is not None and view.figures.upkeep:
+                upkeep = duration(found.of(view.figures.upkeep))
+                self._say(f"expected  {name} takes {upkeep} an hour to keep true")
 
     def _expected(self, each: Measured) -> str:
         """Return the speed-up that the estimate promises."""
