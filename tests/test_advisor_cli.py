@@ -11,6 +11,7 @@ import pytest
 import corollary
 from commanding import INPUT, OK, USAGE, cli, of_json, put
 from corollary.advisor import calibrating
+from corollary.advisor.observing import update_rates
 from corollary.warehouse.query_log import queries_asked
 
 PROGRAM = """
@@ -206,6 +207,29 @@ def test_seconds_come_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+def test_sizes_come_from_a_sample() -> None:
+    keep()
+    arguments = ("advise", "wh", "--query", "view", "--engine", "local", "--format", "json")
+    measured = of_json(cli(*arguments, "--measure"))["measured"]["rows"]["mv_view_1"]
+    (whole,) = of_json(cli(*arguments, "--sample", "1"))["sampled"]
+    assert whole == {
+        "view": "mv_view_1",
+        "rows": measured,
+        "column": "a",
+        "values": 30,
+        "of_values": 30,
+        "found": measured,
+    }
+    (half,) = of_json(cli(*arguments, "--sample", "0.5"))["sampled"]
+    assert (half,) == tuple(of_json(cli(*arguments, "--sample", "0.5"))["sampled"])
+    assert 5 < half["values"] < 25
+    assert half["found"] <= half["values"]
+    assert half["rows"] == round(half["found"] * 30 / half["values"])
+    text = advise("wh", "--query", "view", "--sample", "0.5")
+    assert "sampled   mv_view_1 has about " in text
+    assert " of 30 values of a; " in text
+
+
 def test_frequencies_come_from_the_query_log() -> None:
     keep()
     for goal in ('view("l1", y)', 'view("l2", y)', "view(x, y)", 'services("l1", y)'):
@@ -224,6 +248,23 @@ def test_frequencies_come_from_the_query_log() -> None:
     text = advise("wh")
     assert text.startswith("view^bf   N^2 -> N^1")
     assert "f=3/h" in text
+
+
+@pytest.mark.parametrize("is_apart", [False, True], ids=["with the program", "behind it"])
+def test_what_came_first_is_no_change(is_apart: bool) -> None:
+    rows = [("l1", f"p{at}") for at in range(50)]
+    with corollary.open("wh", engine="local") as database:
+        declared = PROGRAM if is_apart else PROGRAM + 'services("l0", "p1").'
+        database.load(
+            text="\n".join(each for each in declared.splitlines() if ".input" not in each)
+        )
+        with database.transaction() as transaction:
+            transaction.insert("services", rows)
+        with database.transaction() as transaction:
+            transaction.delete("services", rows[:2])
+            transaction.insert("base", [("l1", "p1")])
+        expected = 2.0 if is_apart else 52.0
+        assert update_rates(database) == {"services": expected, "base": 1.0}
 
 
 def test_drop_tells_views_that_do_not_pay() -> None:
@@ -263,6 +304,8 @@ def test_a_broken_dependency_is_told() -> None:
         (("missing.dl",), INPUT, "missing.dl"),
         (("airline.dl", "--apply", "nowhere"), INPUT, "C0930"),
         (("airline.dl", "--measure"), USAGE, "needs data"),
+        (("airline.dl", "--sample", "0.5"), USAGE, "needs data"),
+        (("airline.dl", "--sample", "0"), USAGE, "0<x<=1"),
     ],
 )
 def test_errors(arguments: tuple[str, ...], status: int, said: str) -> None:

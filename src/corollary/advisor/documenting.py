@@ -7,6 +7,7 @@ from corollary.advisor.advice import REWRITE, STORE, Advice, NewView, PredicateA
 from corollary.advisor.calibrating import Calibration
 from corollary.advisor.measuring import Measurements
 from corollary.advisor.reaching import global_exponents
+from corollary.advisor.sampling import Sampled
 from corollary.advisor.verifying import Finding
 from corollary.core.clause_printer import print_clause
 
@@ -111,3 +112,18 @@ def measurements_as_json(measured: Measurements) -> dict[str, Any]:
             for each in measured.queries
         ],
     }
+
+
+def samples_as_json(samples: Iterable[Sampled]) -> list[dict[str, Any]]:
+    """Return the sizes that samples tell."""
+    return [
+        {
+            "view": each.view,
+            "rows": round(each.rows),
+            "column": each.variable,
+            "values": each.values,
+            "of_values": each.total,
+            "found": each.found,
+        }
+        for each in samples
+    ]

@@ -77,6 +77,12 @@ if TYPE_CHECKING:
     help="Whether a view may be the query itself.",
 )
 @click.option("--keys", is_flag=True, help="Propose keys that the data suggests.")
+@click.option(
+    "--sample",
+    metavar="P",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Compute the new views for a share of the values of a column, to tell their sizes.",
+)
 @click.option("--verify", is_flag=True, help="Show that the rewritten queries answer the same.")
 @click.option("--measure", is_flag=True, help="Time the queries before and after, on copies.")
 @click.option(
