@@ -10,6 +10,8 @@ import pytest
 
 import corollary
 from commanding import INPUT, OK, USAGE, cli, of_json, put
+from corollary.advisor import calibrating
+from corollary.advisor.observing import update_rates
 from corollary.warehouse.query_log import queries_asked
 
 PROGRAM = """
@@ -160,6 +162,74 @@ def test_measure() -> None:
     assert "was expected" in text
 
 
+def test_seconds_come_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrating, "FEWEST", 20)
+    keep()
+    assert "row-op is thought" not in advise("wh", "--query", "view")  # no view was maintained
+    put("more.dl", PROGRAM + ".decl at(p: symbol) stored\nat(p) :- services(a, p), base(a, p).\n")
+    made = cli("run", "more.dl", "-F", "facts", "--warehouse", "wh", "--engine", "local", "-q")
+    assert made.exit_code == OK, made.output
+    with corollary.open("wh", engine="local", log_queries=False) as database:
+        assert database.store is not None
+        (stats,) = (
+            each.stats["at"] for each in database.store.warehouse.commits() if "at" in each.stats
+        )
+    each = stats["seconds"] / (2 * stats["base_probes"] + stats["actual"])
+    found = of_json(cli("advise", "wh", "--query", "view", "--format", "json"))
+    assert found["calibration"] == {
+        "seconds_per_row_op": pytest.approx(each),
+        "from": "1 commit of the history (local)",
+    }
+    view, (made_new,) = found["queries"]["view"], found["materialise"]
+    for name in ("before", "after"):
+        seconds = pytest.approx(each * view[f"work_{name}"], rel=0.1)
+        assert view[f"estimated_seconds_{name}"] == seconds
+    assert made_new["estimated_build_seconds"] > 0
+    text = advise("wh", "--query", "view", "--updates", "services=100/h")
+    assert text.splitlines()[-1].startswith("a row-op is thought to take ")
+    assert text.splitlines()[-1].endswith(" us, going by 1 commit of the history (local)")
+    assert "row-ops   est. " in text.splitlines()[0]
+    assert "row-ops an hour, est. " in text
+
+
+def test_seconds_come_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep()
+    arguments = ("wh", "--query", "view", "--measure", "--engine", "local", "--updates", "base=9/s")
+    assert "for a row-op" not in advise(*arguments)  # so few rows tell nothing
+    monkeypatch.setattr(calibrating, "FEWEST", 100)
+    text = advise(*arguments, "--updates", "services=9/s")
+    assert " for a row-op, going by 1 measured run of the rules as they are" in text
+    assert "expected  mv_view_1 takes " in text
+    found = of_json(cli("advise", *arguments, "--format", "json"))
+    (query,) = found["measured"]["queries"]
+    assert found["queries"]["view"]["estimated_seconds_before"] == pytest.approx(
+        query["before_seconds"]
+    )
+
+
+def test_sizes_come_from_a_sample() -> None:
+    keep()
+    arguments = ("advise", "wh", "--query", "view", "--engine", "local", "--format", "json")
+    measured = of_json(cli(*arguments, "--measure"))["measured"]["rows"]["mv_view_1"]
+    (whole,) = of_json(cli(*arguments, "--sample", "1"))["sampled"]
+    assert whole == {
+        "view": "mv_view_1",
+        "rows": measured,
+        "column": "a",
+        "values": 30,
+        "of_values": 30,
+        "found": measured,
+    }
+    (half,) = of_json(cli(*arguments, "--sample", "0.5"))["sampled"]
+    assert (half,) == tuple(of_json(cli(*arguments, "--sample", "0.5"))["sampled"])
+    assert 5 < half["values"] < 25
+    assert half["found"] <= half["values"]
+    assert half["rows"] == round(half["found"] * 30 / half["values"])
+    text = advise("wh", "--query", "view", "--sample", "0.5")
+    assert "sampled   mv_view_1 has about " in text
+    assert " of 30 values of a; " in text
+
+
 def test_frequencies_come_from_the_query_log() -> None:
     keep()
     for goal in ('view("l1", y)', 'view("l2", y)', "view(x, y)", 'services("l1", y)'):
@@ -178,6 +248,23 @@ def test_frequencies_come_from_the_query_log() -> None:
     text = advise("wh")
     assert text.startswith("view^bf   N^2 -> N^1")
     assert "f=3/h" in text
+
+
+@pytest.mark.parametrize("is_apart", [False, True], ids=["with the program", "behind it"])
+def test_what_came_first_is_no_change(is_apart: bool) -> None:
+    rows = [("l1", f"p{at}") for at in range(50)]
+    with corollary.open("wh", engine="local") as database:
+        declared = PROGRAM if is_apart else PROGRAM + 'services("l0", "p1").'
+        database.load(
+            text="\n".join(each for each in declared.splitlines() if ".input" not in each)
+        )
+        with database.transaction() as transaction:
+            transaction.insert("services", rows)
+        with database.transaction() as transaction:
+            transaction.delete("services", rows[:2])
+            transaction.insert("base", [("l1", "p1")])
+        expected = 2.0 if is_apart else 52.0
+        assert update_rates(database) == {"services": expected, "base": 1.0}
 
 
 def test_drop_tells_views_that_do_not_pay() -> None:
@@ -217,6 +304,8 @@ def test_a_broken_dependency_is_told() -> None:
         (("missing.dl",), INPUT, "missing.dl"),
         (("airline.dl", "--apply", "nowhere"), INPUT, "C0930"),
         (("airline.dl", "--measure"), USAGE, "needs data"),
+        (("airline.dl", "--sample", "0.5"), USAGE, "needs data"),
+        (("airline.dl", "--sample", "0"), USAGE, "0<x<=1"),
     ],
 )
 def test_errors(arguments: tuple[str, ...], status: int, said: str) -> None:

@@ -202,9 +202,9 @@ def test_a_reader_has_no_other_way() -> None:
     known = {name for name in dir(Database) if not name.startswith("_")}
     inner = {
         "accept", "adopt", "allow_webhooks", "attempt", "become", "callbacks", "clear_deltas",
-        "declared", "distrust", "existing", "follow", "heard", "insist", "must_note", "notify",
-        "opening", "outbox", "outlets", "payload_of", "program", "query_log", "settle", "stand",
-        "told", "wanted",
+        "declared", "distrust", "existing", "follow", "heard", "insist", "is_trial",
+        "must_note", "notify", "opening", "outbox", "outlets", "payload_of", "program", "query_log",
+        "settle", "stand", "told", "wanted",
     }  # fmt: skip
     assert known - inner <= set(dir(Reader))
     assert not inner & set(dir(Reader))

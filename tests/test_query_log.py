@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,10 @@ import pytest
 import corollary
 from corollary.database import queries
 from corollary.database.database import Database
+from corollary.database.upkeep.backup import copy
 from corollary.errors import ConflictError
 from corollary.warehouse.query_log import Asked, queries_asked
+from corollary.warehouse.warehouse import Warehouse
 
 PROGRAM = """
 .decl e(x: number, y: number)
@@ -20,11 +22,11 @@ p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z).
 """
 
 
-def opened(place: Path, *, log_queries: bool = True) -> Database:
+def opened(place: str, *, log_queries: bool = True) -> Database:
     return corollary.open(place, engine="local", log_queries=log_queries)
 
 
-def counts(place: Path) -> dict[str, int]:
+def counts(place: str) -> dict[str, int]:
     with opened(place, log_queries=False) as database:
         assert database.store is not None
         asked = queries_asked(database.store.warehouse.catalog)
@@ -32,15 +34,16 @@ def counts(place: Path) -> dict[str, int]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    with opened(tmp_path / "wh") as database:
+def place(places: Callable[[], str]) -> str:
+    found = places()
+    with opened(found) as database:
         database.load(text=PROGRAM)
         with database.transaction() as transaction:
             transaction.insert("e", [(1, 2), (2, 3)])
-    return tmp_path / "wh"
+    return found
 
 
-def test_goals_are_counted_without_their_values(place: Path) -> None:
+def test_goals_are_counted_without_their_values(place: str) -> None:
     assert counts(place) == {}
     with opened(place) as database:
         for goal in ("p(1, y)", "p(2, y)", "p(x, 3)", "p(x, y)", "p(1, 2)", "e(1, _)"):
@@ -52,13 +55,13 @@ def test_goals_are_counted_without_their_values(place: Path) -> None:
     assert counts(place)["p^bf"] == 3
 
 
-def test_nothing_is_counted_if_asked_so(place: Path) -> None:
+def test_nothing_is_counted_if_asked_so(place: str) -> None:
     with opened(place, log_queries=False) as database:
         database.query("p(1, y)")
     assert counts(place) == {}
 
 
-def test_it_is_noted_now_and_then(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_noted_now_and_then(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "EVERY", -1.0)
     with opened(place) as database:
         database.query("p(1, y)")
@@ -66,7 +69,7 @@ def test_it_is_noted_now_and_then(place: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_log_that_cannot_be_written_is_no_matter(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: object, counts: Mapping[str, int]) -> None:
         raise ConflictError(f"{len(counts)} forms")
@@ -78,11 +81,30 @@ def test_a_log_that_cannot_be_written_is_no_matter(
     assert counts(place) == {}
 
 
-def test_two_processes_count_together(place: Path) -> None:
+def test_two_processes_count_together(place: str) -> None:
     with opened(place) as one, opened(place) as other:
         one.query("p(1, y)")
         other.query("p(1, y)")
     assert counts(place) == {"p^bf": 2}
+
+
+def test_a_backup_has_the_log(place: str, places: Callable[[], str], tmp_path: Path) -> None:
+    """There and back, on a server as well; a log that is not there yet is none in the copy."""
+    backups, restored = [tmp_path / "empty", tmp_path / "full"], places()
+    for backup in backups:
+        source = Warehouse.open(place, create=False)
+        copy(source, backup)
+        source.close()
+        with opened(place) as database:
+            database.query("p(1, y)")
+    assert [counts(str(backup)) for backup in backups] == [{}, {"p^bf": 1}]
+    source = Warehouse.open(backups[1], create=False)
+    copy(source, restored)
+    assert queries_asked(source.catalog)
+    source.close()
+    with opened(restored) as database:
+        database.query("p(1, y)")
+    assert counts(restored) == {"p^bf": 2}
 
 
 def test_rates_begin_at_an_hour() -> None:

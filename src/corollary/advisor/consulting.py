@@ -17,6 +17,7 @@ from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.applying import apply
 from corollary.advisor.asking import merged, queries_by_default, queries_named
+from corollary.advisor.calibrating import from_commits
 from corollary.advisor.measuring import Measurements, measure
 from corollary.advisor.observing import queries_logged, sizes_of, update_rates
 from corollary.advisor.reading import read_scheme
@@ -44,7 +45,7 @@ class Consultation:
 
     def report(self) -> str:
         """Return the advice as text."""
-        return "\n".join(report(self.advice))
+        return "\n".join(report(self.advice, from_commits(self.database)))
 
     def verify(self) -> list[Finding]:
         """Compare both programs, on copies of the data."""

@@ -4,31 +4,39 @@ from collections.abc import Iterable
 from typing import Any
 
 from corollary.advisor.advice import REWRITE, STORE, Advice, NewView, PredicateAdvice
+from corollary.advisor.calibrating import Calibration
 from corollary.advisor.measuring import Measurements
 from corollary.advisor.reaching import global_exponents
+from corollary.advisor.sampling import Sampled
 from corollary.advisor.verifying import Finding
 from corollary.core.clause_printer import print_clause
 
 
-def as_json(advice: Advice) -> dict[str, Any]:
-    """Return the document of some advice."""
-    return {
+def as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str, Any]:
+    """Return the document of some advice; with a calibration, with seconds."""
+    found = {
         "queries": {
-            name: {**_predicate(each), **_globally(advice, name)}
+            name: {**_predicate(each, calibration), **_globally(advice, name)}
             for name, each in advice.queries.items()
         },
         "other_predicates": {
-            name: _predicate(each)
+            name: _predicate(each, calibration)
             for name, each in advice.predicates.items()
             if not each.is_query and each.is_applicable
         },
         "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
         "paper_effective_arity": advice.arity.paper,
-        "materialise": [_view(each) for each in advice.views.values()],
+        "materialise": [_view(each, calibration) for each in advice.views.values()],
         "rejected": [
             {"rule": print_clause(each.clause), "why": each.why} for each in advice.rejected
         ],
     }
+    if calibration is not None:
+        found["calibration"] = {
+            "seconds_per_row_op": calibration.seconds,
+            "from": calibration.source,
+        }
+    return found
 
 
 def _globally(advice: Advice, name: str) -> dict[str, int]:
@@ -36,7 +44,7 @@ def _globally(advice: Advice, name: str) -> dict[str, int]:
     return {"global_before": before, "global_after": after}
 
 
-def _predicate(each: PredicateAdvice) -> dict[str, Any]:
+def _predicate(each: PredicateAdvice, calibration: Calibration | None) -> dict[str, Any]:
     found = {
         "applicable": each.is_applicable,
         "reason": each.reason,
@@ -51,10 +59,13 @@ def _predicate(each: PredicateAdvice) -> dict[str, Any]:
     }
     if each.work is not None:
         found["work_before"], found["work_after"] = (round(work) for work in each.work)
+        if calibration is not None:
+            before, after = (calibration.of(work) for work in each.work)
+            found["estimated_seconds_before"], found["estimated_seconds_after"] = before, after
     return found
 
 
-def _view(view: NewView) -> dict[str, Any]:
+def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": view.name,
         "arity": len(view.variables),
@@ -69,6 +80,9 @@ def _view(view: NewView) -> dict[str, Any]:
         found["rows"] = round(view.figures.rows)
         found["bytes"] = round(view.figures.bytes)
         found["upkeep_per_hour"] = round(view.figures.upkeep)
+        if calibration is not None:
+            found["estimated_build_seconds"] = calibration.of(view.figures.build)
+            found["estimated_upkeep_seconds_per_hour"] = calibration.of(view.figures.upkeep)
     return found
 
 
@@ -98,3 +112,18 @@ def measurements_as_json(measured: Measurements) -> dict[str, Any]:
             for each in measured.queries
         ],
     }
+
+
+def samples_as_json(samples: Iterable[Sampled]) -> list[dict[str, Any]]:
+    """Return the sizes that samples tell."""
+    return [
+        {
+            "view": each.view,
+            "rows": round(each.rows),
+            "column": each.variable,
+            "values": each.values,
+            "of_values": each.total,
+            "found": each.found,
+        }
+        for each in samples
+    ]

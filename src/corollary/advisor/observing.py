@@ -65,7 +65,8 @@ def queries_logged(database: Database) -> list[Query]:
 def update_rates(database: Database) -> Mapping[str, float]:
     """Return how many tuples of base relations change in an hour, going by the kept history.
 
-    What the first kept commit brought is what there is, not how it changes.
+    What the first kept commit brought is what there is, not how it changes; where the program came
+    alone, the first commit with tuples.
     """
     if database.store is None:
         return {}
@@ -77,8 +78,10 @@ def update_rates(database: Database) -> Mapping[str, float]:
     hours = max(SHORTEST, newest.created - oldest.created) / 3600.0
     changed: dict[str, float] = {}
     relations = database.loaded.normal.relations
-    for _, name, added, removed in warehouse.catalog.counts(oldest.number, newest.number):
-        relation = relations.get(name)
+    counts = list(warehouse.catalog.counts(oldest.number - 1, newest.number))
+    first = oldest.number if oldest.number > 1 else min((each[0] for each in counts), default=1)
+    for number, name, added, removed in counts:
+        relation = relations.get(name) if number > first else None
         if relation is not None and relation.is_declared and not relation.is_derived:
             changed[name] = changed.get(name, 0.0) + (added + removed) / hours
     return changed

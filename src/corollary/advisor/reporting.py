@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from corollary.advisor.advice import Advice, NewView, PredicateAdvice
+from corollary.advisor.calibrating import Calibration
 from corollary.advisor.clauses import term_variables
 from corollary.advisor.reaching import global_exponents
 from corollary.advisor.reading_clauses import ANONYMOUS
@@ -12,13 +13,13 @@ from corollary.core.rules import Clause
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
-def report(advice: Advice) -> Iterator[str]:
-    """Yield the lines of the report."""
+def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[str]:
+    """Yield the lines of the report; with a calibration, seconds stand beside row-operations."""
     told: set[str] = set()
     for name, each in advice.predicates.items():
         if not each.is_query and not each.is_applicable:
             continue
-        yield _heading(name, each, advice)
+        yield _heading(name, each, advice, calibration)
         yield from _clauses("before", each.originals)
         if each.is_query:
             yield from _globally(name, each, advice)
@@ -27,13 +28,18 @@ def report(advice: Advice) -> Iterator[str]:
         else:
             yield from _clauses("after", each.rewritten)
             for view in (advice.views[view] for view in each.views if view in advice.views):
-                yield from _view(view, advice) if view.name not in told else _again(view)
+                if view.name in told:
+                    yield from _again(view)
+                else:
+                    yield from _view(view, advice, calibration)
                 told.add(view.name)
             yield from _remarks(each, advice)
         yield from _rejected(each)
-    if not advice.arity.set_by:
-        return
-    yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
+    if advice.arity.set_by:
+        yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
+    if calibration is not None:
+        each_takes = duration(calibration.seconds)
+        yield f"a row-op is thought to take {each_takes}, going by {calibration.source}"
 
 
 def _globally(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]:
@@ -43,7 +49,9 @@ def _globally(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]
         yield f"  in all  N^{before} -> N^{after} with the rules of relations that it reads"
 
 
-def _heading(name: str, each: PredicateAdvice, advice: Advice) -> str:
+def _heading(
+    name: str, each: PredicateAdvice, advice: Advice, calibration: Calibration | None
+) -> str:
     arity = advice.scheme.relations[name].arity
     bound = "".join("b" if at in each.query.bound else "f" for at in range(arity))
     shown = f"{name}/{arity}" if not each.query.bound else f"{name}^{bound}"
@@ -59,6 +67,9 @@ def _heading(name: str, each: PredicateAdvice, advice: Advice) -> str:
         before, after = each.work
         change = f" -> {amount(after)}" if each.is_applicable else ""
         parts.append(f"est. {amount(before)}{change} row-ops")
+        if calibration is not None:
+            change = f" -> {duration(calibration.of(after))}" if each.is_applicable else ""
+            parts.append(f"est. {duration(calibration.of(before))}{change}")
     if each.is_query and each.query.frequency != 1.0:
         parts.append(f"f={each.query.frequency:.3g}/h")
     if not each.before.is_exact:
@@ -72,7 +83,7 @@ def _clauses(word: str, clauses: Iterable[Clause]) -> Iterator[str]:
         word = ""
 
 
-def _view(view: NewView, advice: Advice) -> Iterator[str]:
+def _view(view: NewView, advice: Advice, calibration: Calibration | None) -> Iterator[str]:
     yield from _clauses("virtual" if view.is_virtual else "store", view.clauses)
     arity = advice.arity
     facts = [f"degree {view.degree} <= {arity.value} (set by {arity.set_by})"]
@@ -80,9 +91,13 @@ def _view(view: NewView, advice: Advice) -> Iterator[str]:
         figures = view.figures
         facts.append(f"est. {amount(figures.rows)} rows, {size(figures.bytes)}")
     facts.append(f"build N^{view.build}")
+    if view.figures is not None and calibration is not None:
+        facts[-1] += f", est. {duration(calibration.of(view.figures.build))}"
     facts.append(f"upkeep N^{view.upkeep} per changed row")
     if view.figures is not None and view.figures.upkeep:
         facts.append(f"{amount(view.figures.upkeep)} row-ops an hour")
+        if calibration is not None:
+            facts[-1] += f", est. {duration(calibration.of(view.figures.upkeep))}"
     yield f"          {'  '.join(facts)}"
     if view.figures is not None:
         yield _checks(view, advice)
@@ -167,3 +182,15 @@ def size(number: float) -> str:
     while number >= 999.5 and unit < len(UNITS) - 1:
         number, unit = number / 1000, unit + 1
     return f"{number:.3g} {UNITS[unit]}" if unit else f"{number:.0f} B"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in few characters.
+
+    >>> duration(41.2), duration(0.0831), duration(1.1e-7), duration(0.0)
+    ('41.2 s', '83.1 ms', '0.11 us', '0 us')
+    """
+    for limit, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= limit:
+            return f"{seconds / limit:.3g} {unit}"
+    return f"{seconds * 1e6:.2g} us"

@@ -77,6 +77,12 @@ if TYPE_CHECKING:
     help="Whether a view may be the query itself.",
 )
 @click.option("--keys", is_flag=True, help="Propose keys that the data suggests.")
+@click.option(
+    "--sample",
+    metavar="P",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Compute the new views for a share of the values of a column, to tell their sizes.",
+)
 @click.option("--verify", is_flag=True, help="Show that the rewritten queries answer the same.")
 @click.option("--measure", is_flag=True, help="Time the queries before and after, on copies.")
 @click.option(
@@ -200,6 +206,7 @@ class Asked:
 
 
 def _advise(asked: Asked, source: Source, console: TerminalConsole) -> None:
+    from corollary.advisor.calibrating import from_commits
     from corollary.advisor.documenting import as_json
     from corollary.advisor.reforming import reformed
     from corollary.advisor.reporting import report
@@ -211,16 +218,19 @@ def _advise(asked: Asked, source: Source, console: TerminalConsole) -> None:
     advice = _advice(asked, source, console)
     after = reformed(checked, source.program, advice)
     console.done()
+    calibration = None if source.data is None else from_commits(source.data)
     actions = Actions(advice, source, after, asked.rest, asked.format, console)
     if asked.format == "text":
-        for line in report(advice) if advice.queries else ["the program has no rules to advise on"]:
+        nothing = ["the program has no rules to advise on"]
+        for line in report(advice, calibration) if advice.queries else nothing:
             click.echo(line)
     actions.run()
     to = asked.rest["to"]
     if to is not None:
         to.write_text(print_program(after), encoding="utf-8")
     if asked.format == "json":
-        options.print_json({**as_json(advice), **actions.document})
+        calibration = actions.calibration or calibration
+        options.print_json({**as_json(advice, calibration), **actions.document})
 
 
 def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.advisor.applying import apply, revert
+from corollary.advisor.calibrating import Calibration, from_runs
 from corollary.advisor.checking import broken_dependences, proposed_keys
-from corollary.advisor.documenting import findings_as_json, measurements_as_json
+from corollary.advisor.documenting import findings_as_json, measurements_as_json, samples_as_json
 from corollary.advisor.measuring import Measured, Measurements, measure
+from corollary.advisor.reporting import duration
+from corollary.advisor.sampling import sample
 from corollary.advisor.scratch import base_tables
 from corollary.advisor.verifying import Finding, differing_views, verify
 from corollary.console import TerminalConsole
@@ -32,6 +35,7 @@ class Actions:
     format: str
     console: TerminalConsole
     document: dict[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
 
     def run(self) -> None:
         """Do what is asked, in order.
@@ -41,6 +45,8 @@ class Actions:
         """
         if self.source.data is not None:
             self._check()
+        if self.asked["sample"]:
+            self._sample()
         if self.asked["verify"]:
             self._verify()
         if self.asked["measure"]:
@@ -76,6 +82,27 @@ class Actions:
             for key in keys:
                 self._say(f"proposed  {key}; declare it if that is no accident")
 
+    def _sample(self) -> None:
+        if self.source.data is None:
+            raise click.UsageError("--sample needs data: give --stats, --apply or -F")
+        self.console.progress("sampling")
+        found = sample(
+            self.advice,
+            self.source.program,
+            self.after,
+            base_tables(self.source.data),
+            self.asked["sample"],
+            engine=self.asked["engine"],
+        )
+        self.document["sampled"] = samples_as_json(found)
+        for each in found:
+            figures = self.advice.views[each.view].figures
+            guess = "" if figures is None else f"; {figures.rows:,.0f} were expected"
+            self._say(
+                f"sampled   {each.view} has about {each.rows:,.0f} rows: {each.found:,} for "
+                f"{each.values:,} of {each.total:,} values of {each.variable}{guess}"
+            )
+
     def _verify(self) -> None:
         tables = None if self.source.data is None else base_tables(self.source.data)
         findings: list[Finding] = []
@@ -105,6 +132,18 @@ class Actions:
             figures = self.advice.views[name].figures
             guess = "" if figures is None else f", {figures.rows:,.0f} were expected"
             self._say(f"measured  {name} has {rows:,} rows{guess}")
+        self._calibrate(measured)
+
+    def _calibrate(self, measured: Measurements) -> None:
+        """Tell how long a row-operation takes, and upkeep at that."""
+        found = self.calibration = from_runs(self.advice, measured)
+        if found is None:
+            return
+        self._say(f"measured  {duration(found.seconds)} for a row-op, going by {found.source}")
+        for name, view in self.advice.views.items():
+            if view.figures is not None and view.figures.upkeep:
+                upkeep = duration(found.of(view.figures.upkeep))
+                self._say(f"expected  {name} takes {upkeep} an hour to keep true")
 
     def _expected(self, each: Measured) -> str:
         """Return the speed-up that the estimate promises."""

@@ -226,7 +226,7 @@ class Database(Kernel):
             relation = normal.relations[name]
             return not (relation.is_derived and relation.is_virtual)
 
-        plan = answer(normal, literal, self.planning.statistics, is_there)
+        plan = answer(normal, literal, self.planning.statistics_to_ask(normal), is_there)
         self.engine.declare({answers.name: answers})
         try:
             self.engine.run(plan, Progress(self.console), self.limits)

@@ -18,6 +18,7 @@ from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.database.counters import Counters, StratumRecord
+from corollary.database.sizing import sizes_to_ask
 from corollary.errors import InputError
 from corollary.maintain.choose import SELECTABLE, Algorithm, Choice, Sizes
 from corollary.maintain.maintenance import (
@@ -181,14 +182,26 @@ class Planning:
         is_as_written = Optimisation.SIP in self._without
         return replace(self.statistics, is_as_written=True) if is_as_written else self.statistics
 
+    def statistics_to_ask(self, program: NormalProgram) -> Statistics:
+        """Return what is known when a goal is asked: sizes as they are, other figures as measured.
+
+        To count distinct values may take long, so that no query waits for it.
+        """
+        rows, known = sizes_to_ask(program, self._engine.size), self.statistics
+        distinct = {
+            name: each
+            for name, each in known.distinct.items()
+            if name in rows and _is_like(rows[name], known.rows.get(name, 0))
+        }
+        return Statistics(rows, distinct)
+
     def _measure(self, program: NormalProgram) -> None:
         """Take statistics anew if sizes have changed much."""
         rows = self.statistics.rows
         for name, each in program.relations.items():
             if each.is_derived and each.is_virtual:
                 continue
-            size, was = self._engine.size(name, State.OLD), rows.get(name, 0)
-            if not was // 2 <= size <= 2 * was + 64:
+            if not _is_like(self._engine.size(name, State.OLD), rows.get(name, 0)):
                 self.statistics = self._engine.statistics()
                 self._plans.clear()
                 return
@@ -256,6 +269,11 @@ class Planning:
             if was is not None and payload_of(was, old) == payload_of(stratum, new):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
+
+
+def _is_like(size: int, was: int) -> bool:
+    """Whether a relation is still about as large as it was when it was measured."""
+    return was // 2 <= size <= 2 * was + 64
 
 
 def _is_full(choice: Choice, record: StratumRecord) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from corollary.warehouse import schema
+from corollary.warehouse import query_log, schema
 from corollary.warehouse.catalog import Catalog
 
 BATCH = 500
@@ -21,11 +21,16 @@ UNSET: dict[sa.Table, dict[str, Any]] = {schema.outbox: {"claim": None, "claimed
 
 
 def copy_rows(source: Catalog, target: Catalog) -> None:
-    """Copy all rows of a catalog into one that has the tables, and nothing in them."""
+    """Copy all rows of a catalog into one that has the tables, and nothing in them.
+
+    The table of the query log is made there if the source has one.
+    """
     with source.reading() as reading, target.writing() as writing:
-        for table in schema.metadata.sorted_tables:
-            if table in LEFT_OUT:
-                continue
+        tables = [each for each in schema.metadata.sorted_tables if each not in LEFT_OUT]
+        if sa.inspect(reading).has_table(query_log.queries.name):
+            query_log.metadata.create_all(writing)
+            tables.append(query_log.queries)
+        for table in tables:
             rows = reading.execution_options(yield_per=BATCH).execute(sa.select(table))
             for batch in rows.mappings().partitions():
                 writing.execute(table.insert(), [{**row, **UNSET.get(table, {})} for row in batch])

@@ -2,7 +2,7 @@
 
 A goal is kept in its normal form, `link^bf`: the relation, and which arguments have values. The
 values themselves are kept nowhere. The table is made when the first queries are noted, so that a
-warehouse that is only written to has none; it is not copied with the warehouse.
+warehouse that is only written to has none.
 """
 
 import time
