@@ -18,7 +18,7 @@ from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.database.counters import Counters, StratumRecord
-from corollary.database.sizing import sizes_to_ask
+from corollary.database.sizing import sizes_to_ask, with_virtual
 from corollary.errors import InputError
 from corollary.maintain.choose import SELECTABLE, Algorithm, Choice, Sizes
 from corollary.maintain.maintenance import (
@@ -202,7 +202,7 @@ class Planning:
             if each.is_derived and each.is_virtual:
                 continue
             if not _is_like(self._engine.size(name, State.OLD), rows.get(name, 0)):
-                self.statistics = self._engine.statistics()
+                self.statistics = with_virtual(program, self._engine.statistics())
                 self._plans.clear()
                 return
 
