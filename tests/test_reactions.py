@@ -80,6 +80,21 @@ def test_the_change_behind_a_violation_may_be_a_removal() -> None:
         tx.delete("doctor", [("bob", "west")])
 
 
+@pytest.mark.parametrize(
+    ("storage", "cause"), [("", r"\+a\(1, 6\)"), (" virtual", r"\+t\(1, 11\)")]
+)
+def test_the_change_behind_a_sum(storage: str, cause: str) -> None:
+    """What is made for a virtual relation is not kept, so that it is named itself."""
+    db = opened(
+        f".decl a(g: number, x: number)\n.decl t(g: number, n: number){storage}\n"
+        "t(g, n) :- a(g, _), n = sum x : { a(g, x) }.\n"
+        'bad(g) :- +t(g, n), n > 10.\n.abort bad "{g}"\n'
+    )
+    insert(db, "a", (1, 5), (2, 5))
+    with pytest.raises(ConstraintError, match=f"caused by `{cause}`; nothing"):
+        insert(db, "a", (1, 6), (2, 1))
+
+
 def test_many_violations_are_cut_short() -> None:
     db = opened('.decl p(x: number)\nbad(x) :- +p(x), x < 0.\n.abort bad "{x}"\n')
     with pytest.raises(ConstraintError, match="has 30 more such tuples") as error:

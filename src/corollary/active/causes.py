@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from corollary.analysis.relevance import flipped
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Plan, Step, working
-from corollary.core.rules import Literal, Rule
+from corollary.core.rules import Aggregation, Literal, Rule
 from corollary.core.states import State
 from corollary.core.terms import Constant, Variable
 from corollary.maintain.delta import in_state, instance
-from corollary.maintain.draft import Draft
+from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
 
@@ -77,7 +77,25 @@ def causes(
             )
             steps += draft.derive(cause.place, [body])
             found.append(cause)
+    for aggregation in update.new.aggregations:
+        if aggregation.relation == name:
+            for side in (State.ADDED, State.REMOVED):
+                if (aggregation.body, side) in known:
+                    cause = Cause(aggregation.body, side, working(side, "cause"))
+                    steps += _touching(aggregation, cause, given, draft)
+                    found.append(cause)
     return draft.plan(steps), tuple(found)
+
+
+def _touching(aggregation: Aggregation, cause: Cause, given: str, draft: Draft) -> list[Step]:
+    """Return the steps that find the changes of a body in the groups of some values."""
+    draft.types[cause.place] = draft.types[cause.relation]
+    row, value = draft.variables(cause.relation), Variable("value", draft.types[given][-1])
+    lead = Goal(Literal(cause.relation, row), draft.changes(cause.relation, cause.sign))
+    keys = tuple(row[at] for at in aggregation.groups)
+    asked = Goal(Literal(given, (*keys, value)), Reference(given))
+    body = Body(row, (lead, asked), (), aggregation.origin, lead)
+    return draft.derive(cause.place, [body])
 
 
 def _rules(

@@ -122,7 +122,7 @@ def _signed(signs: Signs, program: NormalProgram) -> str:
     listed = (
         f"{'±' if signs[name] == BOTH else PREFIXES[next(iter(signs[name]))]}{name}"
         for name in program.relations
-        if signs.get(name)
+        if signs.get(name) and name not in program.constants
     )
     return ", ".join(listed) or "none"
 
