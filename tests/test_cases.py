@@ -13,7 +13,8 @@
 
 The expected files were worked out by hand. They are held against the package (evaluation and
 goals) and against the oracle, which reads them with the few lines below, not with the package.
-The folders of `tests/cases/changes` are told in `changing.py` and run by `test_changes.py`.
+The folders of `tests/cases/changes` are told in `changing.py` and run by `test_changes.py`, those
+of `tests/cases/active` in `reacting.py` and by `test_active.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,11 @@ from oracle_parser import read_date, read_timestamp
 Row = tuple[Any, ...]
 
 ROOT = Path(__file__).parent / "cases"
-FOLDERS = sorted(file.parent for file in ROOT.glob("*/*/program.dl") if "changes" not in file.parts)
+FOLDERS = sorted(
+    file.parent
+    for file in ROOT.glob("*/*/program.dl")
+    if not {"changes", "active"}.intersection(file.parts)
+)
 FAILING = [folder for folder in FOLDERS if (folder / "expected" / "error.txt").exists()]
 WORKING = [folder for folder in FOLDERS if folder not in FAILING]
 FAMILIES = {

@@ -32,4 +32,4 @@ def test_active_rules_do_what_the_oracle_says(part: int) -> None:
     assert counts["steps"] >= 300 / len(PARTS)
     assert counts["changed"] >= LIVELY * counts["steps"]
     for name in SHARES[1:4]:
-        assert counts[name] >= 0.03 * counts["steps"], f"too few are {name}: {counts}"
+        assert counts[name] >= 0.01 * counts["steps"], f"too few are {name}: {counts}"

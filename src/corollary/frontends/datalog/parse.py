@@ -97,7 +97,9 @@ def parse_clause(text: str, place: str = "rule") -> Clause:
     items = cast(tuple[Item, ...], _only(text, "item", place))
     if len(items) != 1 or not isinstance(items[0], Clause):
         raise InputError.of(
-            "C0101", "A rule or fact is expected here.", getattr(items[0], "span", None)
+            "C0101",
+            "A rule or fact is expected here.",
+            getattr(items[0], "span", None) if items else None,
         )
     return items[0]
 
@@ -117,7 +119,7 @@ def parse_rule(text: str, place: str = "rule") -> Clause | Reaction:
         raise InputError.of(
             "C0101",
             "A rule, a fact, `.alert` or `.abort` is expected here.",
-            getattr(items[0], "span", None),
+            getattr(items[0], "span", None) if items else None,
         )
     return items[0]
 
