@@ -80,6 +80,20 @@ def test_the_change_behind_a_violation_may_be_a_removal() -> None:
         tx.delete("doctor", [("bob", "west")])
 
 
+def test_the_change_behind_events_over_events() -> None:
+    db = opened(
+        ".decl edge(x: number, y: number)\n.decl watched(x: number)\nwatched(4).\n"
+        "hit(y) :- -edge(_, y).\nhit(z) :- hit(y), edge@old(y, z).\n"
+        'bad(x) :- hit(x), watched(x).\n.abort bad "{x}"\n.alert hit "{y}"\n'
+    )
+    insert(db, "edge", (1, 2), (2, 3), (3, 4))
+    with (
+        pytest.raises(ConstraintError, match=r"caused by `-edge\(1, 2\)`; "),
+        db.transaction() as tx,
+    ):
+        tx.delete("edge", [(1, 2)])
+
+
 @pytest.mark.parametrize(
     ("storage", "cause"), [("", r"\+a\(1, 6\)"), (" virtual", r"\+t\(1, 11\)")]
 )

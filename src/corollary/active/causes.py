@@ -69,7 +69,8 @@ def causes(
                     zip(literal.slots, draft.types[cause.relation], strict=True)
                 )
             )
-            lead = Goal(Literal(cause.relation, slots), draft.changes(*change))
+            source = draft.event(cause.relation) or draft.changes(*change)
+            lead = Goal(Literal(cause.relation, slots), source)
             asked = Goal(Literal(given, rule.head.slots), Reference(given))
             state = State.NEW if sign is State.ADDED else State.OLD
             body = instance(

@@ -118,6 +118,7 @@ class Draft:
         """Return where a literal of an active rule reads a change or an event predicate."""
         active = self.update.new.active
         if name in active.relations:
+            self.types[event_of(name)] = active.relations[name].types
             return Reference(event_of(name))
         relation, state = active.marked.get(name, ("", State.NEW))
         is_change = state in (State.ADDED, State.REMOVED)
