@@ -1,5 +1,6 @@
 """What every engine offers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -57,14 +58,14 @@ class Kept(Protocol):
         """
 
 
-class OnePart:
+class OnePart(ABC):
     """What tuples say that are here, all together."""
 
     __slots__ = ()
 
+    @abstractmethod
     def table(self) -> "pa.Table":
         """Return the tuples."""
-        raise NotImplementedError
 
     @property
     def is_apart(self) -> bool:

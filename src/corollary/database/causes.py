@@ -36,14 +36,14 @@ class Causes:
         self._database = database
         self._update = update
         self._program: NormalProgram = update.new
-        wanted = database.wanted(self._program).signs
+        wanted = database.wanted(self._program)
         self._known = {
             (name, sign)
             for name, each in self._program.relations.items()
             for sign in (State.ADDED, State.REMOVED)
-            if each.is_stored or sign in wanted.get(name, ())
+            if each.is_stored or sign in wanted.signs.get(name, ())
         }
-        self._known |= {(name, State.ADDED) for name in database.wanted(self._program).goals}
+        self._known |= {(name, State.ADDED) for name in wanted.goals}
 
     def of(self, relation: str, row: Row) -> list[str]:
         """Return the changes behind a tuple of a constraint, as messages show them."""
