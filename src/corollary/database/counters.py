@@ -121,11 +121,11 @@ class Counters(Progress):
             if step.role in (Role.APPROXIMATED, Role.CHECKED):
                 counts["propagated"] += led
 
-    def round(self, number: int) -> None:
-        """Count a round of the stratum."""
-        super().round(number)
+    def round(self, number: int, count: int = 1) -> None:
+        """Count rounds of the stratum."""
+        super().round(number, count)
         if self._stratum:
-            self._of(self._first)["rounds"] += 1
+            self._of(self._first)["rounds"] += count
 
     def probe(self, relation: str, rows: int) -> None:
         """Count look-ups in base relations."""

@@ -111,6 +111,9 @@ class Work(Protocol[Tuples]):
     def place(self, step: Place) -> bool:
         """Run a procedure elsewhere; return whether that was done."""
 
+    def walk(self, loop: Loop, number: int) -> int:
+        """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
+
 
 @dataclass(slots=True)
 class _Frame:
@@ -198,6 +201,9 @@ class Interpreter:
             self._leave()
 
     def _begin_round(self, frame: _Rounds, loop: Loop) -> None:
+        if walked := self._prepared.walk(loop, frame.round):
+            frame.round += walked
+            self._recorder.round(frame.round, walked)
         has_more = self._has_any(loop.until_empty)
         if not has_more or any(self._size(name) >= size for name, size in loop.limits):
             self._stack.pop()

@@ -42,6 +42,8 @@ from corollary.engines.local.layout import Words
 from corollary.engines.local.pipelines import copied
 from corollary.engines.local.reading import to_arrow
 from corollary.engines.local.table import Table
+from corollary.engines.local.trails import trail_of
+from corollary.engines.local.walk import Walker
 
 SPARE = 64
 """So many sets of local tables are kept for the next invocations of a procedure."""
@@ -80,6 +82,7 @@ class Prepared:
         for name in plan.orders:
             self._arrange(name, self.tables[name])
         self._derivations: dict[int, Derivation] = {}
+        self._walkers: dict[int, Walker | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
     def begin(self, recorder: Recorder, limits: Limits) -> None:
@@ -95,6 +98,9 @@ class Prepared:
         """Let go of what a run has made."""
         for name in self._working:
             self.tables[name].clear()
+        for walker in self._walkers.values():
+            if walker is not None:
+                walker.forget()
 
     def _arrange(self, name: str, table: Table) -> None:
         for order in self.plan.orders.get(name, ()):
@@ -138,6 +144,24 @@ class Prepared:
     def place(self, step: Place) -> bool:
         """Run a procedure elsewhere; return whether that was done."""
         return self._place(self, step)
+
+    def walk(self, loop: Loop, number: int) -> int:
+        """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
+        key = id(loop)
+        if key not in self._walkers:
+            moving = {name for names in self.plan.locals.values() for name in names}
+            trail = trail_of(loop, moving)
+            self._walkers[key] = (
+                None
+                if trail is None
+                else Walker(trail, self.tables, self.dictionary, self._held.keys())
+            )
+        walker = self._walkers[key]
+        if walker is None:
+            return 0
+        if not number:
+            walker.forget()
+        return walker.walk(self, number)
 
     # --- locals --------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
-from corollary.core.plan import WORKING, Aggregate, Derive, Place, Plan
+from corollary.core.plan import WORKING, Aggregate, Derive, Loop, Place, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -156,6 +156,10 @@ class Prepared:
     def place(self, step: Place) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure elsewhere; return whether that was done."""
         return False
+
+    def walk(self, loop: Loop, number: int) -> int:  # noqa: ARG002 - each round is a query
+        """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
+        return 0
 
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""

@@ -29,8 +29,8 @@ class _Onward:
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
         self.recorder.step(step, size, led)
 
-    def round(self, number: int) -> None:
-        self.recorder.round(number)
+    def round(self, number: int, count: int = 1) -> None:
+        self.recorder.round(number, count)
 
     def probe(self, relation: str, rows: int) -> None:
         self.recorder.probe(relation, rows)

@@ -143,9 +143,9 @@ class Record:
         self.sizes[number] += size
         self.led[number] += led
 
-    def round(self, number: int) -> None:  # noqa: ARG002
-        """Count a round."""
-        self.rounds += 1
+    def round(self, number: int, count: int = 1) -> None:  # noqa: ARG002
+        """Count rounds."""
+        self.rounds += count
 
     def probe(self, relation: str, rows: int) -> None:
         """Add to the look-ups in a relation."""

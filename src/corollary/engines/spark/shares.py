@@ -492,8 +492,8 @@ def _tell(errand: Errand, records: list[Record], recorder: Recorder) -> int:
             recorder.switch(step)  # type: ignore[arg-type]
     for name in {name for each in records for name in each.probes}:
         recorder.probe(name, sum(each.probes[name] for each in records))
-    for number in range(max(each.rounds for each in records)):
-        recorder.round(number)
+    if rounds := max(each.rounds for each in records):
+        recorder.round(rounds, rounds)
     for each in records:
         for number, relations in each.rows:
             recorder.row(steps[number], relations)  # type: ignore[arg-type]
