@@ -401,6 +401,7 @@ big(id) :- r(id, k), k > 10.
         assert tx.stats["v"].algorithm == "autonomous"
         assert tx.stats["v"].counts.get("base_probes", 0) == 0
     db = opened(text, algorithm)
+    insert(db, "r", [(6, 12)])
     tx = insert(db, "r", [(7, 11)])
     assert tx.stats["big"].counts.get("base_probes", 0) == 0
 

@@ -13,7 +13,7 @@ from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
 from corollary.core.optimisations import NONE, Optimisation
 from corollary.core.plan import Plan
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
@@ -108,6 +108,7 @@ class Planning:
     ) -> tuple[Update, Maintenance]:
         """Return the plan for a change, a kept one if there was a like change before."""
         self._measure(before)
+        is_first = not any(map(self._is_filled, before.relations.values()))
         key = None
         if before is after:
             sizes = tuple(
@@ -115,7 +116,8 @@ class Planning:
                 for name, each in changes.items()
                 for sign, size in each.items()
             )
-            key = (id(after), sizes, self.payload, wanted.goals, repr(algorithm), is_traced)
+            asked = wanted.goals, repr(algorithm), is_traced
+            key = (id(after), sizes, is_first, self.payload, *asked)
             known = self._plans.get(key)
             if known is not None:
                 return known
@@ -131,7 +133,7 @@ class Planning:
             None if before is after else with_queries(placed.before, placed.after),
         )
         named = self._named if algorithm is None else algorithms_by_relation(algorithm)
-        chosen = choices(update, named, Sizes(changes, self._work))
+        chosen = choices(update, named, Sizes(changes, self._work, is_first))
         made = maintain(
             update,
             chosen,
@@ -194,6 +196,11 @@ class Planning:
             if name in rows and _is_like(rows[name], known.rows.get(name, 0))
         }
         return Statistics(rows, distinct)
+
+    def _is_filled(self, relation: Relation) -> bool:
+        """Whether a relation is derived and stored, and holds something."""
+        is_stored = relation.is_derived and not relation.is_virtual
+        return is_stored and self._engine.size(relation.name, State.OLD) > 0
 
     def _measure(self, program: NormalProgram) -> None:
         """Take statistics anew if sizes have changed much."""

@@ -81,10 +81,12 @@ class Sizes:
     Attributes:
         changes: the tuples that base relations gain or lose.
         work: the rows that the last full evaluation of a relation's stratum handled.
+        is_first: whether no derived relation holds anything yet.
     """
 
     changes: Mapping[str, Mapping[State, int]]
     work: Mapping[str, int]
+    is_first: bool = False
 
 
 def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) -> Choice:
@@ -166,6 +168,8 @@ def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
     work = work_of(stratum, update, sizes)
     spread = SPREAD if stratum.is_recursive else dict.fromkeys(SPREAD, PLAIN_SPREAD)
     cost = int(work * min(1e6, sum(spread[sign] * part for sign, part in share.items())))
+    if cost >= work and sizes.is_first:
+        return Choice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
     if cost >= work > SMALLEST:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
         return Choice(members, Algorithm.RECOMPUTE, reason, work)
