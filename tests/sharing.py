@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corollary.database import database
+from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark import serving
 from corollary.engines.spark.placed import PlacedEngine
@@ -51,4 +51,4 @@ def share_out(monkeypatch: pytest.MonkeyPatch, placement: str = "tasks") -> None
     def made(*_: Any, **__: Any) -> InProcess:
         return InProcess(placement)
 
-    monkeypatch.setattr(database, "made", made)
+    monkeypatch.setattr(opening, "made", made)

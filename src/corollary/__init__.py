@@ -27,10 +27,10 @@ def open(  # noqa: A001 - read as corollary.open
     """Open a database: one that lasts in a warehouse, or, with `open(None)`, one in memory.
 
     With `reader="alice"` it is opened as a reader sees it, limited to what was granted to it; see
-    `corollary.database.reader.Reader`. See `corollary.database.database.open_database` for the
+    `corollary.database.reader.Reader`. See `corollary.database.opening.open_database` for the
     other options.
     """
-    from corollary.database.database import open_as, open_database
+    from corollary.database.opening import open_as, open_database
 
     return open_database(path, **options) if reader is None else open_as(reader, path, **options)
 

@@ -1,6 +1,6 @@
 """Advice for a database: ask, look at it, verify and measure it, put it into force.
 
->>> from corollary.database.database import open_database
+>>> from corollary.database.opening import open_database
 >>> db = open_database(None, engine="local")
 >>> _ = db.load(
 ...     text=".decl e(x: number, y: number) .decl q(x: number) virtual "

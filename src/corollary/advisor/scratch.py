@@ -6,8 +6,9 @@ from corollary.active.normal_form import passive
 from corollary.core.clause_printer import print_relation
 from corollary.core.printer import print_program
 from corollary.core.program import Program
-from corollary.database.database import Database, open_database
+from corollary.database.database import Database
 from corollary.database.engines import LOCAL
+from corollary.database.opening import open_database
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -63,7 +63,7 @@ def filled(
     without: Iterable[str] = (),
 ) -> "Database":
     """Return a database with a program in force, its facts read and its virtual views watched."""
-    from corollary.database.database import open_database
+    from corollary.database.opening import open_database
 
     database = open_database(
         None,

@@ -61,7 +61,7 @@ def command(keep: Path | None, engine: str) -> None:
 
 
 def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
-    from corollary.database.database import open_database
+    from corollary.database.opening import open_database
 
     text = files("corollary").joinpath("examples/network.dl").read_text(encoding="utf-8")
     (directory / "network.dl").write_text(text, encoding="utf-8")

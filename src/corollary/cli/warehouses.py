@@ -40,7 +40,7 @@ def opened(
         WarehouseError: there is none, or it cannot be read.
         KeyboardInterrupt: with what the interrupted work has left behind, in words.
     """
-    from corollary.database.database import open_database
+    from corollary.database.opening import open_database
 
     left = "nothing was changed"
     try:

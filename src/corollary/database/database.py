@@ -1,32 +1,25 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.analysis.wording import suggestion
-from corollary.console import Console
 from corollary.core.alerts import SinkKind
-from corollary.core.engine import Limits
-from corollary.core.optimisations import optimisations
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.database.changes import Changes
-from corollary.database.engines import LOCAL, SPARK, made
-from corollary.database.frames import Frames
+from corollary.database.engines import LOCAL, made
 from corollary.database.grants import Grants, MemoryGrants, checked_reader, checked_relations
 from corollary.database.journal import DEPTH
 from corollary.database.kernel import Kernel
 from corollary.database.names import readable
 from corollary.database.once import Places, answer_relation, inputs
-from corollary.database.outlets import Outlets
 from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_goal, read_programs
 from corollary.database.progress import Progress
-from corollary.database.reacting import demand_choice
 from corollary.database.reader import Reader
 from corollary.database.transaction import Transaction
 from corollary.database.views import RelationView
@@ -41,32 +34,18 @@ if TYPE_CHECKING:
     from corollary.database.delivery import Delivered
     from corollary.database.durable import Durable
     from corollary.database.history import Logged
+    from corollary.database.opening import Opening
     from corollary.database.queries import QueryLog
     from corollary.warehouse.publishing.publisher import Outcome
 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """How a database was opened, so that another process can open it too."""
-
-    place: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def again(self, spark: Any = None) -> "Database":
-        """Open the database again.
-
-        Args:
-            spark: the session that the Spark engine works beside.
-        """
-        return open_database(self.place, spark=spark, create=False, **self.options)
-
-
 class Database(Kernel):
     """Relations kept true while the data under them changes.
 
-    >>> db = open_database(None)
+    >>> import corollary
+    >>> db = corollary.open(None)
     >>> _ = db.load(
     ...     text=".decl e(x: number, y: number) .decl p(x: number, y: number) "
     ...     "p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
@@ -81,7 +60,7 @@ class Database(Kernel):
     (0, 2)
     """
 
-    opening: Opening | None = None
+    opening: "Opening | None" = None
     """How it was opened; None if it is in memory."""
     query_log: "QueryLog | None" = None
     """Where goals are counted; None if they are not."""
@@ -351,7 +330,8 @@ class Database(Kernel):
         process ends first, it is called again later: what waits is delivered when a function is
         registered, behind a transaction, and by `deliver`.
 
-        >>> db = open_database(None)
+        >>> import corollary
+        >>> db = corollary.open(None)
         >>> _ = db.load(text=".decl link(x: symbol) lost(x) :- -link(x).")
         >>> @db.on("lost")
         ... def tell(rows):
@@ -480,114 +460,3 @@ class Database(Kernel):
                 "open one that lasts with `corollary.open(DIRECTORY)`",
             )
         return self.store
-
-
-def open_database(
-    path: str | Path | None = None,
-    *,
-    engine: str = SPARK,
-    spark: Any = None,
-    placement: str = "auto",
-    algorithm: str | Mapping[str, str] = "auto",
-    strict: bool = False,
-    without: Iterable[str] = (),
-    existing: str = "report",
-    limits: Limits | None = None,
-    console: Console | None = None,
-    create: bool = True,
-    is_late: bool = False,
-    webhooks: Sequence[str] = (),
-    alerts: str | Path | None = None,
-    log_queries: bool = True,
-) -> Database:
-    """Open a database: one that lasts in a warehouse, or one in memory.
-
-    Args:
-        path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
-            `postgresql://user@host/name?data=DIRECTORY`; None for a database in memory, of which
-            nothing is durable.
-        engine: `local` or `spark`.
-        spark: the session that the Spark engine works beside: it is neither configured nor
-            stopped. A local one is started if it is not given, once there is work for it.
-        placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or `sql`.
-        algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
-            `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
-        strict: fail rather than recompute in full when an increment turns out too large.
-        without: optimisations of monitoring that are left out: `relevance`, `polarity`, `sip`,
-            `sharing`, `specialisation` or `minimising`.
-        existing: what to do about tuples that violate a new constraint and were there before it:
-            `report`, `refuse` or `accept`.
-        limits: bounds on every transaction.
-        console: where progress is shown; nowhere if it is not given.
-        create: whether to make the warehouse if there is none.
-        is_late: whether to make it with the first commit only, so that nothing is left behind if
-            there is none.
-        webhooks: what URLs may begin with that alerts are posted to; none if nothing is given.
-        alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
-            it is not given, or where the process runs for a database in memory.
-        log_queries: whether to count in the warehouse which goals are asked, without their values.
-
-    Raises:
-        InputError: something is asked for that there is not.
-        WarehouseError: the warehouse cannot be read, or has another format.
-    """
-    options: dict[str, Any] = {
-        "engine": engine,
-        "placement": placement,
-        "algorithm": algorithm,
-        "strict": strict,
-        "without": tuple(without),
-        "existing": existing,
-        "limits": limits,
-        "webhooks": tuple(webhooks),
-        "alerts": None if alerts is None else str(Path(alerts).absolute()),
-    }
-    make = partial(made, engine, spark, placement)
-    frames = Frames(spark)
-    database = Database(
-        make(),
-        algorithm,
-        is_strict=strict,
-        limits=limits,
-        console=console,
-        frames=frames,
-        without=optimisations(without),
-    )
-    demand_choice(existing)
-    database.existing = existing
-    database.outlets = Outlets.of(options["webhooks"], options["alerts"])
-    if path is not None:
-        from corollary.database.durable import Durable
-        from corollary.warehouse.warehouse import Warehouse
-
-        warehouse = Warehouse.open(path, create=create, is_late=is_late)
-        database.store = Durable(warehouse, make, frames)
-        is_url = "://" in str(path)
-        place = str(path) if is_url else str(database.store.warehouse.root.absolute())
-        database.opening = Opening(place, options)
-        database.store.restore(database)
-        if log_queries:
-            from corollary.database.queries import QueryLog
-
-            database.query_log = QueryLog(warehouse.catalog)
-    return database
-
-
-def open_as(name: str, path: str | Path | None, **options: Any) -> Reader:
-    """Open a warehouse as a reader sees it.
-
-    Args:
-        name: of the reader.
-        path: the directory of the warehouse, or the URL of its catalog on PostgreSQL.
-        options: those of `open_database`; a reader makes no warehouse.
-
-    Raises:
-        InputError: it is no name of a reader.
-        WarehouseError: there is no warehouse, or it cannot be read.
-    """
-    database = open_database(path, **{**options, "create": False})
-    try:
-        return database.reader(name).owning()
-    except BaseException:
-        database.close()
-        raise

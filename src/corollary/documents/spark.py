@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.database.database import Database, Opening
+from corollary.database.database import Database
+from corollary.database.opening import Opening
 from corollary.documents.keeping import Arrival, Keeper, Kept
 from corollary.documents.sink import receive, sink_program
 from corollary.errors import InputError

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from corollary.core.program import Program
 from corollary.database.changes import Changes
-from corollary.database.database import Database, open_database
+from corollary.database.database import Database
+from corollary.database.opening import open_database
 from corollary.documents.forest import ROOT, Kind
 from corollary.documents.nodes import Placed
 from corollary.documents.program import BASE, base_program

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
 from corollary.core.program import Relation
-from corollary.database.database import Database, Opening
+from corollary.database.database import Database
 from corollary.database.journal import Reading
+from corollary.database.opening import Opening
 from corollary.database.setting_aside import set_aside, with_quarantine
 from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.events import Events, net
