@@ -2,7 +2,7 @@
 
 `python tests/connected.py PLACEMENT` maintains views in a session of a local Connect server and
 compares them with what the local engine gives; `python tests/connected.py cases` runs the selection
-of `tests/cases` there that `make test` runs on Spark.
+of `tests/cases` there that `make test` runs on Spark; `documents` follows documents, in two runs.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import random
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors.exceptions.connect import SparkException
 from pyspark.sql import SparkSession
 
 import corollary
 from corollary.engines.spark.engine import SparkEngine
 from test_cases import WORKING, name_of
 from test_spark_cases import FILES, QUICK, check
+from test_spark_documents import arrive
+from test_spark_documents import follow as follow_documents
 
 PROGRAM = """
 .decl edge(x: number, y: number)
@@ -39,6 +43,8 @@ def main(what: str) -> None:
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     if what == "cases":
         evaluate(spark)
+    elif what == "documents":
+        follow(spark)
     else:
         maintain(spark, what)
     spark.stop()
@@ -54,6 +60,38 @@ def evaluate(spark: SparkSession) -> None:
                 with tempfile.TemporaryDirectory() as directory:
                     check(folder, Path(directory), engine)
                 engine.close()
+
+
+def follow(spark: SparkSession) -> None:
+    """Follow payments and deliveries of shops; the second run goes on where the first was."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        answers = [set(), {("d1", "shipped", '["o1"]')}]
+        batches = (("pay", 1, ("d1", "o1")), ("ship", 1, ("d1", "o1"), ("d2", "o2")))
+        for number, (function, seq, *orders) in enumerate(batches):
+            rows = [
+                (doc, function, seq, f"<{function}>{order}</{function}>", False)
+                for doc, order in orders
+            ]
+            arrive(place / "arrivals", f"{number}.json", *rows)
+            found = patiently(spark, place)
+            assert found["answer"] == answers[number], found
+        assert found["refused"] == set()
+
+
+def patiently(spark: SparkSession, place: Path) -> dict[str, set[tuple[Any, ...]]]:
+    """Follow documents; try again if a busy machine has kept the server's worker from starting.
+
+    Spark waits ten seconds for the process that receives batches, and nobody can change that.
+    """
+    for _ in range(4):
+        try:
+            return follow_documents(spark, place / "arrivals", place / "warehouse")
+        except SparkException as error:
+            if "failed to connect back" not in str(error):
+                raise
+    raise AssertionError("The worker has not started.")
 
 
 def maintain(spark: SparkSession, placement: str) -> None:

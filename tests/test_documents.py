@@ -407,6 +407,7 @@ def test_rows_wait_for_their_document_and_their_call() -> None:
 @pytest.mark.parametrize("most", [10**6, 3])
 def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.documents.keeping.MOST_NODES", most)
+    monkeypatch.setattr("corollary.documents.keeping.MOST_TIMES", 0)
     views, template = {"done": "/r[pay/*$o][ship/*$o]", "odd": "/r/odd"}, "r[!pay !ship]"
     here, there = Keeper(views, template), Keeper(views, template)
     kept, found = Kept(), []
@@ -416,6 +417,18 @@ def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.Mon
         kept = Kept.of(kept.text())
         found += (here, there)[at % 2].take("d", kept, rows)
     assert [each.text for each in found if each.op == "sure"] == ['["o0"]', '["o1"]', '["o2"]']
+
+
+def test_a_large_document_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corollary.documents.keeping.MOST_NODES", 10)
+    keeper, kept = Keeper({"found": "/r[a/*$x][b/*$x]"}, "r[!f]"), Kept()
+    large = " ".join(f"a[x{at}]" for at in range(100))
+    collections = set()
+    for seq in range(4):
+        data = large if seq == 0 else f"b[x{seq}]"
+        keeper.take("d", kept, [Arrival("f", seq, data, is_end=False)])
+        collections.add(id(keeper._collection))
+    assert len(collections) == 1
 
 
 # -------------------------------------------------------------------------------- the command line

@@ -12,7 +12,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # `bench` stands beside `tests`, not in `src`
 
-from bench import jobs
+import corollary
+from bench import jobs, orders
 from bench import spark as figures
 from bench.jobs import Cost, Session
 
@@ -40,6 +41,32 @@ def test_its_answers_agree(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     found = list(figures.run(0.01))
     assert {each.differences for each in found} == {()}
     assert all(each.value > 0 for each in found if not each.name.endswith("jobs"))
+
+
+def test_orders_are_found_and_collected(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orders, "BATCHES", 3)
+    found = {each.name: each for each in orders.run(0.005)}
+    assert {each.differences for each in found.values()} == {()}
+    assert found["workers"].value > 0
+    assert found["growth"].verdict == "ok"
+
+
+def test_wrong_orders_would_be_noticed() -> None:
+    sent = [orders.Order("s", "o1", 0, 9000), orders.Order("s", "o2", 1, 3601)]
+    with corollary.open(None, engine="local") as database:
+        database.load(
+            text=f".decl document_answer(d: symbol, v: symbol, a: symbol){orders.PROGRAM}"
+        )
+        with database.transaction() as transaction:
+            transaction.insert("document_answer", [("s", "done", '["o1", "0", "9000"]')])
+            labels = [("o3", "0", "3601"), ("o4", "0", "3600")]
+            for answer, each in enumerate(labels):
+                rows = [("s", "done", f"{answer}", at, label) for at, label in enumerate(each)]
+                transaction.insert("document_label", rows)
+        assert list(orders._differences(database, sent)) == [
+            "document_answer: of 2, 1 are missing, 0 are wrong",
+            "slow: of 1, 1 are missing, 1 are wrong",
+        ]
 
 
 def _stored(is_stored: bool) -> dict[str, Any]:

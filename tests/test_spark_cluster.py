@@ -26,7 +26,7 @@ def last_line(*command: str) -> str:
     return found.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("what", ["tasks", *LONG])
+@pytest.mark.parametrize("what", ["tasks", "documents", *LONG])
 def test_all_is_right_on_connect(what: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     assert last_line("connected.py", what) == "right"

@@ -43,7 +43,8 @@ def command(
     """Match a query against a document, after some updates.
 
     The value is 1 if there is an answer, 0.5 if there may be one, 0 if there never will be. Answers
-    are sure or possible; `?` is a label that is not known yet. Files are XML, JSON or terms.
+    are sure or possible; `?` is a label that is not known yet. Files are XML, JSON or terms. Behind
+    `key $x`, at the end of a query, stand variables that no two answers have alike.
 
     \b
       corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --useful

@@ -26,19 +26,23 @@ class Explanation:
         value: 1 if it is sure, 0.5 if it is possible, 0 otherwise.
         nodes: of a sure answer, the paths of the nodes that it matches, as `r/a/b`.
         waits_for: of a possible answer, the least sets of functions that have to bring something.
+        same_key: of a possible answer, a sure one with its key: so it does not come, by promise.
     """
 
     answer: Answer
     value: float
     nodes: tuple[str, ...] = ()
     waits_for: tuple[frozenset[str], ...] = ()
+    same_key: Answer | None = None
 
     def __str__(self) -> str:
-        shown = f"({', '.join(map(str, self.answer))})"
+        shown = _shown(self.answer)
         if self.value == 1:
             return f"{shown} is sure: {', '.join(self.nodes) or 'it was reported'}"
         if self.value == 0:
             return f"{shown} is no answer, and cannot become one"
+        if self.same_key is not None:
+            return f"{shown} is not waited for: {_shown(self.same_key)} has its key"
         ways = " or ".join(
             " and ".join(f"!{name}" for name in sorted(each)) for each in self.waits_for
         )
@@ -70,7 +74,20 @@ def explain(view: "View", answer: Answer) -> Explanation:
     except TooManyError:
         ways = {view.candidates}
     least = [each for each in ways if not any(other < each for other in ways)]
-    return Explanation(answer, 0.5, waits_for=tuple(sorted(least, key=sorted)))
+    waits_for = tuple(sorted(least, key=sorted))
+    return Explanation(answer, 0.5, waits_for=waits_for, same_key=_same_key(view, answer))
+
+
+def _same_key(view: "View", answer: Answer) -> Answer | None:
+    """Return a sure answer that has the key of another one, if there is a key."""
+    places = view.maintained.shape.key
+    key = [answer[at] for at in places]
+    same = [each for each in view.sure if [each[at] for at in places] == key]
+    return min(same, key=str) if places and same else None
+
+
+def _shown(answer: Answer) -> str:
+    return f"({', '.join(map(str, answer))})"
 
 
 def _path(nodes: Nodes, number: int) -> str:

@@ -61,7 +61,8 @@ def shape_of(query: Query) -> Shape:
             except _ConflictError:
                 continue
             roots.append(_root(single, outputs, {**pins, **more}, numbers))
-    return Shape(tuple(roots), query.outputs)
+    key = tuple(query.outputs.index(name) for name in query.key)
+    return Shape(tuple(roots), query.outputs, key)
 
 
 def _classes(query: Query) -> dict[str, str]:

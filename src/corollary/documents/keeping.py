@@ -35,8 +35,10 @@ from corollary.errors import InputError
 
 MOST_OPEN = 64
 """Documents that a process has open; others are opened again from what is kept."""
-MOST_NODES = 1_000_000
+MOST_NODES = 250_000
 """Nodes that come and go in one collection; then another one is begun."""
+MOST_TIMES = 4
+"""Large documents have more: so many times the nodes that are open come before that."""
 MOST_GAPS = 1000
 """Gaps between the numbers of a function's rows that are remembered; the lowest are forgotten."""
 GROWTH = 200
@@ -156,7 +158,8 @@ class Keeper:
 
     def take(self, key: str, kept: Kept, arrivals: Iterable[Arrival]) -> list[Event]:
         """Let rows come to a document; what is kept of it changes, what is to be told returns."""
-        if next(self._collection.nodes) > MOST_NODES:
+        held = sum(len(each.document.nodes) for each in self._open.values())
+        if next(self._collection.nodes) > max(MOST_NODES, MOST_TIMES * held):
             self._begin()
         events: list[Event] = []
         fresh = [Arrival(*each) for each in kept.waiting]

@@ -1,12 +1,14 @@
 """Reads queries on documents.
 
     query := path ('|' path)* ['where' $v '=' $w ('and' …)*] ['return' ($v (',' $w)* | '()')]
+             ['key' $v (',' $w)*]
     path  := ('/' | '//') step (('/' | '//') step)*     step := test ['$'name] ('[' or ']')*
     test  := NAME | '*' | '@'NAME | "label" | 'text()'
     or    := and (('or' | '|') and)*                    and  := prim ('and' prim)*
     prim  := '(' or ')' | ['.//' | '//'] step (('/' | '//') step)* ['=' "label"]
 
-A leading `//a` stands for `/a | /*//a`: the root itself is found, too, as in XPath.
+A leading `//a` stands for `/a | /*//a`: the root itself is found, too, as in XPath. `key` is a word
+of the language only behind a path or a list: elsewhere it is a label like any other.
 """
 
 from dataclasses import dataclass, field, replace
@@ -84,11 +86,12 @@ class _Parser:
             while self.take("and", ","):
                 equalities.append(self.equality())
         outputs = self.outputs() if self.take("return") else None
+        key = self.key()
         if self.next.type != "end":
             raise self.unexpected()
         if sum(1 for root in roots for _ in nodes_of(root)) > LARGEST:
             raise wrong(f"The query has more than {LARGEST} nodes.", None, code="C1206")
-        return self.judged(roots, equalities, outputs)
+        return self.judged(roots, equalities, outputs, key)
 
     def unexpected(self) -> QuerySyntaxError:
         token = self.next
@@ -98,7 +101,7 @@ class _Parser:
                 token.span,
                 "write it behind its test: `a$x`",
             )
-        expected = "`/`, `//`, `[`, `|`, `where`, `return` or the end"
+        expected = "`/`, `//`, `[`, `|`, `where`, `return`, `key` or the end"
         return wrong(f"`{token.text}` is not expected here.", token.span, f"expected {expected}")
 
     def path(self) -> list[PatternNode]:
@@ -235,10 +238,18 @@ class _Parser:
         if self.take("("):
             self.demand(")", "`return ()` has nothing in its brackets.", "list variables without")
             return []
-        note = "write `return $x, $y`, or `return ()` for yes or no"
-        found = [self.demand("variable", "`return` lists variables.", note)]
+        return self.variables("return", "write `return $x, $y`, or `return ()` for yes or no")
+
+    def key(self) -> list[Token]:
+        if (self.next.type, self.next.text) != ("name", "key"):
+            return []
+        self.place += 1
+        return self.variables("key", "write `key $x`, or `key $x, $y`")
+
+    def variables(self, word: str, note: str) -> list[Token]:
+        found = [self.demand("variable", f"`{word}` lists variables.", note)]
         while self.take(","):
-            found.append(self.demand("variable", "`return` lists variables.", note))
+            found.append(self.demand("variable", f"`{word}` lists variables.", note))
         return found
 
     # --- what a query has to be besides --------------------------------------------------------
@@ -248,12 +259,13 @@ class _Parser:
         roots: list[PatternNode],
         equalities: list[tuple[Token, Token]],
         outputs: list[Token] | None,
+        key: list[Token],
     ) -> Query:
         """Return the query, if its variables are in order."""
         places = {
             node.variable: node.span for root in roots for node in nodes_of(root) if node.variable
         }
-        named = [*(each for pair in equalities for each in pair), *(outputs or ())]
+        named = [*(each for pair in equalities for each in pair), *(outputs or ()), *key]
         findings = [
             Diagnostic(
                 "C1204",
@@ -276,7 +288,26 @@ class _Parser:
             for name in dict.fromkeys(asked)
             if name in places and not all(name in bound_in(root) for root in roots)
         ]
+        findings += _wrong_keys([each for each in key if each.text in places], asked)
         if findings:
             raise QuerySyntaxError(findings)
         pairs = tuple((left.text, right.text) for left, right in equalities)
-        return Query(tuple(roots), pairs, tuple(asked), self.source)
+        promised = tuple(token.text for token in key)
+        return Query(tuple(roots), pairs, tuple(asked), promised, self.source)
+
+
+def _wrong_keys(key: list[Token], outputs: list[str]) -> list[Diagnostic]:
+    """Return what is wrong about the variables of a key."""
+    if key and not outputs:
+        message = "A query for yes or no has no key: it has no answers that differ."
+        return [Diagnostic("C1209", message, key[0].span, "return variables, or leave out the key")]
+    findings = []
+    for at, token in enumerate(key):
+        if token.text not in outputs:
+            message = f"`${token.text}` is in the key, but it is not returned."
+            note = "return it, too, or leave it out of the key"
+            findings.append(Diagnostic("C1207", message, token.span, note))
+        elif token.text in (each.text for each in key[:at]):
+            message = f"`${token.text}` is in the key twice."
+            findings.append(Diagnostic("C1208", message, token.span, "leave one out"))
+    return findings

@@ -59,18 +59,20 @@ Branch = Edge | Choice
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`pattern | pattern where $v = $w return $v`.
+    """`pattern | pattern where $v = $w return $v, $u key $v`.
 
     Attributes:
         roots: the alternatives, each matching the root of the document.
         equalities: pairs of variables whose labels have to be equal.
         outputs: the variables that make an answer; none for a Boolean query.
+        key: the outputs that no two answers have alike; none if nothing is promised.
         source: the text of the query.
     """
 
     roots: tuple[PatternNode, ...]
     equalities: tuple[tuple[str, str], ...]
     outputs: tuple[str, ...]
+    key: tuple[str, ...]
     source: SourceFile
 
     def __str__(self) -> str:

@@ -16,7 +16,8 @@ are mended here. For a query node p with branches c_1 … c_k:
     pos_p(n, …) :- g_p_k(n, …).                      sure_p(n, …) :- s_p_k(n, …).
 
     relevant, what an answer that is not sure can still be made of
-    rel_0(n, …)  :- pos_0(n, …), !sure(n, …).
+    rel_0(n, …)  :- pos_0(n, …), !sure(n, …).        with a key: !answered(n, key) instead
+    answered(n, key) :- sure(n, …).
     want_c(n, …) :- rel_p(n, …), in_c(n, …).         !sin_c(n) besides, if c has no columns
     want_c(m, …) :- want_c(n, …), par(n, m), in_c(m, …).   (//)
     rel_c(m, …)  :- want_c(n, …), par(n, m), pos_c(m, …).
@@ -31,10 +32,15 @@ are mended here. For a query node p with branches c_1 … c_k:
 | compat                | three rules for each class that two sides share: x = x, ? = x, x = ?   |
 | p-tilde, relevant     | `rel`, `want`                                                          |
 | reported              | answers that stay although the nodes they came from are collected      |
+| a key on answers      | `answered`: keys for which no further answer comes; none of them has ? |
 
 There is no `anc`: it has as many tuples as all paths together are long. Each rule has one `par`, so
 a Boolean query costs O(|I| |q|). The three programs are positive but for `rel`, which is above the
 others; so the database maintains them like any rules.
+
+A key is not the paper's: it promises that no two answers agree in some outputs. A match that is yet
+to come and has the key of a sure answer would be that answer again, or break the promise: so it is
+not relevant. A key that is not known yet (?) may still become any, and stays.
 """
 
 from collections.abc import Iterable, Iterator
@@ -106,8 +112,23 @@ class _Compiler:
         self.declare("candidate", (), "f")
         answer = self.atom("reported", _N, *(Variable(each) for each in outputs))
         self.rule(self.atom("sure", *answer.arguments), answer)
+        if self.shape.key:
+            self.answered(outputs)
         for root in self.shape.roots:
             self.root(root)
+
+    def answered(self, outputs: Columns) -> None:
+        """Make the rule of the keys of answers that are sure, for all alternatives together."""
+        key = [outputs[at] for at in self.shape.key]
+        self.declare("answered", key)
+        found = (Variable(each) if each in key else Wildcard() for each in outputs)
+        self.rule(self.atom("answered", _N, *map(Variable, key)), self.atom("sure", _N, *found))
+
+    def not_new(self, answer: tuple[Term, ...]) -> Atom:
+        """Return what says that an answer, should it come, tells nothing new."""
+        if not self.shape.key:
+            return self.atom("sure", _N, *answer)
+        return self.atom("answered", _N, *(answer[at] for at in self.shape.key))
 
     def root(self, root: Root) -> None:
         node = root.node
@@ -115,7 +136,7 @@ class _Compiler:
         self.rule(hat, Atom("root", (_N,)), *self.test(node, _N))
         self.node(node)
         columns = _variables(node.columns)
-        answer = tuple(
+        answer: tuple[Term, ...] = tuple(
             Constant(stored(each.label)) if isinstance(each, Known) else _variable(each)
             for each in root.outputs
         )
@@ -124,7 +145,7 @@ class _Compiler:
         sure = self.atom(f"sure_{node.number}", _N, *columns)
         self.rule(self.atom("sure", _N, *answer), sure)
         relevant = self.head("rel", node.number, node.columns)
-        self.rule(relevant, possible, Negation(self.atom("sure", _N, *answer)))
+        self.rule(relevant, possible, Negation(self.not_new(answer)))
         self.relevant_below(node.group, relevant, node.columns)
 
     # --- possible and sure -----------------------------------------------------------------------

@@ -82,10 +82,17 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A query as rules are made of it; without roots, nothing ever matches."""
+    """A query as rules are made of it; without roots, nothing ever matches.
+
+    Attributes:
+        roots: the alternatives.
+        outputs: the variables that make an answer.
+        key: the places of those outputs that no two answers have alike; none without a promise.
+    """
 
     roots: tuple[Root, ...]
     outputs: Columns
+    key: tuple[int, ...] = ()
 
     @property
     def is_boolean(self) -> bool:

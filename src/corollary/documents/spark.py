@@ -6,7 +6,8 @@ events that come of them go on, what is kept goes back. Spark keeps state and pr
 a batch that is repeated begins where it began before; numbers of rows tell what comes again.
 
 A process keeps documents open between batches; a state that another process has changed since has
-another stamp, and is opened anew.
+another stamp, and is opened anew. With Spark Connect events are received in a process of the
+server: it opens the warehouse by its place, and calls `on_batch` there.
 """
 
 import json
@@ -154,7 +155,8 @@ def watch(
         views: queries by name.
         checkpoint: where Spark keeps state and progress; in the warehouse if it is not given.
         trigger: as `DataStreamWriter.trigger` takes it.
-        on_batch: called with the number of each batch, and how many events it had.
+        on_batch: called with the number of each batch, and how many events it had; with Spark
+            Connect in a process of the server.
         options: of `events_of`.
 
     Raises:
@@ -164,7 +166,7 @@ def watch(
         cure = "open it with a path: corollary.open('warehouse')"
         raise InputError.of("C1250", "Documents are watched in a warehouse.", None, cure)
     sink_program(database)
-    place = str(checkpoint or Path(database.opening.place) / "streams" / "documents")
+    place = _absolute(checkpoint or Path(database.opening.place) / "streams" / "documents")
     _databases[database.opening.place] = database
     events = events_of(frame, views, **options)
     writer = events.writeStream.outputMode("append").option("checkpointLocation", place)
@@ -172,6 +174,12 @@ def watch(
     query = writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
     database.closing.append(query.stop)
     return query
+
+
+def _absolute(checkpoint: str | Path) -> str:
+    """Return where a checkpoint is, for processes in other directories, too."""
+    is_address = "://" in str(checkpoint) or str(checkpoint).startswith("file:")
+    return str(checkpoint) if is_address else str(Path(checkpoint).absolute())
 
 
 def wait(query: "StreamingQuery") -> None:
