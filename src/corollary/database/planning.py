@@ -35,6 +35,12 @@ from corollary.maintain.update import EMPTY, Update
 PLANS = 64
 """So many plans are kept for transactions like those that were."""
 
+GROWN, SHRUNK = 2, 64
+"""A relation that has grown or shrunk by more is measured again..."""
+
+SMALL = 64
+"""…unless it is a matter of so few tuples."""
+
 
 class Stage(StrEnum):
     """What is evaluated behind the views: triggers, then all that comes of the net change."""
@@ -279,8 +285,12 @@ class Planning:
 
 
 def _is_like(size: int, was: int) -> bool:
-    """Whether a relation is still about as large as it was when it was measured."""
-    return was // 2 <= size <= 2 * was + 64
+    """Whether plans for a relation as it was measured are good for it as it is.
+
+    Relations that come and go should not be planned for anew each time: so it may have shrunk more
+    than it may have grown.
+    """
+    return was // SHRUNK - SMALL <= size <= GROWN * was + SMALL
 
 
 def _is_full(choice: Choice, record: StratumRecord) -> bool:
