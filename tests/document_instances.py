@@ -1,8 +1,8 @@
 """Random queries and documents, judged by the oracle: `tests/document_oracle.py`.
 
-A *round* is one query and a shelf of documents in one collection. Everything that a view says is
-compared, then again after random updates and ends, after garbage collection, and after a random
-future behind it.
+A *round* is one query and a shelf of documents in one collection; in some rounds functions have
+types, or answer once. Everything that a view says is compared, then again after random updates and
+ends, after garbage collection, and after a random future behind it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import document_oracle as oracle
+import document_oracle_types as typed_oracle
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
 from corollary.documents.storage import Batch
 from corollary.documents.view import View
 from document_oracle import Answers, Pattern, Q, Tree
+from document_oracle_types import Grammar, TooLargeError, Type
+from document_random_types import as_package, random_tree, random_type
 
 LABELS = "abc"
 FUNCTIONS = "fg"
 MOST_UPDATES = 40
 """Pairs of a function and a tree, from which sets of updates are made."""
+MOST_TREES = 60
+"""The largest trees of a type, which functions that answer once bring in all combinations."""
 
 
 @dataclass
@@ -32,11 +37,21 @@ class Shelf:
     view: View
     tree: Tree
     once: set[str]
+    types: dict[str, Type]
     ended: set[str] = field(default_factory=set)
 
     @property
     def live(self) -> set[str]:
         return set(FUNCTIONS) - self.ended
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all functions are streams of anything."""
+        return not self.once and not self.types
+
+    def __str__(self) -> str:
+        types = ", ".join(f"{name} {type_}" for name, type_ in self.types.items())
+        return f"{shown(self.tree)}, ended {self.ended}, once {self.once}, types {types}"
 
 
 class Round:
@@ -54,17 +69,17 @@ class Round:
         self.text = shown_query(self.pattern)
         self.where = f"seed {seed}, {self.text}"
         collection = Collection()
-        is_joined = bool(self.pattern.equal) or len(set(variables(self.pattern.root))) < len(
-            variables(self.pattern.root)
-        )
-        may_be_once = not is_joined and self.random.random() < 0.3
+        may_be_once, may_be_typed = self.random.random() < 0.4, self.random.random() < 0.4
         made = []
         for _ in range(documents):
             tree = self.document()
             once = {each for each in FUNCTIONS if may_be_once and self.random.random() < 0.5}
-            made.append((tree, once, opened(tree, once, collection)))
+            types = {each: self.type() for each in FUNCTIONS if may_be_typed}
+            types = {name: type_ for name, type_ in types.items() if type_ is not None}
+            made.append((tree, once, types, opened(tree, once, types, collection)))
         self.shelves = [
-            Shelf(document, document.view(self.text), tree, once) for tree, once, document in made
+            Shelf(document, document.view(self.text), tree, once, types)
+            for tree, once, types, document in made
         ]
 
     @classmethod
@@ -96,6 +111,31 @@ class Round:
             return label, []
         below = self.random.choices((0, 1, 2), (3, 4, 2))[0]
         return label, [self.tree(depth - 1, calls) for _ in range(below)]
+
+    def type(self) -> Type:
+        """Return a random type whose trees can be gone through; None for that of all trees."""
+        labels = {*LABELS, "r", "z", "new"}
+        while self.random.random() < 0.8:
+            found = random_type(self.random)
+            try:
+                number = len(typed_oracle.largest(found, self.pattern, labels, []))
+            except TooLargeError:
+                continue
+            if number <= MOST_TREES:
+                return found
+        return None
+
+    def brought(self, shelf: Shelf, name: str, *, is_future: bool) -> Tree | None:
+        """Return a random tree that a function may bring; None if there is none."""
+        type_ = shelf.types.get(name)
+        if isinstance(type_, Grammar):
+            return random_tree(type_, self.random, 3)
+        tree = self.tree(3, 0.0 if is_future else 0.1)
+        if tree[0].startswith("!") and not shelf.is_plain:
+            return None
+        if type_ is None:
+            return tree
+        return (self.random.choice(sorted(type_)), tree[1]) if type_ else None
 
     def query(self) -> Pattern:
         self.left = self.random.randint(1, 4)
@@ -147,10 +187,9 @@ class Round:
 
     def compare(self, when: str) -> None:
         for each in self.shelves:
-            where = f"{when}: {self.where}, {shown(each.tree)}, ended {each.ended}, {each.once}"
-            live = each.live
+            where = f"{when}: {self.where}, {each}"
             sure = oracle.sure(self.pattern, each.tree)
-            possible = oracle.possible(self.pattern, each.tree, live, each.once)
+            possible = self.possible(each)
             value = 1 if sure else 0.5 if possible else 0
             view = each.view
             assert view.value == value, f"{where}: {view.value}, not {value}"
@@ -160,13 +199,21 @@ class Round:
             self.counts["instances"] += 1
             self.counts[f"value {value}"] += 1
 
+    def possible(self, shelf: Shelf) -> Answers:
+        """Return what the oracle finds possible; where there are two ways to, by both."""
+        live, tree = shelf.live, shelf.tree
+        found = typed_oracle.possible(self.pattern, tree, live, shelf.once, shelf.types)
+        if shelf.is_plain:
+            assert found == oracle.possible(self.pattern, tree, live), f"{self.where}, {shelf}"
+        return found
+
     def compare_useful(self) -> None:
         """Compare usefulness where updates can be gone through; first by small sets of them."""
         for each in self.shelves:
             found = each.view.useful()
             calls = {name for name in FUNCTIONS if f"!{name}" in shown(each.tree)}
             pool = oracle.update_pool(self.pattern, oracle.labels_in(each.tree))
-            if each.once or len(pool) * len(calls) > MOST_UPDATES:
+            if not each.is_plain or len(pool) * len(calls) > MOST_UPDATES:
                 self.counts["too large for usefulness"] += 1
                 continue
             for name in calls:
@@ -184,13 +231,11 @@ class Round:
         for each in self.shelves:
             updates = []
             for name in self.random.sample(FUNCTIONS, self.random.randint(0, 2)):
-                if name in each.ended:
+                tree = self.brought(each, name, is_future=is_future)
+                if name in each.ended or tree is None:
                     continue
-                forest = [self.tree(3, 0.0 if is_future else 0.1)]
-                if forest[0][0].startswith("!") and name in each.once:
-                    continue
-                each.tree = oracle.added(each.tree, name, forest)
-                updates.append((name, shown(forest[0])))
+                each.tree = oracle.added(each.tree, name, [tree])
+                updates.append((name, shown(tree)))
                 if name in each.once:
                     each.ended.add(name)
             ends = [name for name in sorted(each.live) if self.random.random() < 0.15]
@@ -206,16 +251,17 @@ class Round:
             self.counts["nodes kept"] += len(each.document.nodes)
         self.write(batch)
         for each, (value, sure, possible) in zip(self.shelves, before, strict=True):
-            where = f"{self.where}, {shown(each.tree)} left as {each.document.terms()}"
+            where = f"{self.where}, {each} left as {each.document.terms()}"
             assert each.view.value == value, where
             assert each.view.sure == sure, where
             assert each.view.possible() == possible, where
 
     def compare_future(self) -> None:
         for each in self.shelves:
-            where = f"{self.where}, {shown(each.tree)} collected to {each.document.terms()}"
-            assert said(each.view.sure) == oracle.sure(self.pattern, each.tree), where
-            value = oracle.value(self.pattern, each.tree, each.live, each.once)
+            where = f"{self.where}, {each} collected to {each.document.terms()}"
+            sure = oracle.sure(self.pattern, each.tree)
+            assert said(each.view.sure) == sure, where
+            value = 1 if sure else 0.5 if self.possible(each) else 0
             assert each.view.value == value, where
             self.counts["futures"] += 1
 
@@ -225,9 +271,13 @@ class Round:
             each.document.note(touched)
 
 
-def opened(tree: Tree, once: set[str], collection: Collection) -> ActiveDocument:
-    text = shown(tree)
-    return ActiveDocument.from_terms(text, collection=collection, once=once, unknown="create")
+def opened(
+    tree: Tree, once: set[str], types: dict[str, Type], collection: Collection
+) -> ActiveDocument:
+    known = {name: as_package(type_) for name, type_ in types.items() if type_ is not None}
+    return ActiveDocument.from_terms(
+        shown(tree), collection=collection, once=once, types=known, unknown="create"
+    )
 
 
 # --- as text -------------------------------------------------------------------------------------

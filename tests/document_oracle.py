@@ -6,7 +6,6 @@ A tree is `(label, [trees])`, a call `("!f", [])`. A pattern is a `Q`. Nothing i
 |----------|---------------------------------------------------------------------------------------|
 | sure     | every map of query nodes to data nodes is tried                                       |
 | possible | every live function brings every tree that the query could want, with every label     |
-| once     | every function that answers once brings one tree, of every label, that holds them all |
 | useful   | every small set of updates is made with and without the function                      |
 
 Bringing everything at once is enough for `possible`, since what matches goes on matching whatever
@@ -207,35 +206,21 @@ def query_labels(pattern: Pattern) -> set[str]:
     }
 
 
-def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = frozenset()) -> Answers:
-    """Return the witnessed tuples W, sure ones included."""
+def possible(pattern: Pattern, tree: Tree, live: set[str]) -> Answers:
+    """Return the witnessed tuples W, sure ones included, if all functions are streams."""
     is_joined = bool(pattern.equal) or any(map(_repeats, flat(pattern.root)))
     labels = query_labels(pattern) | (labels_in(tree) if is_joined else set())
     everything = wanted(pattern, labels)
-    streams = live - once
-    pool = [*sorted(query_labels(pattern)), "new"]
-    single = sorted(live & once)
-    found: Answers = set()
-    for roots in product(pool, repeat=len(single)):
-        root = grown(tree)
-        for name in streams:
-            bring(root, name, everything)
-        for name, label in zip(single, roots, strict=True):
-            bring(root, name, [(label, everything)])
-        found |= witnessed(pattern, root)
-    return found
+    root = grown(tree)
+    for name in live:
+        bring(root, name, everything)
+    return witnessed(pattern, root)
 
 
 def _repeats(query: Flat) -> bool:
     """Whether a variable stands at two nodes."""
     names = [each.variable for each in all_nodes(query) if each.variable]
     return len(set(names)) < len(names)
-
-
-def value(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = frozenset()) -> float:
-    if sure(pattern, tree):
-        return 1
-    return 0.5 if possible(pattern, tree, live, once) else 0
 
 
 def minimal(answers: Answers) -> Answers:
