@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corollary.documents.document import ActiveDocument
-from corollary.documents.errors import StreamClosedError
+from corollary.documents.errors import ActiveDocumentError, StreamClosedError
 from corollary.documents.types import ANY, Child, FunctionType, Grammar, Labels, Rule
 from corollary.documents.view import View
 
@@ -182,4 +182,74 @@ def test_what_begins_and_ends_in_one_batch_has_ended() -> None:
     document = ActiveDocument.from_terms("r[!f]")
     view = document.view("/r/a[b]")
     document.apply([("f", "!g"), ("f", "a[!h]")], ["f", "g", "h"])
+    assert (document.live, view.value) == (frozenset(), 0)
+
+
+# --- what is refused, so that 0 stays 0 ----------------------------------------------------------
+
+
+def test_a_mere_call_is_no_answer() -> None:
+    """Its streams would bring what the function itself may not: `/r[a][b]` would come true."""
+    document = ActiveDocument.from_terms("r[!f]", once=["f"])
+    assert document.view("/r[a][b]").value == 0
+    with pytest.raises(ActiveDocumentError, match="C1232"):
+        document.add("f", "!g")
+    document = ActiveDocument.from_terms("r[!f]", types={"f": ["a"]})
+    assert document.view("/r/b").value == 0
+    with pytest.raises(ActiveDocumentError, match="C1233"):
+        document.add("f", "!g")
+
+
+@pytest.mark.parametrize(
+    ("tree", "is_allowed"),
+    [
+        ("a", False),  # the first `b` is required
+        ("a[b]", True),
+        ("a[b b]", True),
+        ("a[b b b]", False),  # there are two single ones
+        ("a[b c c c]", True),  # any number of `c`
+        ("a[c c]", False),
+        ("a[b[x]]", False),
+        ("a[b c[x[y !g]]]", True),  # below `c` there may be anything
+        ("a[b !g]", False),
+        ("!g", False),
+        ("b", False),
+        ("a[b] a", False),
+    ],
+)
+def test_trees_have_to_be_of_the_grammar(tree: str, is_allowed: bool) -> None:
+    grammar = Grammar(
+        "A",
+        {
+            "A": rule("a", Child("B", True, True), Child("B", False, True), Child("C")),
+            "B": rule("b"),
+            "C": rule("c", Child(ANY)),
+        },
+    )
+    document = ActiveDocument.from_terms("r[!f]", types={"f": grammar})
+    if is_allowed:
+        document.add("f", tree)
+        assert document.terms() == f"r[!f {tree}]"
+        return
+    with pytest.raises(ActiveDocumentError, match="C1233"):
+        document.add("f", tree)
+    assert document.terms() == "r[!f]"
+
+
+def test_an_answer_that_nobody_waits_for_is_one() -> None:
+    """The call of `f` is collected; its answer is ignored, and there is no second one."""
+    document = ActiveDocument.from_terms("r[s[!g] t[!f]]", once=["f"])
+    view = document.view("/r/s/b/c")
+    assert document.gc().closed == ("f",)
+    document.add("f", "x")
+    document.apply([("g", "b[!f]")], ["g"])
+    assert (document.live, view.value) == (frozenset(), 0)
+
+
+def test_what_ends_after_it_was_closed_has_ended() -> None:
+    document = ActiveDocument.from_terms("r[s[!g] t[!f]]")
+    view = document.view("/r/s/b/c")
+    assert document.gc().closed == ("f",)
+    document.end("f")
+    document.apply([("g", "b[!f]")], ["g"])
     assert (document.live, view.value) == (frozenset(), 0)

@@ -135,8 +135,11 @@ class ActiveDocument:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
         asked: list[tuple[str, Forest]] = []
         coming: set[str] = set()
+        answered: list[str] = []
         for name, data in updates:
             forest = self._checked(name, data, coming)
+            if forest is None and name in self._once:
+                answered.append(name)
             if forest is not None:
                 if name in self._once:
                     demand_single(name, forest, [each for each, _ in asked])
@@ -148,7 +151,7 @@ class ActiveDocument:
             function = self._function(name, batch)
             if function.is_once:
                 self._end(function, batch)
-        for name in ended:
+        for name in answered + ended:
             self._end(self._function(name, batch), batch)
 
     def note(self, touched: Mapping[int, object]) -> None:
