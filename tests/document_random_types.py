@@ -8,8 +8,8 @@ from corollary.documents.types import Child, FunctionType, Labels, Rule
 from corollary.documents.types import Grammar as PackageGrammar
 from document_oracle import Tree
 from document_oracle_types import ANY, Grammar, Type
+from document_random import LABELS
 
-LABELS = "abc"
 NAMES = "ABC"
 
 
