@@ -66,16 +66,17 @@ class Round:
     def __init__(self, seed: int, documents: int) -> None:
         self.random = random.Random(seed)
         self.counts: Counter[str] = Counter()
-        self.making = Making(self.random)
+        may_be_once, may_be_typed = self.random.random() < 0.4, self.random.random() < 0.4
+        is_bushy = (may_be_once or may_be_typed) and self.random.random() < 0.8
+        self.making = Making(self.random, is_bushy=is_bushy)
         self.pattern = self.making.query()
         self.text = shown_query(self.pattern)
         self.where = f"seed {seed}, {self.text}"
         collection = Collection()
-        may_be_once, may_be_typed = self.random.random() < 0.4, self.random.random() < 0.4
         made = []
         for _ in range(documents):
             tree = self.making.document()
-            once = {each for each in FUNCTIONS if may_be_once and self.random.random() < 0.5}
+            once = {each for each in FUNCTIONS if may_be_once and self.random.random() < 0.6}
             types = {each: self.type() for each in FUNCTIONS if may_be_typed}
             types = {name: type_ for name, type_ in types.items() if type_ is not None}
             made.append((tree, once, types, opened(tree, once, types, collection)))

@@ -253,3 +253,11 @@ def test_what_ends_after_it_was_closed_has_ended() -> None:
     document.end("f")
     document.apply([("g", "b[!f]")], ["g"])
     assert (document.live, view.value) == (frozenset(), 0)
+
+
+def test_a_call_opens_a_function_again_for_what_follows_in_the_batch() -> None:
+    document = ActiveDocument.from_terms("r[s[!g] t[!f]]")
+    view = document.view("/r/s/b/c")
+    assert document.gc().closed == ("f",)
+    document.apply([("g", "b[!f]"), ("f", "c")])
+    assert (document.terms(), view.value) == ("r[s[!g b[!f c]]]", 1)
