@@ -139,6 +139,9 @@ class Round:
             assert said(view.sure) == sure, where
             assert said(view.possible()) == possible - sure, where
             assert said(view.minimal) == oracle.minimal(sure | possible), where
+            bound = view.maintained.possible.get(each.document.nodes.root, set())
+            self.counts["with types or once"] += not each.is_plain
+            self.counts["narrowed by types or once"] += len(bound) > len(sure | possible)
             self.counts["instances"] += 1
             self.counts[f"value {value}"] += 1
 
