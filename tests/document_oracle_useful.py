@@ -11,6 +11,7 @@ from itertools import combinations, count, product
 
 import document_oracle as oracle
 from document_oracle import Answers, Flat, Pattern, Tree
+from document_oracle_types import Matches
 
 Updates = Sequence[tuple[str, Tree]]
 """Functions, and what they bring."""
@@ -99,4 +100,5 @@ def _after(pattern: Pattern, tree: Tree, chosen: Updates, without: str | None) -
             oracle.bring(root, name, [each])
     for node in (root, *oracle.descendants(root)):
         node.is_new = False
-    return oracle.witnessed(pattern, root)
+    matches = (Matches(pattern, query) for query in oracle.flat(pattern.root))
+    return set().union(*(each.answers(root) for each in matches))
