@@ -1,8 +1,8 @@
 """Random queries and documents, judged by the oracle: `tests/document_oracle.py`.
 
-A *round* is one query and a shelf of documents in one collection. Everything that a view says is
-compared, then again after random updates and ends, after garbage collection, and after a random
-future behind it.
+A *round* is one query and a shelf of documents in one collection; in some rounds functions have
+types, or answer once. Everything that a view says is compared, then again after random updates and
+ends, after garbage collection, and after a random future behind it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import document_oracle as oracle
+import document_oracle_types as typed_oracle
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
 from corollary.documents.storage import Batch
 from corollary.documents.view import View
-from document_oracle import Answers, Pattern, Q, Tree
+from document_oracle import Answers, Tree
+from document_oracle_types import Grammar, TooLargeError, Type
+from document_oracle_useful import allowed_sets, is_useful, makes_a_difference, update_pool
+from document_random import FUNCTIONS, LABELS, Making
+from document_random_types import as_package, random_tree, random_type
+from document_text import shown, shown_query
 
-LABELS = "abc"
-FUNCTIONS = "fg"
 MOST_UPDATES = 40
 """Pairs of a function and a tree, from which sets of updates are made."""
+MOST_TREES = 60
+"""The largest trees of a type, which functions that answer once bring in all combinations."""
 
 
 @dataclass
@@ -32,11 +38,21 @@ class Shelf:
     view: View
     tree: Tree
     once: set[str]
+    types: dict[str, Type]
     ended: set[str] = field(default_factory=set)
 
     @property
     def live(self) -> set[str]:
         return set(FUNCTIONS) - self.ended
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all functions are streams of anything."""
+        return not self.once and not self.types
+
+    def __str__(self) -> str:
+        types = ", ".join(f"{name} {type_}" for name, type_ in self.types.items())
+        return f"{shown(self.tree)}, ended {self.ended}, once {self.once}, types {types}"
 
 
 class Round:
@@ -50,85 +66,51 @@ class Round:
     def __init__(self, seed: int, documents: int) -> None:
         self.random = random.Random(seed)
         self.counts: Counter[str] = Counter()
-        self.pattern = self.query()
+        may_be_once, may_be_typed = self.random.random() < 0.4, self.random.random() < 0.4
+        is_bushy = (may_be_once or may_be_typed) and self.random.random() < 0.8
+        self.making = Making(self.random, is_bushy=is_bushy)
+        self.pattern = self.making.query()
         self.text = shown_query(self.pattern)
         self.where = f"seed {seed}, {self.text}"
         collection = Collection()
-        is_joined = bool(self.pattern.equal) or len(set(variables(self.pattern.root))) < len(
-            variables(self.pattern.root)
-        )
-        may_be_once = not is_joined and self.random.random() < 0.3
         made = []
         for _ in range(documents):
-            tree = self.document()
-            once = {each for each in FUNCTIONS if may_be_once and self.random.random() < 0.5}
-            made.append((tree, once, opened(tree, once, collection)))
+            tree = self.making.document()
+            once = {each for each in FUNCTIONS if may_be_once and self.random.random() < 0.6}
+            types = {each: self.type() for each in FUNCTIONS if may_be_typed}
+            types = {name: type_ for name, type_ in types.items() if type_ is not None}
+            made.append((tree, once, types, opened(tree, once, types, collection)))
         self.shelves = [
-            Shelf(document, document.view(self.text), tree, once) for tree, once, document in made
+            Shelf(document, document.view(self.text), tree, once, types)
+            for tree, once, types, document in made
         ]
 
-    @classmethod
-    def made_query(cls, seed: int) -> Pattern:
-        """Return a random query alone."""
-        return cls.alone(seed).query()
+    # --- what functions are and bring ------------------------------------------------------------
 
-    @classmethod
-    def made_document(cls, seed: int) -> Tree:
-        """Return a random document alone."""
-        return cls.alone(seed).document()
+    def type(self) -> Type:
+        """Return a random type whose trees can be gone through; None for that of all trees."""
+        labels = {*LABELS, "r", "z", "new"}
+        while self.random.random() < 0.8:
+            found = random_type(self.random)
+            try:
+                number = len(typed_oracle.largest(found, self.pattern, labels, []))
+            except TooLargeError:
+                continue
+            if number <= MOST_TREES:
+                return found
+        return None
 
-    @classmethod
-    def alone(cls, seed: int) -> Round:
-        made = cls.__new__(cls)
-        made.random = random.Random(seed)
-        return made
-
-    # --- random things ---------------------------------------------------------------------------
-
-    def document(self) -> Tree:
-        return "r", [self.tree(3) for _ in range(self.random.randint(1, 3))]
-
-    def tree(self, depth: int, calls: float = 0.3) -> Tree:
-        if self.random.random() < calls:
-            return f"!{self.random.choice(FUNCTIONS)}", []
-        label = self.random.choice(LABELS)
-        if depth <= 1:
-            return label, []
-        below = self.random.choices((0, 1, 2), (3, 4, 2))[0]
-        return label, [self.tree(depth - 1, calls) for _ in range(below)]
-
-    def query(self) -> Pattern:
-        self.left = self.random.randint(1, 4)
-        self.names = self.random.choice(([], [], ["x"], ["x", "y"], ["x", "x"], ["x", "y", "x"]))
-        self.names = list(self.names)
-        root = Q(self.random.choice(("r", "r", "*")))
-        self.edges(root, 3)
-        free = variables(root)
-        bound = set(free) & always_bound(root)
-        outputs = [name for name in dict.fromkeys(free) if name in bound]
-        if self.random.random() < 0.3:
-            outputs = []
-        equal = [("x", "y")] if set(free) >= {"x", "y"} and self.random.random() < 0.5 else []
-        return Pattern(root, outputs, equal)
-
-    def edges(self, node: Q, depth: int) -> None:
-        while self.left > 0 and depth:
-            self.left -= 1
-            if self.left and self.random.random() < 0.15:
-                self.left -= 1
-                node.edges.append([[self.edge(0)], [self.edge(0)]])
-            else:
-                node.edges.append(self.edge(depth - 1))
-            if self.random.random() < 0.5:
-                break
-
-    def edge(self, depth: int) -> tuple[str, Q]:
-        node = Q(self.random.choice((*LABELS, "*")))
-        if self.names and self.random.random() < 0.6:
-            node.variable = self.names.pop()
-            node.label = self.random.choice(("*", "*", "*", node.label))
-        self.edges(node, depth)
-        return self.random.choice(("/", "/", "//")), node
+    def brought(self, shelf: Shelf, name: str) -> Tree | None:
+        """Return a random tree that a function may bring; None if there is none."""
+        type_ = shelf.types.get(name)
+        if isinstance(type_, Grammar):
+            return random_tree(type_, self.random, 3)
+        tree = self.making.tree(3, 0.1)
+        if tree[0].startswith("!") and (name in shelf.types or name in shelf.once):
+            return None
+        if type_ is None:
+            return tree
+        return (self.random.choice(sorted(type_)), tree[1]) if type_ else None
 
     # --- the comparison --------------------------------------------------------------------------
 
@@ -141,56 +123,97 @@ class Round:
             self.update()
             self.compare("after updates")
         self.collect()
-        self.update(is_future=True)
-        self.compare_future()
+        for _ in range(2):
+            self.update()
+            self.compare_future()
         return self.counts
 
     def compare(self, when: str) -> None:
         for each in self.shelves:
-            where = f"{when}: {self.where}, {shown(each.tree)}, ended {each.ended}, {each.once}"
-            live = each.live
+            where = f"{when}: {self.where}, {each}"
             sure = oracle.sure(self.pattern, each.tree)
-            possible = oracle.possible(self.pattern, each.tree, live, each.once)
+            possible = self.possible(each)
             value = 1 if sure else 0.5 if possible else 0
             view = each.view
             assert view.value == value, f"{where}: {view.value}, not {value}"
             assert said(view.sure) == sure, where
             assert said(view.possible()) == possible - sure, where
             assert said(view.minimal) == oracle.minimal(sure | possible), where
+            bound = view.maintained.possible.get(each.document.nodes.root, set())
+            self.counts["with types or once"] += not each.is_plain
+            self.counts["narrowed by types or once"] += len(bound) > len(sure | possible)
             self.counts["instances"] += 1
             self.counts[f"value {value}"] += 1
+
+    def possible(self, shelf: Shelf) -> Answers:
+        """Return what the oracle finds possible; by both ways where there are, with few maps."""
+        live, tree = shelf.live, shelf.tree
+        found = typed_oracle.possible(self.pattern, tree, live, shelf.once, shelf.types)
+        if shelf.is_plain and not self.making.is_bushy:
+            assert found == oracle.possible(self.pattern, tree, live), f"{self.where}, {shelf}"
+        return found
 
     def compare_useful(self) -> None:
         """Compare usefulness where updates can be gone through; first by small sets of them."""
         for each in self.shelves:
             found = each.view.useful()
-            calls = {name for name in FUNCTIONS if f"!{name}" in shown(each.tree)}
-            pool = oracle.update_pool(self.pattern, oracle.labels_in(each.tree))
-            if each.once or len(pool) * len(calls) > MOST_UPDATES:
+            calls = {name for name in each.live if f"!{name}" in shown(each.tree)}
+            if not each.is_plain:
+                self.try_useless(each, calls - found)
+                continue
+            pool = update_pool(self.pattern, oracle.labels_in(each.tree))
+            if len(pool) * len(calls) > MOST_UPDATES:
                 self.counts["too large for usefulness"] += 1
                 continue
             for name in calls:
-                expected = oracle.is_useful(self.pattern, each.tree, calls, name, 2)
+                expected = is_useful(self.pattern, each.tree, calls, name, 2)
                 for size in (3, 4):
                     if expected == (name in found):
                         break
-                    expected = oracle.is_useful(self.pattern, each.tree, calls, name, size)
+                    expected = is_useful(self.pattern, each.tree, calls, name, size)
                 where = f"{name} in {self.where}, {shown(each.tree)}: {sorted(found)}"
                 assert expected == (name in found), where
                 self.counts["useful" if expected else "useless"] += 1
 
-    def update(self, *, is_future: bool = False) -> None:
+    def try_useless(self, shelf: Shelf, useless: set[str]) -> None:
+        """Try updates that types allow: what is called useless makes no difference."""
+        pairs = [
+            (name, tree)
+            for name in sorted(shelf.live)
+            for tree in self.pool(shelf, name)
+            if useless and f"!{name}" in shown(shelf.tree)
+        ]
+        for name in useless:
+            for chosen in allowed_sets(pairs, shelf.once, 2):
+                where = f"{name} in {self.where}, {shelf}: {chosen}"
+                assert not makes_a_difference(self.pattern, shelf.tree, chosen, name), where
+                self.counts["updates without use"] += any(each == name for each, _ in chosen)
+            self.counts["useless with types or once"] += 1
+
+    def pool(self, shelf: Shelf, name: str) -> list[Tree]:
+        """Return some trees that a function may bring."""
+        type_ = shelf.types.get(name)
+        found = [random_tree(type_, self.random, 3) for _ in range(4)]
+        if not isinstance(type_, Grammar):
+            wanted = update_pool(self.pattern, oracle.labels_in(shelf.tree))
+            for label, below in self.random.sample(wanted, min(6, len(wanted))):
+                if type_ is None:
+                    found.append((label, below))
+                elif type_:
+                    found.append((label if label in type_ else min(type_), below))
+                    found.append((min(type_), [(label, below)]))
+        return [each for each in found if each is not None]
+
+    def update(self) -> None:
         batch = Batch()
         for each in self.shelves:
             updates = []
             for name in self.random.sample(FUNCTIONS, self.random.randint(0, 2)):
-                if name in each.ended:
+                tree = self.brought(each, name)
+                if name in each.ended or tree is None:
                     continue
-                forest = [self.tree(3, 0.0 if is_future else 0.1)]
-                if forest[0][0].startswith("!") and name in each.once:
-                    continue
-                each.tree = oracle.added(each.tree, name, forest)
-                updates.append((name, shown(forest[0])))
+                each.tree = oracle.added(each.tree, name, [tree])
+                updates.append((name, shown(tree)))
                 if name in each.once:
                     each.ended.add(name)
             ends = [name for name in sorted(each.live) if self.random.random() < 0.15]
@@ -199,23 +222,33 @@ class Round:
         self.write(batch)
 
     def collect(self) -> None:
+        """Collect garbage, or close what is useless: views say the same, also in the future."""
         before = [(each.view.value, each.view.sure, each.view.possible()) for each in self.shelves]
+        swept = [self.random.random() < 0.7 for _ in self.shelves]
         batch = Batch()
-        for each in self.shelves:
-            self.counts["nodes dropped"] += each.document.sweep(batch).dropped
-            self.counts["nodes kept"] += len(each.document.nodes)
+        for each, is_swept in zip(self.shelves, swept, strict=True):
+            if is_swept:
+                self.counts["nodes dropped"] += each.document.sweep(batch).dropped
+                self.counts["nodes kept"] += len(each.document.nodes)
         self.write(batch)
-        for each, (value, sure, possible) in zip(self.shelves, before, strict=True):
-            where = f"{self.where}, {shown(each.tree)} left as {each.document.terms()}"
+        for each, is_swept, told in zip(self.shelves, swept, before, strict=True):
+            where = f"{self.where}, {each} left as {each.document.terms()}"
+            if not is_swept:
+                useless = sorted(each.document.live - each.view.useful())
+                each.document.close(useless)
+                self.counts["closed"] += len(useless)
+                where = f"{self.where}, {each} without {useless}"
+            value, sure, possible = told
             assert each.view.value == value, where
             assert each.view.sure == sure, where
             assert each.view.possible() == possible, where
 
     def compare_future(self) -> None:
         for each in self.shelves:
-            where = f"{self.where}, {shown(each.tree)} collected to {each.document.terms()}"
-            assert said(each.view.sure) == oracle.sure(self.pattern, each.tree), where
-            value = oracle.value(self.pattern, each.tree, each.live, each.once)
+            where = f"{self.where}, {each} collected to {each.document.terms()}"
+            sure = oracle.sure(self.pattern, each.tree)
+            assert said(each.view.sure) == sure, where
+            value = 1 if sure else 0.5 if self.possible(each) else 0
             assert each.view.value == value, where
             self.counts["futures"] += 1
 
@@ -225,57 +258,13 @@ class Round:
             each.document.note(touched)
 
 
-def opened(tree: Tree, once: set[str], collection: Collection) -> ActiveDocument:
-    text = shown(tree)
-    return ActiveDocument.from_terms(text, collection=collection, once=once, unknown="create")
-
-
-# --- as text -------------------------------------------------------------------------------------
-
-
-def variables(node: Q) -> list[str]:
-    found = [node.variable] if node.variable else []
-    for edge in node.edges:
-        if isinstance(edge, tuple):
-            found += variables(edge[1])
-        else:
-            found += [name for one in edge for _, below in one for name in variables(below)]
-    return found
-
-
-def always_bound(node: Q) -> set[str]:
-    found = {node.variable} if node.variable else set()
-    for edge in node.edges:
-        if isinstance(edge, tuple):
-            found |= always_bound(edge[1])
-        else:
-            found |= set.intersection(
-                *(set().union(*(always_bound(below) for _, below in one)) for one in edge)
-            )
-    return found
-
-
-def shown(tree: Tree) -> str:
-    label = f'"{tree[0]}"' if " " in tree[0] else tree[0]
-    return label + (f"[{' '.join(map(shown, tree[1]))}]" if tree[1] else "")
-
-
-def shown_query(pattern: Pattern) -> str:
-    equal = " and ".join(f"${one} = ${other}" for one, other in pattern.equal)
-    where = f" where {equal}" if equal else ""
-    outputs = ", ".join(f"${name}" for name in pattern.outputs) or "()"
-    return f"/{_step(pattern.root)}{where} return {outputs}"
-
-
-def _step(node: Q) -> str:
-    name = f"${node.variable}" if node.variable else ""
-    return node.label + name + "".join(f"[{_edge(each)}]" for each in node.edges)
-
-
-def _edge(edge: tuple[str, Q] | list[list[tuple[str, Q]]]) -> str:
-    if isinstance(edge, tuple):
-        return (".//" if edge[0] == "//" else "") + _step(edge[1])
-    return " or ".join(" and ".join(map(_edge, one)) for one in edge)
+def opened(
+    tree: Tree, once: set[str], types: dict[str, Type], collection: Collection
+) -> ActiveDocument:
+    known = {name: as_package(type_) for name, type_ in types.items() if type_ is not None}
+    return ActiveDocument.from_terms(
+        shown(tree), collection=collection, once=once, types=known, unknown="create"
+    )
 
 
 def said(answers: frozenset[tuple[object, ...]]) -> Answers:

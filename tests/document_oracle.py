@@ -6,18 +6,16 @@ A tree is `(label, [trees])`, a call `("!f", [])`. A pattern is a `Q`. Nothing i
 |----------|---------------------------------------------------------------------------------------|
 | sure     | every map of query nodes to data nodes is tried                                       |
 | possible | every live function brings every tree that the query could want, with every label     |
-| once     | every function that answers once brings one tree, of every label, that holds them all |
-| useful   | every small set of updates is made with and without the function                      |
 
 Bringing everything at once is enough for `possible`, since what matches goes on matching whatever
-else comes. `useful` looks for a difference, so there all sets up to a size have to be tried.
+else comes. `document_oracle_useful` and `document_oracle_types` answer further questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations, count, product
+from itertools import product
 from typing import Any
 
 Tree = tuple[str, list[Any]]
@@ -207,23 +205,15 @@ def query_labels(pattern: Pattern) -> set[str]:
     }
 
 
-def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = frozenset()) -> Answers:
-    """Return the witnessed tuples W, sure ones included."""
+def possible(pattern: Pattern, tree: Tree, live: set[str]) -> Answers:
+    """Return the witnessed tuples W, sure ones included, if all functions are streams."""
     is_joined = bool(pattern.equal) or any(map(_repeats, flat(pattern.root)))
     labels = query_labels(pattern) | (labels_in(tree) if is_joined else set())
     everything = wanted(pattern, labels)
-    streams = live - once
-    pool = [*sorted(query_labels(pattern)), "new"]
-    single = sorted(live & once)
-    found: Answers = set()
-    for roots in product(pool, repeat=len(single)):
-        root = grown(tree)
-        for name in streams:
-            bring(root, name, everything)
-        for name, label in zip(single, roots, strict=True):
-            bring(root, name, [(label, everything)])
-        found |= witnessed(pattern, root)
-    return found
+    root = grown(tree)
+    for name in live:
+        bring(root, name, everything)
+    return witnessed(pattern, root)
 
 
 def _repeats(query: Flat) -> bool:
@@ -232,92 +222,8 @@ def _repeats(query: Flat) -> bool:
     return len(set(names)) < len(names)
 
 
-def value(pattern: Pattern, tree: Tree, live: set[str], once: set[str] = frozenset()) -> float:
-    if sure(pattern, tree):
-        return 1
-    return 0.5 if possible(pattern, tree, live, once) else 0
-
-
 def minimal(answers: Answers) -> Answers:
     def is_below(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
         return all(a in ("?", b) for a, b in zip(one, other, strict=True))
 
     return {u for u in answers if not any(v != u and is_below(v, u) for v in answers)}
-
-
-# --- usefulness ----------------------------------------------------------------------------------
-
-
-def chained(
-    node: Flat, longest: int, labels: dict[str, str], fresh: Iterator[int]
-) -> Iterator[Tree]:
-    """Yield the trees of a pattern with every `//` edge as a chain of new nodes, up to a length."""
-    options = []
-    for axis, below in node.edges:
-        several = list(chained(below, longest, labels, fresh))
-        if axis == "//":
-            several = [hung(each, size, fresh) for each in several for size in range(longest + 1)]
-        options.append(several)
-    for chosen in product(*options):
-        label = node.label
-        if label == "*":
-            label = labels[node.variable] if node.variable else f"new {next(fresh)}"
-        yield label, list(chosen)
-
-
-def hung(tree: Tree, size: int, fresh: Iterator[int]) -> Tree:
-    for _ in range(size):
-        tree = (f"new {next(fresh)}", [tree])
-    return tree
-
-
-def is_useful(pattern: Pattern, tree: Tree, live: set[str], function: str, most: int = 3) -> bool:
-    """Whether some set of at most so many updates gives another answer with the function's."""
-    if function not in live:
-        return False
-    pool = update_pool(pattern, labels_in(tree))
-    pairs = [(name, each) for name in sorted(live) for each in pool]
-    for size in range(1, most + 1):
-        for chosen in combinations(pairs, size):
-            if not any(name == function for name, _ in chosen):
-                continue
-            if _after(pattern, tree, chosen, None) != _after(pattern, tree, chosen, function):
-                return True
-    return False
-
-
-def update_pool(pattern: Pattern, labels: set[str]) -> list[Tree]:
-    """Return the trees that updates are made of: one of each shape for each choice of labels."""
-    fresh = count()
-    pool: list[Tree] = []
-    for query in flat(pattern.root):
-        stars = max(1, sum(each.label == "*" for each in all_nodes(query)))
-        edges = [edge for each in all_nodes(query) for edge in each.edges]
-        names = {each.variable for each in all_nodes(query) if each.variable}
-        same = classes(pattern, names)
-        groups = sorted(set(same.values()))
-        known_labels = sorted(labels | query_labels(pattern))
-        options = [[*known_labels, f"mark{name}"] for name in groups]
-        for chosen in product(*options):
-            known = dict(zip(groups, chosen, strict=True))
-            marked = {name: known[same[name]] for name in names}
-            for axis, node in edges:
-                for each in chained(node, stars + 1, marked, fresh):
-                    sizes = range(stars + 2) if axis == "//" else (0,)
-                    pool += [hung(each, size, fresh) for size in sizes]
-    return list({_shape(each): each for each in pool}.values())
-
-
-def _shape(tree: Tree) -> str:
-    label = "new" if tree[0].startswith("new ") else tree[0]
-    return f"{label}[{' '.join(sorted(_shape(each) for each in tree[1]))}]"
-
-
-def _after(pattern: Pattern, tree: Tree, chosen: Any, without: str | None) -> Answers:
-    root = grown(tree)
-    for name, each in chosen:
-        if name != without:
-            bring(root, name, [each])
-    for node in (root, *descendants(root)):
-        node.is_new = False
-    return witnessed(pattern, root)

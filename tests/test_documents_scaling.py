@@ -54,7 +54,7 @@ def work(opened: ActiveDocument, tree: str) -> int:
     opened.prepare([("f", tree)], (), batch)
     with opened.collection.storage.database.transaction() as transaction:
         for relation, rows in batch.added.items():
-            transaction.insert(relation, rows)
+            transaction.insert(relation, [*rows])
     counters = ("propagated", "approximated", "filtered", "checked", "actual")
     told = [each.as_json() for each in transaction.stats.values()]
     return sum(int(each[name]) for each in told for name in counters)

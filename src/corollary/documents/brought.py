@@ -8,17 +8,25 @@ from functools import cache
 from typing import assert_never
 
 from corollary.documents.shape import Fork, Group, Node
-from corollary.documents.tuples import YES, Tuples, join
-from corollary.documents.unknown import UNKNOWN, stored
+from corollary.documents.tuples import NOTHING, YES, Tuples, join
+from corollary.documents.unknown import UNKNOWN, one_of, stored
 
 
 @cache
 def brought(node: Node) -> Tuples:
     """Return the rows, over the columns of a node, of all matches that functions can bring."""
-    rows = YES
-    if node.carried is not None:
-        label = UNKNOWN if node.label is None else stored(node.label)
-        rows = frozenset({(label,)} if node.group.prefixes[0] else YES)
+    return _brought(node, UNKNOWN if node.label is None else stored(node.label))
+
+
+def brought_from(node: Node, roots: frozenset[str]) -> Tuples:
+    """Return the rows of matches that functions can bring whose own label is one of some."""
+    if node.label is not None:
+        return brought(node) if node.label in roots else NOTHING
+    return _brought(node, one_of(map(stored, roots))) if roots else NOTHING
+
+
+def _brought(node: Node, label: str) -> Tuples:
+    rows = YES if node.carried is None else frozenset({(label,)})
     rows = _brought_below(node.group, rows)
     last = node.group.prefixes[-1]
     return frozenset(

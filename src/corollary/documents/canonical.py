@@ -6,9 +6,9 @@ from itertools import count
 from corollary.documents.forest import ROOT, Row
 from corollary.documents.nodes import Nodes
 from corollary.documents.pattern import Axis
+from corollary.documents.plain import Plain
 from corollary.documents.scenarios import Scenario
 from corollary.documents.shape import Fork, Group, Node, Shape
-from corollary.documents.types import Plain
 from corollary.documents.unknown import Unknown, read
 
 Canonical = Mapping[str, list[Row]]

@@ -16,9 +16,10 @@ from corollary.documents.joins import duplicates, shape_of
 from corollary.documents.parse import parse_query
 from corollary.documents.pattern import Query
 from corollary.documents.program import compiled, part
+from corollary.documents.satisfiable import can_bring
 from corollary.documents.shape import Shape
 from corollary.documents.storage import Batch, Storage
-from corollary.documents.types import FunctionType, can_bring
+from corollary.documents.types import FunctionType
 from corollary.errors import Diagnostic, Severity
 
 Symbols = tuple[str, ...]

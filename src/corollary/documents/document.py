@@ -135,8 +135,11 @@ class ActiveDocument:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
         asked: list[tuple[str, Forest]] = []
         coming: set[str] = set()
+        answered: list[str] = []
         for name, data in updates:
             forest = self._checked(name, data, coming)
+            if forest is None and name in self._once:
+                answered.append(name)
             if forest is not None:
                 if name in self._once:
                     demand_single(name, forest, [each for each, _ in asked])
@@ -148,7 +151,7 @@ class ActiveDocument:
             function = self._function(name, batch)
             if function.is_once:
                 self._end(function, batch)
-        for name in ended:
+        for name in answered + ended:
             self._end(self._function(name, batch), batch)
 
     def note(self, touched: Mapping[int, object]) -> None:
@@ -287,8 +290,8 @@ class ActiveDocument:
             return True
         return False
 
-    def _accepts(self, name: str) -> bool:
-        """Whether data for a function is inserted, now that others before it have been."""
+    def _accepts(self, name: str, coming: set[str]) -> bool:
+        """Whether data for a function is inserted; a call that is coming opens it again."""
         function = self.functions[name]
         if function.state is State.ENDED:
             if self._late == "ignore":
@@ -296,7 +299,7 @@ class ActiveDocument:
             message = f"Data came for the function `{name}`, which has ended."
             note = "send nothing after the end, or open the document with `late='ignore'`"
             raise StreamClosedError([Diagnostic("C1231", message, None, note)])
-        return function.state is State.LIVE
+        return function.state is State.LIVE or name in coming
 
     def _checked(
         self, name: str, data: "str | bytes | Path | Forest", coming: set[str]
@@ -310,7 +313,7 @@ class ActiveDocument:
         """
         if name not in self.functions and name in coming:
             return self._read(name, data)
-        if not self._is_known(name) or not self._accepts(name):
+        if not self._is_known(name) or not self._accepts(name, coming):
             return None
         forest = self._read(name, data)
         demand_type(name, self.functions[name].type, forest)

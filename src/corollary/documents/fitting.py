@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from corollary.documents.conforming import strangers
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.forest import Forest, Kind, roots_of
-from corollary.documents.types import FunctionType, roots_allowed
+from corollary.documents.forest import Forest, Kind, Row, roots_of
+from corollary.documents.types import FunctionType, Grammar, roots_allowed
 from corollary.errors import Diagnostic
 
 
@@ -25,17 +26,24 @@ def demand_tree(forest: Forest) -> None:
 
 
 def demand_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
-    """Demand that the trees of a function begin as its type says.
+    """Demand that the trees of a function are as its type says.
 
     Raises:
-        ActiveDocumentError: one does not.
+        ActiveDocumentError: one is not.
     """
     allowed = roots_allowed(type_)
     for root in roots_of(forest) if allowed is not None else ():
-        if root.kind is not Kind.FUNCTION and root.label not in (allowed or ()):
-            listed = ", ".join(f"`{each}`" for each in sorted(allowed or ()))
-            message = f"The function `{name}` brought `{root.label}`."
+        if root.kind is Kind.FUNCTION or root.label not in (allowed or ()):
+            listed = ", ".join(f"`{each}`" for each in sorted(allowed or ())) or "nothing"
+            message = f"The function `{name}` brought `{_shown(root)}`."
             note = f"its type allows {listed}"
+            raise ActiveDocumentError([Diagnostic("C1233", message, None, note)])
+    if isinstance(type_, Grammar):
+        for root in strangers(type_, forest):
+            message = (
+                f"The function `{name}` brought a tree `{_shown(root)}` that is not of its type."
+            )
+            note = f"each is to be one of `{type_.start}`, with everything below"
             raise ActiveDocumentError([Diagnostic("C1233", message, None, note)])
 
 
@@ -45,10 +53,19 @@ def demand_single(name: str, forest: Forest, answered: Iterable[str]) -> None:
     Raises:
         ActiveDocumentError: it brings more.
     """
-    number = len(roots_of(forest))
+    roots = roots_of(forest)
+    number = len(roots)
     message = f"The function `{name}` answers with one tree, but {number} came."
     if name in answered:
         message = f"The function `{name}` answers once, but two answers came."
     elif number == 1:
-        return
+        if roots[0].kind is not Kind.FUNCTION:
+            return
+        message = (
+            f"The function `{name}` answers with one tree, but a call came, `{_shown(roots[0])}`."
+        )
     raise ActiveDocumentError([Diagnostic("C1232", message)])
+
+
+def _shown(root: Row) -> str:
+    return f"!{root.label}" if root.kind is Kind.FUNCTION else root.label

@@ -1,15 +1,13 @@
 """Functions that answer at most once, and functions with types: what is possible, exactly.
 
-The rules treat every function as a stream. That is exact for streams without a type; for others it
-is an upper bound, which is narrowed here. The one tree of a function that answers once matters
-only through the label of its root: below it one tree can hold everything that is needed, and a
-subquery behind `//` can be put there. So every vector of root labels is tried:
+The rules treat every function as a stream. That is exact for streams without a type, and for others
+if the query has no columns; otherwise it is an upper bound, which is narrowed here. What a function
+can have brought in the end is one of its *offers*; what is possible with one of each, is possible.
 
-    can(f, c)  iff  the edge into c is `//`, or label(c) = *, or label(c) = l(f)
-
-Labels are those of the query nodes behind `/`: any other serves less. With joins they are also
-those of the document, and a fresh one for each class. There are as many vectors as labels to the
-power of functions (Theorem 3: NP-complete); beyond a limit the upper bound stands.
+Without joins, the root of an answer may have to have the label of a query node behind `/`: any
+other serves less. With joins it may also be one of the document, of a type, or a fresh one for each
+class. There are as many vectors of offers as labels to the power of functions (Theorem 3:
+NP-complete); beyond a limit the upper bound stands.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,15 +16,15 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from corollary.documents.brought import brought
 from corollary.documents.forest import Kind
-from corollary.documents.function import Function, State
+from corollary.documents.function import State
+from corollary.documents.grammar_offers import TooManyError
 from corollary.documents.matching import answers
+from corollary.documents.offers import Offer, offers
 from corollary.documents.pattern import Axis
 from corollary.documents.shape import Node, Shape
-from corollary.documents.tuples import NOTHING, Tuples, meet
-from corollary.documents.types import can_bring, roots_allowed
-from corollary.documents.unknown import one_of, stored
+from corollary.documents.tuples import NOTHING, Tuples
+from corollary.documents.types import labels_of
 
 if TYPE_CHECKING:
     from corollary.documents.document import ActiveDocument
@@ -56,16 +54,19 @@ def is_exact(document: "ActiveDocument", shape: Shape) -> bool:
 def refine(view: "View", limit: int = LIMIT) -> Refined:
     """Return the answers of a view that are possible."""
     document, shape = view.document, view.maintained.shape
-    live = {name: each for name, each in document.functions.items() if each.state is State.LIVE}
-    asked = [name for name in sorted(view.candidates) if live[name].is_once]
+    asked = [document.functions[name] for name in sorted(view.candidates)]
     labels = _labels(document, shape)
-    options = [[each for each in labels if _may_begin(live[name], each)] for name in asked]
     found: set[tuple[str, ...]] = set(view.maintained.sure.get(document.nodes.root, ()))
-    if prod(map(len, options)) > limit:
+    try:
+        options = [offers(each, shape, labels, limit) for each in asked]
+        if prod(map(len, options)) > limit:
+            raise TooManyError
+    except TooManyError:
         bound = view.maintained.possible.get(document.nodes.root, set())
         return Refined(frozenset(bound), is_exact=False)
     for vector in product(*options):
-        found |= _possible(document, shape, live, dict(zip(asked, vector, strict=True)))
+        offered = {each.name: offer for each, offer in zip(asked, vector, strict=True)}
+        found |= _possible(document, shape, offered)
         if shape.is_boolean and found:
             break
     return Refined(frozenset(found), is_exact=True)
@@ -74,18 +75,19 @@ def refine(view: "View", limit: int = LIMIT) -> Refined:
 def _labels(document: "ActiveDocument", shape: Shape) -> list[str]:
     """Return the labels that the root of an answer may have to have."""
     nodes = list(shape.nodes())
-    found = {node.label for node in nodes if node.axis is Axis.CHILD and node.label is not None}
     classes = {node.carried for node in nodes if node.carried is not None}
-    if classes:
-        found |= {node.label for node in nodes if node.label is not None}
-        kinds = document.nodes.kind
-        found |= {
-            label
-            for number, label in document.nodes.label.items()
-            if kinds[number] is not Kind.FUNCTION
-        }
-    fresh = len(classes) if classes else int(not found)
-    return [*sorted(found), *_fresh(found, fresh)]
+    if not classes:
+        asked = {node.label for node in nodes if node.axis is Axis.CHILD and node.label is not None}
+        return sorted(asked) or [*_fresh(set(), 1)]
+    found = {node.label for node in nodes if node.label is not None}
+    kinds = document.nodes.kind
+    found |= {
+        label
+        for number, label in document.nodes.label.items()
+        if kinds[number] is not Kind.FUNCTION
+    }
+    found = found.union(*(labels_of(each.type) for each in document.functions.values()))
+    return [*sorted(found), *_fresh(found, len(classes))]
 
 
 def _fresh(taken: set[str], number: int) -> Iterator[str]:
@@ -97,45 +99,10 @@ def _fresh(taken: set[str], number: int) -> Iterator[str]:
         at += 1
 
 
-def _may_begin(function: Function, label: str) -> bool:
-    allowed = roots_allowed(function.type)
-    return allowed is None or label in allowed
-
-
-def _possible(
-    document: "ActiveDocument",
-    shape: Shape,
-    live: Mapping[str, Function],
-    roots: Mapping[str, str],
-) -> Tuples:
-    """Return what is possible if the answers of some functions have these roots."""
+def _possible(document: "ActiveDocument", shape: Shape, offered: Mapping[str, Offer]) -> Tuples:
+    """Return what is possible if functions bring what they offer."""
 
     def brings(node: Node, name: str) -> Tuples:
-        function = live.get(name)
-        if function is None or not can_bring(function.type, node):
-            return NOTHING
-        allowed = roots_allowed(function.type)
-        if function.is_once:
-            if name not in roots:
-                return NOTHING
-            allowed = frozenset({roots[name]})
-            if node.axis is Axis.CHILD and node.label not in (None, roots[name]):
-                return NOTHING
-        if node.axis is not Axis.CHILD or allowed is None or node.carried is None:
-            return brought(node)
-        return _narrowed(node, allowed)
+        return offered[name].get(node.number, NOTHING) if name in offered else NOTHING
 
     return answers(document.nodes, shape, brings)
-
-
-def _narrowed(node: Node, allowed: frozenset[str]) -> Tuples:
-    """Return what can be brought for a node whose own label is one of some."""
-    if node.carried not in node.columns:
-        return brought(node)
-    at = node.columns.index(node.carried)
-    unknown = one_of(map(stored, allowed))
-    found = set()
-    for row in brought(node):
-        if (label := meet(row[at], unknown)) is not None:
-            found.add((*row[:at], label, *row[at + 1 :]))
-    return frozenset(found)

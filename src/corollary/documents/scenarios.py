@@ -17,9 +17,9 @@ from typing import assert_never
 from corollary.documents.forest import Kind
 from corollary.documents.matching import Tables, Tree, answer_of, fits
 from corollary.documents.pattern import Axis
+from corollary.documents.plain import Plain, classes_in, expansions
 from corollary.documents.shape import Fork, Group, Node, Root, Shape
 from corollary.documents.tuples import meet
-from corollary.documents.types import Plain, expansions
 from corollary.documents.unknown import UNKNOWN, stored
 
 Labels = tuple[tuple[str, str], ...]
@@ -180,16 +180,9 @@ def in_range(tree: Tree, tables: Tables, node: Node, number: int) -> Iterator[in
 
 def _without_idle(scenario: Scenario, node: Node) -> Scenario:
     """Return a scenario without the labels that neither the outside nor a brought pattern needs."""
-    needed = {*node.columns, *(name for plain, _ in scenario.brought for name in _carried(plain))}
+    needed = {*node.columns, *(name for plain, _ in scenario.brought for name in classes_in(plain))}
     kept = tuple(each for each in scenario.labels if each[0] in needed)
     return Scenario(scenario.brought, kept)
-
-
-def _carried(plain: Plain) -> Iterator[str]:
-    if plain.node.carried is not None:
-        yield plain.node.carried
-    for each in plain.below:
-        yield from _carried(each)
 
 
 def _merged(left: Labels, right: Labels) -> Labels | None:

@@ -22,18 +22,21 @@ MANY = 1000
 
 @dataclass(slots=True)
 class Batch:
-    """Rows that come and go together, by relation."""
+    """Rows that come and go together, by relation; what is said last of a row, holds."""
 
-    added: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    added: dict[str, dict[tuple[Any, ...], None]] = field(default_factory=dict)
     removed: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
 
     def add(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Note rows that come."""
-        self.added.setdefault(relation, []).extend(rows)
+        self.added.setdefault(relation, {}).update(dict.fromkeys(rows))
 
     def remove(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Note rows that go."""
-        self.removed.setdefault(relation, []).extend(rows)
+        """Note rows that go; those that were to come, do not."""
+        coming, gone = self.added.get(relation, {}), self.removed.setdefault(relation, [])
+        for row in rows:
+            coming.pop(row, None)
+            gone.append(row)
 
     def __bool__(self) -> bool:
         return any(self.added.values()) or any(self.removed.values())
@@ -58,7 +61,7 @@ class Storage:
         with self.database.transaction() as transaction:
             transaction.set_program(self._program)
             for relation, rows in batch.added.items():
-                transaction.insert(relation, rows)
+                transaction.insert(relation, [*rows])
 
     def write(self, batch: Batch) -> Changes:
         """Let rows come and go, in one transaction; return what has changed."""
@@ -66,8 +69,8 @@ class Storage:
         with transaction:
             for relation, rows in batch.removed.items():
                 transaction.delete(relation, _table(relation, rows))
-            for relation, rows in batch.added.items():
-                transaction.insert(relation, _table(relation, rows))
+            for relation, coming in batch.added.items():
+                transaction.insert(relation, _table(relation, [*coming]))
         return transaction.changes
 
     def rows(self, relation: str) -> list[tuple[Any, ...]]:

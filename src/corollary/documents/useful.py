@@ -24,10 +24,10 @@ from corollary.documents.canonical import Canonical, canonical, edges_of, star_l
 from corollary.documents.function import State
 from corollary.documents.matching import Brings, answers, bring_nothing, tables_of
 from corollary.documents.overlay import Overlay
+from corollary.documents.satisfiable import can_bring
 from corollary.documents.scenarios import Scenario, Searching, TooManyError
 from corollary.documents.shape import Node, Shape
 from corollary.documents.tuples import NOTHING, Tuples
-from corollary.documents.types import can_bring
 
 if TYPE_CHECKING:
     from corollary.documents.document import ActiveDocument

@@ -1,0 +1,74 @@
+"""Whether the trees that a function brings are those of its grammar.
+
+Children are unordered. Each has to be given to a child of the rule that takes it: at most one to a
+single one, at least one to a required one. By Mendelsohn and Dulmage, a matching that covers some
+nodes on the left and one that covers some on the right make one that covers both; so that is
+possible iff the required ones can be given different children, and the children that nothing but
+single ones takes can be given to different ones.
+
+A call is of type `ANY` only: what it will bring is not known.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from corollary.documents.forest import ROOT, Forest, Kind, Row, children_of
+from corollary.documents.types import ANY, Grammar, Rule
+
+
+def strangers(grammar: Grammar, forest: Forest) -> list[Row]:
+    """Return the roots of a forest whose trees are not of a grammar.
+
+    >>> grammar = Grammar("A", {"A": Rule(frozenset({"a"}))})
+    >>> strangers(grammar, [Row(-1, "a"), Row(-1, "a"), Row(1, "b")])
+    [Row(parent=-1, label='a', kind=<Kind.ELEMENT: 'e'>)]
+    """
+    below = children_of(forest)
+    types: list[set[str]] = [{ANY} for _ in forest]
+    for place in reversed(range(len(forest))):
+        row = forest[place]
+        for name, rule in grammar.rules.items():
+            is_labelled = rule.labels is None or row.label in rule.labels
+            if row.kind is not Kind.FUNCTION and is_labelled:
+                children = [types[child] for child in below[place]]
+                if _are_children(rule, children):
+                    types[place].add(name)
+    return [
+        row
+        for place, row in enumerate(forest)
+        if row.parent == ROOT and grammar.start not in types[place]
+    ]
+
+
+def _are_children(rule: Rule, types: Sequence[set[str]]) -> bool:
+    """Whether nodes, given by their types, can be the children that a rule says."""
+    takes = {
+        at: [place for place, each in enumerate(types) if child.type in each]
+        for at, child in enumerate(rule.children)
+    }
+    given: dict[int, list[int]] = {place: [] for place in range(len(types))}
+    for at, places in takes.items():
+        for place in places:
+            given[place].append(at)
+    required = {at: takes[at] for at, child in enumerate(rule.children) if child.is_required}
+    tight = {
+        place: several
+        for place, several in given.items()
+        if all(rule.children[at].is_single for at in several)
+    }
+    return _have_partners(required) and _have_partners(tight)
+
+
+def _have_partners(options: Mapping[int, Sequence[int]]) -> bool:
+    """Whether each of some can have a partner of its own, found by augmenting paths."""
+    partners: dict[int, int] = {}
+
+    def find(one: int, seen: set[int]) -> bool:
+        for other in options[one]:
+            if other not in seen:
+                seen.add(other)
+                if other not in partners or find(partners[other], seen):
+                    partners[other] = one
+                    return True
+        return False
+
+    return all(find(one, set()) for one in options)

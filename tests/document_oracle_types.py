@@ -1,0 +1,257 @@
+"""A second opinion on functions with types and functions that answer once: from the definitions.
+
+A type is None (any tree), a set of labels (those of the roots), or a `Grammar`. What matches goes
+on matching whatever else comes, so only the *largest* trees of a type are brought: every tree of
+the type, down to a depth, is contained in one of them. A stream brings them all, a function that
+answers once brings each of them in turn, in every combination with the others that do.
+
+Labels that neither the document nor the query nor a type mentions are all alike, and no query asks
+for two labels to differ: one of them, `new`, stands for all.
+
+How deep is deep enough? Let a query have k nodes below its root, s of them behind `//`, and a
+grammar T types. Take a tree of the grammar with a match. Between two nodes that are matched, or
+where branches with matches part, a path that meets a type twice can be shortened; a path is
+stretched only by `//`, and branches part in stretches only on their way to a node behind `//`. So
+some tree has its match within k + s(T + 1) levels; below them, anything of the type does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import document_oracle as oracle
+from document_oracle import Answers, Flat, Node, Pattern, Tree
+
+ANY = "ANY"
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Types by name: labels (None for any), and children as (type, is required, is single)."""
+
+    start: str
+    rules: Mapping[str, tuple[frozenset[str] | None, tuple[tuple[str, bool, bool], ...]]]
+
+
+Type = None | frozenset[str] | Grammar
+Types = Mapping[str, Type]
+
+
+class TooLargeError(Exception):
+    """There are too many trees to go through."""
+
+
+# --- the largest trees of a type -----------------------------------------------------------------
+
+
+class Largest:
+    """The largest trees of a grammar.
+
+    Args:
+        grammar: the types.
+        labels: all that matter.
+        everything: what is below a node that may have anything below it.
+        most: so many trees at most.
+    """
+
+    def __init__(
+        self, grammar: Grammar, labels: set[str], everything: list[Node], most: int
+    ) -> None:
+        self.grammar = grammar
+        self.labels = sorted(labels)
+        self.everything = everything
+        self.most = most
+        self.smallest = self.find_smallest()
+        self.known: dict[tuple[str, int], list[Node]] = {}
+
+    def find_smallest(self) -> dict[str, Node]:
+        """Return one tree of each type that has a tree at all."""
+        found = {ANY: made("new", [])}
+        for _ in self.grammar.rules:
+            for name, (labels, children) in self.grammar.rules.items():
+                required = [child for child, is_required, _ in children if is_required]
+                if name not in found and labels != frozenset() and set(required) <= set(found):
+                    label = "new" if labels is None else min(labels)
+                    found[name] = made(label, [found[child] for child in required])
+        return found
+
+    def of(self, name: str, depth: int) -> list[Node]:
+        if (name, depth) not in self.known:
+            self.known[name, depth] = list(self.find(name, depth))
+        return self.known[name, depth]
+
+    def find(self, name: str, depth: int) -> Iterator[Node]:
+        if name == ANY:
+            yield from (made(label, self.everything) for label in self.labels)
+        elif depth == 0 or name not in self.smallest:
+            yield from (self.smallest[each] for each in [name] if each in self.smallest)
+        else:
+            labels, children = self.grammar.rules[name]
+            many = [
+                each
+                for child, _, is_single in children
+                if not is_single
+                for each in self.of(child, depth - 1)
+            ]
+            single = [
+                self.of(child, depth - 1)
+                for child, _, is_single in children
+                if is_single and child in self.smallest
+            ]
+            ways = product(self.labels if labels is None else sorted(labels), *single)
+            for at, (label, *chosen) in enumerate(ways):
+                if at == self.most:
+                    raise TooLargeError
+                yield made(label, [*many, *chosen])
+
+
+def made(label: str, below: list[Node]) -> Node:
+    node = Node(label, is_new=True)
+    node.below = below
+    return node
+
+
+def largest(
+    type_: Type, pattern: Pattern, labels: set[str], everything: list[Node], most: int = 400
+) -> list[Node]:
+    """Return trees of a type that contain all that a query could see of any of its trees."""
+    if isinstance(type_, Grammar):
+        trees = Largest(type_, labels, everything, most)
+        return trees.of(type_.start, depth_for(pattern, len(type_.rules)))
+    return [made(label, everything) for label in sorted(labels if type_ is None else type_)]
+
+
+def depth_for(pattern: Pattern, types: int) -> int:
+    """Return how deep trees have to be: see above."""
+    deepest = 0
+    for query in oracle.flat(pattern.root):
+        edges = [axis for each in oracle.all_nodes(query) for axis, _ in each.edges]
+        deepest = max(deepest, len(edges) + edges.count("//") * (types + 1))
+    return deepest
+
+
+def labels_of(type_: Type) -> set[str]:
+    if isinstance(type_, Grammar):
+        return {label for labels, _ in type_.rules.values() for label in labels or ()}
+    return set(type_ or ())
+
+
+# --- matching where nodes are shared -------------------------------------------------------------
+
+Row = frozenset[tuple[str, str, bool]]
+"""For each class its label, and whether that is known: of an old node, or said by the query."""
+
+
+class Matches:
+    """The maps of one pattern without choices, each as the row of labels that it gives."""
+
+    def __init__(self, pattern: Pattern, query: Flat) -> None:
+        self.query = query
+        names = {each.variable for each in oracle.all_nodes(query) if each.variable}
+        self.same = oracle.classes(pattern, names)
+        self.outputs = pattern.outputs
+        self.known: dict[tuple[Flat, Node, str], frozenset[Row]] = {}
+
+    def at(self, query: Flat, node: Node) -> frozenset[Row]:
+        """Return the rows of the maps that send a query node to a node."""
+        key = (query, node, "at")
+        if key not in self.known:
+            self.known[key] = frozenset(self.find(query, node))
+        return self.known[key]
+
+    def find(self, query: Flat, node: Node) -> set[Row]:
+        if node.label.startswith("!") or query.label not in ("*", node.label):
+            return set()
+        own: Row = frozenset()
+        if query.variable:
+            is_known = not node.is_new or query.label != "*"
+            own = frozenset({(self.same[query.variable], node.label, is_known)})
+        found = {own}
+        for axis, below in query.edges:
+            more = self.below(below, node, axis)
+            joined = (both(one, other) for one in found for other in more)
+            found = {each for each in joined if each is not None}
+        return found
+
+    def below(self, query: Flat, node: Node, axis: str) -> frozenset[Row]:
+        """Return the rows of the maps that send a query node to children or descendants."""
+        key = (query, node, axis)
+        if key not in self.known:
+            found = {row for each in node.below for row in self.at(query, each)}
+            if axis == "//":
+                found |= {row for each in node.below for row in self.below(query, each, axis)}
+            self.known[key] = frozenset(found)
+        return self.known[key]
+
+    def answers(self, root: Node) -> Answers:
+        """Return the witnessed tuples."""
+        found = set()
+        for row in self.at(self.query, root):
+            said = {name: label if is_known else "?" for name, label, is_known in row}
+            found.add(tuple(said[self.same[name]] for name in self.outputs))
+        return found
+
+
+def both(one: Row, other: Row) -> Row | None:
+    """Return two rows as one, if they agree."""
+    found = {name: (label, is_known) for name, label, is_known in one}
+    for name, label, is_known in other:
+        before = found.get(name, (label, False))
+        if before[0] != label:
+            return None
+        found[name] = (label, before[1] or is_known)
+    return frozenset((name, *rest) for name, rest in found.items())
+
+
+# --- what is possible ----------------------------------------------------------------------------
+
+
+def all_labels(pattern: Pattern, tree: Tree, types: Types) -> set[str]:
+    named = oracle.query_labels(pattern) | oracle.labels_in(tree) | {"new"}
+    return named.union(*map(labels_of, types.values()))
+
+
+def offers(
+    pattern: Pattern, labels: set[str], function: str, once: set[str], types: Types
+) -> list[list[Node]]:
+    """Return the forests that a function can have brought in the end; larger ones only."""
+    everything = [oracle.grown(each, is_new=True) for each in oracle.wanted(pattern, labels)]
+    trees = largest(types.get(function), pattern, labels, everything)
+    return [[each] for each in trees] or [[]] if function in once else [trees]
+
+
+def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types: Types) -> Answers:
+    """Return the witnessed tuples W, sure ones included.
+
+    Raises:
+        TooLargeError: there are too many trees, or combinations of them.
+    """
+    labels = all_labels(pattern, tree, types)
+    called = sorted(name for name in live if f"!{name}" in calls_in(tree))
+    every = {name: offers(pattern, labels, name, once, types) for name in called}
+    size = 1
+    for several in every.values():
+        size *= len(several)
+    if size > 4000:
+        raise TooLargeError
+    matches = [Matches(pattern, query) for query in oracle.flat(pattern.root)]
+    found: Answers = set()
+    for chosen in product(*every.values()):
+        root = oracle.grown(tree)
+        brought = dict(zip(called, chosen, strict=True))
+        for node in [root, *oracle.descendants(root)]:
+            node.below += [
+                each
+                for call in node.below
+                for each in brought.get(call.label[1:], ())
+                if call.label.startswith("!")
+            ]
+        found = found.union(*(each.answers(root) for each in matches))
+    return found
+
+
+def calls_in(tree: Tree) -> set[str]:
+    found = {tree[0]} if tree[0].startswith("!") else set()
+    return found.union(*(calls_in(each) for each in tree[1]))
