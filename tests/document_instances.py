@@ -18,7 +18,7 @@ from corollary.documents.document import ActiveDocument
 from corollary.documents.storage import Batch
 from corollary.documents.view import View
 from document_oracle import Answers, Tree
-from document_oracle_types import Grammar, TooLargeError, Type
+from document_oracle_types import Grammar, Ranges, TooLargeError, Type
 from document_oracle_useful import allowed_sets, is_useful, makes_a_difference, update_pool
 from document_random import FUNCTIONS, LABELS, Making
 from document_random_types import as_package, random_tree, random_type
@@ -132,25 +132,32 @@ class Round:
         for each in self.shelves:
             where = f"{when}: {self.where}, {each}"
             sure = oracle.sure(self.pattern, each.tree)
-            possible = self.possible(each)
+            ranges = self.possible(each)
+            possible = set(ranges)
             value = 1 if sure else 0.5 if possible else 0
             view = each.view
             assert view.value == value, f"{where}: {view.value}, not {value}"
             assert said(view.sure) == sure, where
             assert said(view.possible()) == possible - sure, where
-            assert said(view.minimal) == oracle.minimal(sure | possible), where
+            assert said(view.minimal) == typed_oracle.minimal(ranges), where
+            open_ones = {each: ranges[each] for each in possible - sure}
+            assert said(view.possible("general")) == typed_oracle.minimal(open_ones), where
+            assert said(view.possible("specific")) == typed_oracle.maximal(open_ones), where
+            unranged = {each: set[tuple[str, ...]]() for each in ranges}
+            is_ranged = typed_oracle.minimal(unranged) != typed_oracle.minimal(ranges)
+            self.counts["kept by ranges"] += is_ranged
             bound = view.maintained.possible.get(each.document.nodes.root, set())
             self.counts["with types or once"] += not each.is_plain
             self.counts["narrowed by types or once"] += len(bound) > len(sure | possible)
             self.counts["instances"] += 1
             self.counts[f"value {value}"] += 1
 
-    def possible(self, shelf: Shelf) -> Answers:
+    def possible(self, shelf: Shelf) -> Ranges:
         """Return what the oracle finds possible; by both ways where there are, with few maps."""
         live, tree = shelf.live, shelf.tree
         found = typed_oracle.possible(self.pattern, tree, live, shelf.once, shelf.types)
         if shelf.is_plain and not self.making.is_bushy:
-            assert found == oracle.possible(self.pattern, tree, live), f"{self.where}, {shelf}"
+            assert set(found) == oracle.possible(self.pattern, tree, live), f"{self.where}, {shelf}"
         return found
 
     def compare_useful(self) -> None:

@@ -220,10 +220,3 @@ def _repeats(query: Flat) -> bool:
     """Whether a variable stands at two nodes."""
     names = [each.variable for each in all_nodes(query) if each.variable]
     return len(set(names)) < len(names)
-
-
-def minimal(answers: Answers) -> Answers:
-    def is_below(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-        return all(a in ("?", b) for a, b in zip(one, other, strict=True))
-
-    return {u for u in answers if not any(v != u and is_below(v, u) for v in answers)}

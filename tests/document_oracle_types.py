@@ -142,6 +142,8 @@ def labels_of(type_: Type) -> set[str]:
 
 Row = frozenset[tuple[str, str, bool]]
 """For each class its label, and whether that is known: of an old node, or said by the query."""
+Ranges = dict[tuple[str, ...], Answers]
+"""For each answer, those without unknown labels that it stands for."""
 
 
 class Matches:
@@ -187,10 +189,17 @@ class Matches:
 
     def answers(self, root: Node) -> Answers:
         """Return the witnessed tuples."""
-        found = set()
+        return set(self.ranges(root))
+
+    def ranges(self, root: Node) -> Ranges:
+        """Return the witnessed tuples, each with what its unknown labels turn out to be."""
+        found: Ranges = {}
         for row in self.at(self.query, root):
             said = {name: label if is_known else "?" for name, label, is_known in row}
-            found.add(tuple(said[self.same[name]] for name in self.outputs))
+            meant = {name: "new" if label.startswith("new ") else label for name, label, _ in row}
+            answer = tuple(said[self.same[name]] for name in self.outputs)
+            total = tuple(meant[self.same[name]] for name in self.outputs)
+            found.setdefault(answer, set()).add(total)
         return found
 
 
@@ -222,8 +231,8 @@ def offers(
     return [[each] for each in trees] or [[]] if function in once else [trees]
 
 
-def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types: Types) -> Answers:
-    """Return the witnessed tuples W, sure ones included.
+def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types: Types) -> Ranges:
+    """Return the witnessed tuples W with their ranges, sure ones included.
 
     Raises:
         TooLargeError: there are too many trees, or combinations of them.
@@ -237,7 +246,7 @@ def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types
     if size > 4000:
         raise TooLargeError
     matches = [Matches(pattern, query) for query in oracle.flat(pattern.root)]
-    found: Answers = set()
+    found: Ranges = {}
     for chosen in product(*every.values()):
         root = oracle.grown(tree)
         brought = dict(zip(called, chosen, strict=True))
@@ -248,8 +257,25 @@ def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types
                 for each in brought.get(call.label[1:], ())
                 if call.label.startswith("!")
             ]
-        found = found.union(*(each.answers(root) for each in matches))
+        for each in matches:
+            for answer, totals in each.ranges(root).items():
+                found.setdefault(answer, set()).update(totals)
     return found
+
+
+def minimal(answers: Ranges) -> Answers:
+    """Return the answers that no other one stands for."""
+    return {u for u in answers if not any(v != u and stands_for(answers, v, u) for v in answers)}
+
+
+def maximal(answers: Ranges) -> Answers:
+    """Return the answers that stand for no other one."""
+    return {u for u in answers if not any(v != u and stands_for(answers, u, v) for v in answers)}
+
+
+def stands_for(answers: Ranges, one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    is_vague = all(a in ("?", b) for a, b in zip(one, other, strict=True))
+    return is_vague and answers[other] <= answers[one]
 
 
 def calls_in(tree: Tree) -> set[str]:

@@ -55,7 +55,7 @@ def refine(view: "View", limit: int = LIMIT) -> Refined:
     """Return the answers of a view that are possible."""
     document, shape = view.document, view.maintained.shape
     asked = [document.functions[name] for name in sorted(view.candidates)]
-    labels = _labels(document, shape)
+    labels = labels_that_matter(view)
     found: set[tuple[str, ...]] = set(view.maintained.sure.get(document.nodes.root, ()))
     try:
         options = [offers(each, shape, labels, limit) for each in asked]
@@ -72,9 +72,10 @@ def refine(view: "View", limit: int = LIMIT) -> Refined:
     return Refined(frozenset(found), is_exact=True)
 
 
-def _labels(document: "ActiveDocument", shape: Shape) -> list[str]:
+def labels_that_matter(view: "View") -> list[str]:
     """Return the labels that the root of an answer may have to have."""
-    nodes = list(shape.nodes())
+    document = view.document
+    nodes = list(view.maintained.shape.nodes())
     classes = {node.carried for node in nodes if node.carried is not None}
     if not classes:
         asked = {node.label for node in nodes if node.axis is Axis.CHILD and node.label is not None}
@@ -87,6 +88,7 @@ def _labels(document: "ActiveDocument", shape: Shape) -> list[str]:
         if kinds[number] is not Kind.FUNCTION
     }
     found = found.union(*(labels_of(each.type) for each in document.functions.values()))
+    found = found.union(*(map(str, answer) for answer in view.sure))
     return [*sorted(found), *_fresh(found, len(classes))]
 
 

@@ -70,27 +70,3 @@ def read(symbol: str) -> str | Unknown:
     if is_unknown(symbol):
         return ANY
     return symbol[1:] if symbol.startswith(UNKNOWN) else symbol
-
-
-def is_below(general: Answer, special: Answer) -> bool:
-    """Whether an answer is more general than another one, or the same: u ≤ u'."""
-    return all(one in (ANY, other) for one, other in zip(general, special, strict=True))
-
-
-def most_general(answers: frozenset[Answer]) -> frozenset[Answer]:
-    """Return the minimal answers: those that no other one is more general than."""
-    vague = [each for each in answers if ANY in each]
-    return frozenset(
-        each
-        for each in answers
-        if not any(other != each and is_below(other, each) for other in vague)
-    )
-
-
-def most_specific(answers: frozenset[Answer]) -> frozenset[Answer]:
-    """Return the maximal answers: those that are more general than no other one."""
-    return frozenset(
-        each
-        for each in answers
-        if ANY not in each or not any(other != each and is_below(each, other) for other in answers)
-    )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from corollary.documents.collection import Maintained
 from corollary.documents.explain import Explanation, explain
-from corollary.documents.once import Refined, is_exact, refine
-from corollary.documents.unknown import Answer, most_general, most_specific, read
+from corollary.documents.once import Refined, is_exact, labels_that_matter, refine
+from corollary.documents.order import Order, Symbols
+from corollary.documents.unknown import Answer, read, stored
 from corollary.documents.useful import LIMIT, useful
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class View:
     @property
     def sure(self) -> Answers:
         """The answers that hold, whatever comes."""
-        return _read(self.maintained.sure.get(self.document.nodes.root, set()))
+        return _read(self._sure_symbols())
 
     def possible(self, reduce: str | None = None) -> Answers:
         """Return the answers that may come to hold; `?` is a label that is not known yet.
@@ -76,21 +77,21 @@ class View:
             reduce: `general` leaves the most general ones, which stand for every future answer;
                 `specific` the most specific ones.
         """
-        found = _read(self._possible_symbols()) - self.sure
+        found = self._possible_symbols() - self._sure_symbols()
         match reduce:
             case None:
-                return found
+                return _read(found)
             case "general":
-                return most_general(found)
+                return self._order(found).most_general()
             case "specific":
-                return most_specific(found)
+                return self._order(found).most_specific()
             case _:
                 raise ValueError(f"reduce is 'general' or 'specific', not {reduce!r}")
 
     @property
     def minimal(self) -> Answers:
         """The most general of all answers, sure or possible."""
-        return most_general(self.sure | self.possible())
+        return self._order(self._sure_symbols() | self._possible_symbols()).most_general()
 
     @property
     def is_exact(self) -> bool:
@@ -146,7 +147,16 @@ class View:
             for listener in self._listeners:
                 listener(delta)
 
-    def _possible_symbols(self) -> set[tuple[str, ...]]:
+    def _order(self, rows: set[Symbols]) -> Order:
+        if is_exact(self.document, self.maintained.shape):
+            return Order(rows, self.maintained.shape)
+        return Order(rows, self.maintained.shape, [*map(stored, labels_that_matter(self))])
+
+    def _sure_symbols(self) -> set[Symbols]:
+        """Return the answers that are sure, as they stand in relations."""
+        return self.maintained.sure.get(self.document.nodes.root, set())
+
+    def _possible_symbols(self) -> set[Symbols]:
         """Return the answers that are possible, sure ones included, as they stand in relations."""
         bound = self.maintained.possible.get(self.document.nodes.root, set())
         if not bound or is_exact(self.document, self.maintained.shape):
@@ -156,5 +166,5 @@ class View:
         return set(self._refined[1].answers)
 
 
-def _read(symbols: set[tuple[str, ...]]) -> Answers:
+def _read(symbols: set[Symbols]) -> Answers:
     return frozenset(tuple(map(read, each)) for each in symbols)
