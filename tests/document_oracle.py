@@ -94,6 +94,7 @@ class Node:
         self.label = label
         self.is_new = is_new
         self.below: list[Node] = []
+        self.has_calls: bool | None = None  # not looked at yet
 
 
 def grown(tree: Tree, is_new: bool = False) -> Node:

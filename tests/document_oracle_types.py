@@ -13,13 +13,18 @@ grammar T types. Take a tree of the grammar with a match. Between two nodes that
 where branches with matches part, a path that meets a type twice can be shortened; a path is
 stretched only by `//`, and branches part in stretches only on their way to a node behind `//`. So
 some tree has its match within k + s(T + 1) levels; below them, anything of the type does.
+
+Trees of an active type come with calls, to which the functions bring theirs, and so on to the same
+depth, where T counts the types of all functions. A function that answers once brings its tree to
+all calls that are there by then: every order of their answers is tried, and a call that came with
+an answer gets only what is answered later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field
+from itertools import permutations, product
 
 import document_oracle as oracle
 from document_oracle import Answers, Flat, Node, Pattern, Tree
@@ -29,10 +34,14 @@ ANY = "ANY"
 
 @dataclass(frozen=True)
 class Grammar:
-    """Types by name: labels (None for any), and children as (type, is required, is single)."""
+    """Types by name: labels (None for any), and children as (type, is required, is single).
+
+    `calls` has for some of the types the functions that trees may call below their roots.
+    """
 
     start: str
     rules: Mapping[str, tuple[frozenset[str] | None, tuple[tuple[str, bool, bool], ...]]]
+    calls: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 Type = None | frozenset[str] | Grammar
@@ -104,7 +113,10 @@ class Largest:
             for at, (label, *chosen) in enumerate(ways):
                 if at == self.most:
                     raise TooLargeError
-                yield made(label, [*many, *chosen])
+                yield made(label, [*many, *chosen, *self.calls(name)])
+
+    def calls(self, name: str) -> list[Node]:
+        return [made(f"!{each}", []) for each in sorted(self.grammar.calls.get(name, ()))]
 
 
 def made(label: str, below: list[Node]) -> Node:
@@ -114,12 +126,11 @@ def made(label: str, below: list[Node]) -> Node:
 
 
 def largest(
-    type_: Type, pattern: Pattern, labels: set[str], everything: list[Node], most: int = 400
+    type_: Type, labels: set[str], everything: list[Node], depth: int, most: int = 400
 ) -> list[Node]:
-    """Return trees of a type that contain all that a query could see of any of its trees."""
+    """Return trees of a type that contain every other one as far as a depth."""
     if isinstance(type_, Grammar):
-        trees = Largest(type_, labels, everything, most)
-        return trees.of(type_.start, depth_for(pattern, len(type_.rules)))
+        return Largest(type_, labels, everything, most).of(type_.start, depth)
     return [made(label, everything) for label in sorted(labels if type_ is None else type_)]
 
 
@@ -222,13 +233,75 @@ def all_labels(pattern: Pattern, tree: Tree, types: Types) -> set[str]:
     return named.union(*map(labels_of, types.values()))
 
 
-def offers(
-    pattern: Pattern, labels: set[str], function: str, once: set[str], types: Types
-) -> list[list[Node]]:
-    """Return the forests that a function can have brought in the end; larger ones only."""
-    everything = [oracle.grown(each, is_new=True) for each in oracle.wanted(pattern, labels)]
-    trees = largest(types.get(function), pattern, labels, everything)
-    return [[each] for each in trees] or [[]] if function in once else [trees]
+def reached(tree: Tree, live: set[str], types: Types) -> list[str]:
+    """Return the live functions that the document calls, or trees of those that are called."""
+    found: set[str] = set()
+    left = [name[1:] for name in calls_in(tree)]
+    while left:
+        name = left.pop()
+        if name in live and name not in found:
+            found.add(name)
+            type_ = types.get(name)
+            if isinstance(type_, Grammar):
+                left += [each for several in type_.calls.values() for each in several]
+    return sorted(found)
+
+
+def levels(pattern: Pattern, types: Types) -> int:
+    """Return how deep the trees of all functions have to be."""
+    grammars = [each for each in types.values() if isinstance(each, Grammar)]
+    if any(each.calls for each in grammars):
+        return depth_for(pattern, len(types) + sum(len(each.rules) for each in grammars))
+    return depth_for(pattern, max((len(each.rules) for each in grammars), default=0))
+
+
+class Brought:
+    """What functions bring: to the calls of a document, and to those in what they bring.
+
+    Args:
+        trees: of each function that brings something.
+        order: the functions that answer once, as they answer.
+    """
+
+    def __init__(self, trees: Mapping[str, list[Node]], order: tuple[str, ...]) -> None:
+        self.trees = trees
+        self.order = order
+        self.known: dict[tuple[Node, int, int], Node] = {}
+
+    def below(self, nodes: list[Node], depth: int, since: int) -> list[Node]:
+        """Return nodes and what the calls among them get, down to a depth.
+
+        Args:
+            nodes: children of one node.
+            depth: so many levels get something.
+            since: the calls came with the answer that has this place in the order; -1 without.
+        """
+        found = [self.filled(each, depth, since) for each in nodes]
+        for call in nodes if depth else ():
+            name = call.label[1:]
+            if not call.label.startswith("!") or name not in self.trees:
+                continue
+            at = self.order.index(name) if name in self.order else None
+            if at is None or at > since:
+                then = since if at is None else at
+                found += [self.filled(each, depth, then) for each in self.trees[name]]
+        return found
+
+    def filled(self, node: Node, depth: int, since: int) -> Node:
+        if depth == 0 or not has_calls(node):
+            return node
+        key = (node, depth, since)
+        if key not in self.known:
+            below = depth if not node.is_new else depth - 1
+            self.known[key] = Node(node.label, node.is_new)
+            self.known[key].below = self.below(node.below, below, since)
+        return self.known[key]
+
+
+def has_calls(node: Node) -> bool:
+    if node.has_calls is None:
+        node.has_calls = node.label.startswith("!") or any(map(has_calls, node.below))
+    return node.has_calls
 
 
 def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types: Types) -> Ranges:
@@ -238,28 +311,27 @@ def possible(pattern: Pattern, tree: Tree, live: set[str], once: set[str], types
         TooLargeError: there are too many trees, or combinations of them.
     """
     labels = all_labels(pattern, tree, types)
-    called = sorted(name for name in live if f"!{name}" in calls_in(tree))
-    every = {name: offers(pattern, labels, name, once, types) for name in called}
+    depth = levels(pattern, types)
+    everything = [oracle.grown(each, is_new=True) for each in oracle.wanted(pattern, labels)]
+    called = reached(tree, live, types)
+    every: list[list[list[Node]]] = []
+    for name in called:
+        trees = largest(types.get(name), labels, everything, depth)
+        every.append([[each] for each in trees] or [[]] if name in once else [trees])
     size = 1
-    for several in every.values():
+    for several in every:
         size *= len(several)
     if size > 4000:
         raise TooLargeError
     matches = [Matches(pattern, query) for query in oracle.flat(pattern.root)]
     found: Ranges = {}
-    for chosen in product(*every.values()):
-        root = oracle.grown(tree)
-        brought = dict(zip(called, chosen, strict=True))
-        for node in [root, *oracle.descendants(root)]:
-            node.below += [
-                each
-                for call in node.below
-                for each in brought.get(call.label[1:], ())
-                if call.label.startswith("!")
-            ]
-        for each in matches:
-            for answer, totals in each.ranges(root).items():
-                found.setdefault(answer, set()).update(totals)
+    for order in permutations(name for name in called if name in once):
+        for chosen in product(*every):
+            brought = Brought(dict(zip(called, chosen, strict=True)), order)
+            root = brought.filled(oracle.grown(tree), depth + 1, -1)
+            for each in matches:
+                for answer, totals in each.ranges(root).items():
+                    found.setdefault(answer, set()).update(totals)
     return found
 
 

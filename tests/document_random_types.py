@@ -13,11 +13,16 @@ from document_random import LABELS
 NAMES = "ABC"
 
 
-def random_type(chance: random.Random) -> Type:
-    """Return the type of a function: often a grammar, sometimes labels only."""
+def random_type(chance: random.Random, functions: str = "") -> Type:
+    """Return the type of a function: often a grammar, sometimes labels only.
+
+    Args:
+        chance: where the random numbers come from.
+        functions: those that trees of a grammar may call.
+    """
     if chance.random() < 0.4:
         return some_labels(chance)
-    return random_grammar(chance)
+    return random_grammar(chance, functions)
 
 
 def some_labels(chance: random.Random) -> frozenset[str]:
@@ -25,7 +30,7 @@ def some_labels(chance: random.Random) -> frozenset[str]:
     return frozenset(chance.sample(pool, chance.choices((0, 1, 2), (1, 6, 3))[0]))
 
 
-def random_grammar(chance: random.Random) -> Grammar:
+def random_grammar(chance: random.Random, functions: str = "") -> Grammar:
     """Return a grammar; its types may have no finite tree, or be circular."""
     names = NAMES[: chance.randint(1, 3)]
     rules = {}
@@ -40,7 +45,8 @@ def random_grammar(chance: random.Random) -> Grammar:
             for _ in range(chance.choices((0, 1, 2, 3), (2, 4, 3, 1))[0])
         )
         rules[name] = (labels, children)
-    return Grammar("A", rules)
+    calls = {name: frozenset(each for each in functions if chance.random() < 0.6) for name in names}
+    return Grammar("A", rules, {name: several for name, several in calls.items() if several})
 
 
 def as_package(type_: frozenset[str] | Grammar) -> FunctionType:
@@ -48,14 +54,21 @@ def as_package(type_: frozenset[str] | Grammar) -> FunctionType:
     if not isinstance(type_, Grammar):
         return Labels(type_)
     rules = {
-        name: Rule(labels, tuple(Child(*each) for each in children))
+        name: Rule(
+            labels,
+            tuple(Child(*each) for each in children),
+            type_.calls.get(name, frozenset()),
+        )
         for name, (labels, children) in type_.rules.items()
     }
     return PackageGrammar(type_.start, rules)
 
 
 def random_tree(type_: Type, chance: random.Random, depth: int) -> Tree | None:
-    """Return a tree of a type without calls, about so deep; None if none was found."""
+    """Return a tree of a type, about so deep, with calls only where a grammar names functions.
+
+    It is None if none was found.
+    """
     if isinstance(type_, Grammar):
         return of_grammar(type_, type_.start, chance, depth)
     if type_ is not None and not type_:
@@ -82,4 +95,5 @@ def of_grammar(grammar: Grammar, name: str, chance: random.Random, depth: int) -
         if is_required and not found:
             return None
         below += found
+    below += [(f"!{each}", []) for each in grammar.calls.get(name, ()) if chance.random() < 0.6]
     return chance.choice((*LABELS, "z") if labels is None else sorted(labels)), below

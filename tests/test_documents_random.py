@@ -3,6 +3,8 @@
 `make fuzz` goes on with other seeds, and with more of them.
 """
 
+from collections import Counter
+
 import pytest
 
 from document_instances import Round
@@ -13,3 +15,10 @@ def test_rounds_agree(seed: int) -> None:
     found = Round(seed, 12).run()
     assert found["instances"] == 3 * 12
     assert found["futures"] == 2 * 12
+
+
+def test_rounds_with_active_types_agree() -> None:
+    found = Counter[str]()
+    for seed in range(12):
+        found.update(Round(seed, 8, is_active=True).run())
+    assert found["exact with active types"] > 100

@@ -112,19 +112,28 @@ def every(node: Q) -> list[Q]:
 
 def test_trees_of_a_grammar_are_told_from_others() -> None:
     chance = random.Random(7)
-    found = []
-    for _ in range(400):
-        grammar = random_grammar(chance)
+    found, called = [], []
+    for _ in range(600):
+        grammar = random_grammar(chance, chance.choice(("", "fg")))
         tree = random_tree(grammar if chance.random() < 0.6 else None, chance, 3)
         if tree is None:
             continue
+        tree = with_calls(tree, chance)
         expected = is_of(grammar, grammar.start, tree)
         package = as_package(grammar)
         assert isinstance(package, PackageGrammar)
         where = f"{shown(tree)} in {grammar}"
         assert (strangers(package, read_terms(shown(tree))) == []) == expected, where
         found.append(expected)
-    assert min(found.count(True), found.count(False)) > 50
+        called.append(expected and "!" in shown(tree))
+    assert min(found.count(True), found.count(False), called.count(True)) > 50
+
+
+def with_calls(tree: Tree, chance: random.Random) -> Tree:
+    """Return a tree with a call here and there."""
+    below = [each if each[0].startswith("!") else with_calls(each, chance) for each in tree[1]]
+    more = [(f"!{chance.choice('fgh')}", [])] if chance.random() < 0.05 else []
+    return tree[0], [*below, *more]
 
 
 def is_of(grammar: Grammar, name: str, tree: Tree) -> bool:
@@ -134,9 +143,15 @@ def is_of(grammar: Grammar, name: str, tree: Tree) -> bool:
     labels, children = grammar.rules[name]
     if labels is not None and tree[0] not in labels:
         return False
-    for given in product(range(len(children)), repeat=len(tree[1])):
+    calls = {each[0][1:] for each in tree[1] if each[0].startswith("!")}
+    if not calls <= grammar.calls.get(name, frozenset()) and not any(
+        child == ANY and not is_single for child, _, is_single in children
+    ):
+        return False
+    trees = [each for each in tree[1] if not each[0].startswith("!")]
+    for given in product(range(len(children)), repeat=len(trees)):
         fits = all(
-            is_of(grammar, children[at][0], each) for at, each in zip(given, tree[1], strict=True)
+            is_of(grammar, children[at][0], each) for at, each in zip(given, trees, strict=True)
         )
         if fits and all(
             given.count(at) >= is_required and (not is_single or given.count(at) <= 1)

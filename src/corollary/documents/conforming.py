@@ -6,7 +6,8 @@ nodes on the left and one that covers some on the right make one that covers bot
 possible iff the required ones can be given different children, and the children that nothing but
 single ones takes can be given to different ones.
 
-A call is of type `ANY` only: what it will bring is not known.
+A call is no tree, and what it brings comes in any number. So it may stand where the rule names its
+function, or where there may be any number of anything; it takes the place of no other child.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,17 +27,25 @@ def strangers(grammar: Grammar, forest: Forest) -> list[Row]:
     types: list[set[str]] = [{ANY} for _ in forest]
     for place in reversed(range(len(forest))):
         row = forest[place]
+        calls = {forest[at].label for at in below[place] if forest[at].kind is Kind.FUNCTION}
+        trees = [types[at] for at in below[place] if forest[at].kind is not Kind.FUNCTION]
         for name, rule in grammar.rules.items():
             is_labelled = rule.labels is None or row.label in rule.labels
-            if row.kind is not Kind.FUNCTION and is_labelled:
-                children = [types[child] for child in below[place]]
-                if _are_children(rule, children):
-                    types[place].add(name)
+            fits = row.kind is not Kind.FUNCTION and is_labelled and _may_call(rule, calls)
+            if fits and _are_children(rule, trees):
+                types[place].add(name)
     return [
         row
         for place, row in enumerate(forest)
         if row.parent == ROOT and grammar.start not in types[place]
     ]
+
+
+def _may_call(rule: Rule, functions: set[str]) -> bool:
+    """Whether calls of functions may stand among the children that a rule says."""
+    return functions <= rule.calls or any(
+        child.type == ANY and not child.is_single for child in rule.children
+    )
 
 
 def _are_children(rule: Rule, types: Sequence[set[str]]) -> bool:

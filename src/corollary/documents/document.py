@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from corollary.documents.active_types import whole_type
 from corollary.documents.collect import Collected, collect
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
@@ -66,6 +67,7 @@ class ActiveDocument:
             name: type_ if isinstance(type_, FunctionType) else Labels(frozenset(type_))
             for name, type_ in (types or {}).items()
         }
+        self._ended: set[str] = set()
         self._views: list[View] = []
         batch = Batch()
         self.nodes = Nodes(forest, self.collection.nodes)
@@ -208,8 +210,7 @@ class ActiveDocument:
         closed = []
         for function in self.functions.values():
             if function.state is State.LIVE and not self.nodes.calls.get(function.name):
-                self._end(function, batch)
-                function.state = State.CLOSED
+                self._shut(function, batch, State.CLOSED)
                 closed.append(function.name)
         return Collected(len(kept), len(gone), tuple(sorted(closed)))
 
@@ -218,8 +219,7 @@ class ActiveDocument:
         batch = Batch()
         for name in functions:
             if self._is_known(name) and self.functions[name].state is State.LIVE:
-                self._end(self.functions[name], batch)
-                self.functions[name].state = State.CLOSED
+                self._shut(self.functions[name], batch, State.CLOSED)
         self.note(self.collection.write(batch))
 
     def discard(self, batch: Batch) -> None:
@@ -228,8 +228,7 @@ class ActiveDocument:
         for relation, rows in facts_of(gone, self._numbers()).items():
             batch.remove(relation, rows)
         for function in self.functions.values():
-            if function.state is State.LIVE:
-                self._end(function, batch)
+            self._shut(function, batch, State.ENDED)
         for view in self._views:
             answers = view.maintained.sure.get(self.nodes.root, ())
             reported = [(self.nodes.root, *each) for each in answers]
@@ -239,6 +238,10 @@ class ActiveDocument:
     def live(self) -> frozenset[str]:
         """The names of the functions that may still bring something."""
         return frozenset(name for name, each in self.functions.items() if each.state is State.LIVE)
+
+    def least_type(self, name: str) -> FunctionType | None:
+        """Return the type of a function if those that answer once bring nothing to its trees."""
+        return whole_type(name, self._types, self._ended | self._once)
 
     def terms(self) -> str:
         """Return the document as it is now, in term syntax."""
@@ -263,18 +266,37 @@ class ActiveDocument:
         if function is None:
             type_ = self._types.get(name)
             number = next(self.collection.functions)
-            function = self.functions[name] = Function(name, number, name in self._once, type_)
-            batch.add("live", [(number, self.collection.kind_of(type_, batch))])
+            whole = whole_type(name, self._types, self._ended)
+            function = Function(name, number, name in self._once, type_, whole)
+            self.functions[name] = function
+            self._open(function, batch)
         elif function.state is State.CLOSED:  # a call has come back: it is a stream again
-            function.state = State.LIVE
-            batch.add("live", [(function.number, self.collection.kind_of(function.type, batch))])
+            self._open(function, batch)
         return function
 
-    def _end(self, function: Function, batch: Batch) -> None:
+    def _open(self, function: Function, batch: Batch) -> None:
+        function.state = State.LIVE
+        batch.add("live", [self._row(function, batch)])
+
+    def _shut(self, function: Function, batch: Batch, state: State) -> None:
         if function.state is State.LIVE:
-            kind = self.collection.kind_of(function.type, batch)
-            batch.remove("live", [(function.number, kind)])
-        function.state = State.ENDED
+            batch.remove("live", [self._row(function, batch)])
+        function.state = state
+
+    def _row(self, function: Function, batch: Batch) -> tuple[int, int]:
+        return function.number, self.collection.kind_of(function.whole, batch)
+
+    def _end(self, function: Function, batch: Batch) -> None:
+        """Let a function end; trees that call it are known to get nothing from it any more."""
+        self._shut(function, batch, State.ENDED)
+        self._ended.add(function.name)
+        for each in self.functions.values():
+            if each.is_active:
+                before = self._row(each, batch)
+                each.whole = whole_type(each.name, self._types, self._ended)
+                if each.state is State.LIVE:
+                    batch.remove("live", [before])
+                    batch.add("live", [self._row(each, batch)])
 
     def _is_known(self, name: str) -> bool:
         if name in self.functions:

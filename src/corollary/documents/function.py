@@ -24,6 +24,7 @@ class Function:
         number: as relations call it.
         is_once: whether it answers at most once, with one tree.
         type: what its trees look like; None if nothing is known.
+        whole: the same, once the calls in its trees have brought theirs.
         state: whether it may still bring something.
     """
 
@@ -31,4 +32,10 @@ class Function:
     number: int
     is_once: bool = False
     type: FunctionType | None = None
+    whole: FunctionType | None = None
     state: State = State.LIVE
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its type names functions that its trees may call."""
+        return self.whole is not self.type

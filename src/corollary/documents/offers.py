@@ -40,11 +40,12 @@ def offers(function: Function, shape: Shape, labels: list[str], limit: int) -> l
         TooManyError: it takes more.
     """
     nodes = [node for node in shape.nodes() if node.axis is not None]
-    if isinstance(function.type, Grammar):
+    type_ = function.whole
+    if isinstance(type_, Grammar):
         if function.is_once:
-            return list(offers_once(function.type, nodes, labels, limit)) or [{}]
-        return [{node.number: rows_of_stream(function.type, node, labels, limit) for node in nodes}]
-    allowed = roots_allowed(function.type)
+            return list(offers_once(type_, nodes, labels, limit)) or [{}]
+        return [{node.number: rows_of_stream(type_, node, labels, limit) for node in nodes}]
+    allowed = roots_allowed(type_)
     if not function.is_once:
         return [{node.number: _brought(node, allowed) for node in nodes}]
     roots = [each for each in labels if allowed is None or each in allowed]

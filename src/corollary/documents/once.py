@@ -8,16 +8,20 @@ Without joins, the root of an answer may have to have the label of a query node 
 other serves less. With joins it may also be one of the document, of a type, or a fresh one for each
 class. There are as many vectors of offers as labels to the power of functions (Theorem 3:
 NP-complete); beyond a limit the upper bound stands.
+
+A function that answers once and is called in the trees of others, by their types, is taken there
+for a stream. So it is asked as well what is possible if it brings nothing there: if that is the
+same, it is exact.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
 from corollary.documents.forest import Kind
-from corollary.documents.function import State
+from corollary.documents.function import Function, State
 from corollary.documents.grammar_offers import TooManyError
 from corollary.documents.matching import answers
 from corollary.documents.offers import Offer, offers
@@ -47,29 +51,47 @@ def is_exact(document: "ActiveDocument", shape: Shape) -> bool:
     live = [each for each in document.functions.values() if each.state is State.LIVE]
     if any(each.is_once for each in live):
         return False
+    if any(each.is_active and each.whole != document.least_type(each.name) for each in live):
+        return False
     is_joined = any(node.carried is not None for node in shape.nodes())
     return not (is_joined and any(each.type is not None for each in live))
 
 
 def refine(view: "View", limit: int = LIMIT) -> Refined:
     """Return the answers of a view that are possible."""
-    document, shape = view.document, view.maintained.shape
+    document = view.document
     asked = [document.functions[name] for name in sorted(view.candidates)]
     labels = labels_that_matter(view)
-    found: set[tuple[str, ...]] = set(view.maintained.sure.get(document.nodes.root, ()))
+    at_least = [replace(each, whole=document.least_type(each.name)) for each in asked]
     try:
-        options = [offers(each, shape, labels, limit) for each in asked]
-        if prod(map(len, options)) > limit:
-            raise TooManyError
+        found = _answers(view, asked, labels, limit)
     except TooManyError:
         bound = view.maintained.possible.get(document.nodes.root, set())
         return Refined(frozenset(bound), is_exact=False)
+    try:
+        is_exact = at_least == asked or _answers(view, at_least, labels, limit) == found
+    except TooManyError:
+        is_exact = False
+    return Refined(found, is_exact)
+
+
+def _answers(view: "View", asked: list[Function], labels: list[str], limit: int) -> Tuples:
+    """Return the answers that are possible with some functions.
+
+    Raises:
+        TooManyError: there are more vectors of offers than the limit.
+    """
+    document, shape = view.document, view.maintained.shape
+    found: set[tuple[str, ...]] = set(view.maintained.sure.get(document.nodes.root, ()))
+    options = [offers(each, shape, labels, limit) for each in asked]
+    if prod(map(len, options)) > limit:
+        raise TooManyError
     for vector in product(*options):
         offered = {each.name: offer for each, offer in zip(asked, vector, strict=True)}
         found |= _possible(document, shape, offered)
         if shape.is_boolean and found:
             break
-    return Refined(frozenset(found), is_exact=True)
+    return frozenset(found)
 
 
 def labels_that_matter(view: "View") -> list[str]:
@@ -87,7 +109,7 @@ def labels_that_matter(view: "View") -> list[str]:
         for number, label in document.nodes.label.items()
         if kinds[number] is not Kind.FUNCTION
     }
-    found = found.union(*(labels_of(each.type) for each in document.functions.values()))
+    found = found.union(*(labels_of(each.whole) for each in document.functions.values()))
     found = found.union(*(map(str, answer) for answer in view.sure))
     return [*sorted(found), *_fresh(found, len(classes))]
 

@@ -7,6 +7,7 @@ at some child, every `//` child of H and everything of D is *here* or *below* at
 children of which there may be any number are met each by a child of its own; those on a single
 child are met by it together.
 
+Children that calls bring come in any number: `Rule.below` has them beside those of the tree.
 Joins are not seen here: `plain.labelled` turns them into labels beforehand.
 """
 
@@ -107,7 +108,7 @@ class Satisfiable:
         places = [
             [
                 (at, is_deep)
-                for at in range(len(rule.children))
+                for at in range(len(rule.below))
                 for is_deep in ((False, True) if can_be_deep else (False,))
             ]
             for _, can_be_deep in demands
@@ -124,7 +125,7 @@ class Satisfiable:
         for (plain, _), (at, is_deep) in zip(demands, chosen, strict=True):
             given.setdefault(at, []).append((plain, is_deep))
         for at, wanted in given.items():
-            child = rule.children[at]
+            child = rule.below[at]
             if child.is_single:
                 here = frozenset(plain for plain, is_deep in wanted if not is_deep)
                 deep = frozenset(plain for plain, is_deep in wanted if is_deep)

@@ -8,6 +8,9 @@
 A rule allows labels, and children of further types, at most one or any number of each, some of them
 required. `ANY` is the type of all trees; a type without a rule has none. Exclusive choices between
 children are not supported: with them it is NP-hard to say what can match (Theorem 4).
+
+A rule of an *active* type also names functions that trees may call there. What those bring are
+further children, any number of them; `active_types` says of which types.
 """
 
 from collections.abc import Mapping
@@ -35,10 +38,32 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a tree of a type may be: its labels (None for any), and its children."""
+    """What a tree of a type may be.
+
+    Attributes:
+        labels: what its root may be labelled; None for any label.
+        children: what may be below the root.
+        calls: the functions that may be called there.
+    """
 
     labels: frozenset[str] | None
     children: tuple[Child, ...] = ()
+    calls: frozenset[str] = frozenset()
+
+    @property
+    def below(self) -> tuple[Child, ...]:
+        """The children in the end: those of the tree, and those that calls have brought."""
+        return (*self.children, *(Child(brought_by(name)) for name in sorted(self.calls)))
+
+
+ANYTHING = Rule(None, (Child(ANY),))
+"""What is below `ANY`, as a rule."""
+NO_TREE = Rule(frozenset())
+
+
+def brought_by(function: str) -> str:
+    """Return the name of the type of what a function brings, where trees call it."""
+    return f"!{function}"
 
 
 @dataclass(frozen=True, slots=True)

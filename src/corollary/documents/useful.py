@@ -64,7 +64,7 @@ def streams(document: "ActiveDocument") -> Brings:
 
     def brings(node: Node, name: str) -> Tuples:
         function = document.functions[name]
-        is_open = function.state is State.LIVE and can_bring(function.type, node)
+        is_open = function.state is State.LIVE and can_bring(function.whole, node)
         return brought(node) if is_open else NOTHING
 
     return brings

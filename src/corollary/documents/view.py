@@ -97,7 +97,9 @@ class View:
     def is_exact(self) -> bool:
         """Whether `possible` is exact; otherwise some of it may be out of reach after all."""
         self._possible_symbols()
-        return self._refined is None or self._refined[1].is_exact
+        if self._refined is None or self._refined[0] != self.document.version:
+            return True
+        return self._refined[1].is_exact
 
     def useful(self, *, exact: bool = True, limit: int = LIMIT) -> frozenset[str]:
         """Return the functions whose data can still change an answer.
