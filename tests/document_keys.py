@@ -22,8 +22,10 @@ from itertools import combinations, count
 import document_oracle as oracle
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
-from document_instances import FUNCTIONS, Round, opened, said, shown, shown_query
+from document_instances import opened, said
 from document_oracle import Answers, Pattern, Q, Tree
+from document_random import FUNCTIONS, Making
+from document_text import shown, shown_query
 
 Update = tuple[str, Tree]
 FUTURES = 40
@@ -93,22 +95,25 @@ class Keyed:
 
     def _query(self) -> Pattern:
         """Return a random query with two outputs that need not be equal."""
-        made = (Round.made_query(self.random.randrange(10**9)) for _ in count())
+        made = (self._making().query() for _ in count())
         return next(each for each in made if len(each.outputs) == 2 and not each.equal)
+
+    def _making(self) -> Making:
+        return Making(random.Random(self.random.randrange(10**9)))
 
     def run(self, documents: int) -> Counter[str]:
         """Compare documents with their futures; return what was covered."""
         with_key, without = Collection(), Collection()
         for _ in range(documents):
             tree = self._document()
-            document = opened(tree, set(), with_key)
+            document = opened(tree, set(), {}, with_key)
             self._useless(tree, document)
-            self._collected(tree, document, opened(tree, set(), without))
+            self._collected(tree, document, opened(tree, set(), {}, without))
         return self.counts
 
     def _document(self) -> Tree:
         """Return a random document, into which the query's own trees have come."""
-        label, below = Round.made_document(self.random.randrange(10**9))
+        label, below = self._making().document()
         tree = label, [*below[:1], *((f"!{name}", []) for name in FUNCTIONS)]
         brought = [self._wanted() for _ in range(self.random.randint(1, 5))]
         tree = _after(tree, [(name, self._with_calls(each)) for name, each in brought])
@@ -182,7 +187,7 @@ class Keyed:
         return len(self._keys(answers)) == len(answers)
 
     def _future(self) -> list[Update]:
-        anything = Round.alone(self.random.randrange(10**9))
+        anything = self._making()
         return [
             self._wanted()
             if self.random.random() < 0.8
