@@ -7,20 +7,12 @@ import pytest
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.types import ANY, Child, FunctionType, Grammar, Labels, Rule
-from corollary.documents.view import View
+from test_documents_functions import check_brought, rule, shown
 
 
 def grammar(**rules: Rule) -> Grammar:
     """Return a grammar whose trees are of the type `A`."""
     return Grammar("A", rules)
-
-
-def rule(labels: str, *children: Child, calls: str = "") -> Rule:
-    return Rule(frozenset(labels.split()), children, frozenset(calls.split()))
-
-
-def shown(view: View) -> list[str]:
-    return sorted(" ".join(map(str, each)) for each in view.possible())
 
 
 CALLS_G = grammar(A=rule("a", calls="g"))
@@ -173,13 +165,8 @@ def test_a_call_that_comes_is_one_like_others() -> None:
     ],
 )
 def test_calls_have_to_be_named_by_the_grammar(tree: str, is_allowed: bool) -> None:
-    document = ActiveDocument.from_terms("r[!f]", types={"f": ONE_B, "g": ["c"]})
-    if is_allowed:
-        document.add("f", tree)
-        assert document.terms() == f"r[!f {tree}]"
-        return
-    with pytest.raises(ActiveDocumentError, match="C1233"):
-        document.add("f", tree)
+    types = {"f": ONE_B, "g": ["c"]}
+    check_brought(ActiveDocument.from_terms("r[!f]", types=types), tree, is_allowed)
 
 
 @pytest.mark.parametrize("is_single", [True, False])

@@ -21,8 +21,8 @@ def shown(view: View) -> list[str]:
     return sorted(" ".join(map(str, each)) for each in view.possible())
 
 
-def rule(labels: str, *children: Child) -> Rule:
-    return Rule(frozenset(labels.split()), children)
+def rule(labels: str, *children: Child, calls: str = "") -> Rule:
+    return Rule(frozenset(labels.split()), children, frozenset(calls.split()))
 
 
 ONE_BELOW = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": rule("b c")})
@@ -226,7 +226,11 @@ def test_trees_have_to_be_of_the_grammar(tree: str, is_allowed: bool) -> None:
             "C": rule("c", Child(ANY)),
         },
     )
-    document = ActiveDocument.from_terms("r[!f]", types={"f": grammar})
+    check_brought(ActiveDocument.from_terms("r[!f]", types={"f": grammar}), tree, is_allowed)
+
+
+def check_brought(document: ActiveDocument, tree: str, is_allowed: bool) -> None:
+    """Let `f` bring a tree into `r[!f]`: it comes, or is refused and nothing changes."""
     if is_allowed:
         document.add("f", tree)
         assert document.terms() == f"r[!f {tree}]"

@@ -23,8 +23,8 @@ class Recorder(Protocol):
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
         """A step has given so many tuples, led by so many (the first probes of its pipelines)."""
 
-    def round(self, number: int, count: int = 1) -> None:
-        """A round of a loop has ended, the last of so many that were made at once."""
+    def round(self, count: int = 1) -> None:
+        """A round of a loop has ended, or so many that were made at once."""
 
     def probe(self, relation: str, rows: int) -> None:
         """So many rows were looked up in the OLD or NEW state of a relation."""
@@ -55,7 +55,7 @@ class Tally:
         """Count the tuples of a step under its target."""
         self.derived[step.target] += size
 
-    def round(self, number: int, count: int = 1) -> None:  # noqa: ARG002 - only how many matters
+    def round(self, count: int = 1) -> None:
         """Count rounds of the current procedure."""
         self.rounds[self.current] += count
 

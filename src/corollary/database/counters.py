@@ -121,9 +121,9 @@ class Counters(Progress):
             if step.role in (Role.APPROXIMATED, Role.CHECKED):
                 counts["propagated"] += led
 
-    def round(self, number: int, count: int = 1) -> None:
+    def round(self, count: int = 1) -> None:
         """Count rounds of the stratum."""
-        super().round(number, count)
+        super().round(count)
         if self._stratum:
             self._of(self._first)["rounds"] += count
 

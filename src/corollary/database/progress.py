@@ -19,9 +19,9 @@ class Progress(Tally):
         self._tuples += size
         self._show()
 
-    def round(self, number: int, count: int = 1) -> None:
+    def round(self, count: int = 1) -> None:
         """Count, and show the round."""
-        super().round(number, count)
+        super().round(count)
         self._show()
 
     def _show(self) -> None:

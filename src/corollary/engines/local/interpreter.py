@@ -195,7 +195,7 @@ class Interpreter:
         """The steps of a frame have ended: begin the next round, or leave."""
         if isinstance(frame, _Rounds):
             assert frame.loop is not None
-            self._recorder.round(frame.round)
+            self._recorder.round()
             self._begin_round(frame, frame.loop)
         else:
             self._leave()
@@ -203,7 +203,7 @@ class Interpreter:
     def _begin_round(self, frame: _Rounds, loop: Loop) -> None:
         if walked := self._prepared.walk(loop, frame.round):
             frame.round += walked
-            self._recorder.round(frame.round, walked)
+            self._recorder.round(walked)
         has_more = self._has_any(loop.until_empty)
         if not has_more or any(self._size(name) >= size for name, size in loop.limits):
             self._stack.pop()

@@ -158,7 +158,7 @@ class Walker:
             number: of the round that was made last.
         """
         delta = self._tables[self._trail.delta]
-        if delta.size(State.ADDED) > FEW:
+        if not 0 < delta.size(State.ADDED) <= FEW:
             self._narrow = 0
             return 0
         self._narrow += 1

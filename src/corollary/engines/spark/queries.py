@@ -29,8 +29,8 @@ class _Onward:
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
         self.recorder.step(step, size, led)
 
-    def round(self, number: int, count: int = 1) -> None:
-        self.recorder.round(number, count)
+    def round(self, count: int = 1) -> None:
+        self.recorder.round(count)
 
     def probe(self, relation: str, rows: int) -> None:
         self.recorder.probe(relation, rows)

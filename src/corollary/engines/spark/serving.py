@@ -143,7 +143,7 @@ class Record:
         self.sizes[number] += size
         self.led[number] += led
 
-    def round(self, number: int, count: int = 1) -> None:  # noqa: ARG002
+    def round(self, count: int = 1) -> None:
         """Count rounds."""
         self.rounds += count
 

@@ -493,7 +493,7 @@ def _tell(errand: Errand, records: list[Record], recorder: Recorder) -> int:
     for name in {name for each in records for name in each.probes}:
         recorder.probe(name, sum(each.probes[name] for each in records))
     if rounds := max(each.rounds for each in records):
-        recorder.round(rounds, rounds)
+        recorder.round(rounds)
     for each in records:
         for number, relations in each.rows:
             recorder.row(steps[number], relations)  # type: ignore[arg-type]
