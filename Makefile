@@ -33,7 +33,7 @@ test-long: $(STAMP) ## run the tests that take minutes each
 	$(PYTEST) -n 2 --dist loadgroup -q --hypothesis-profile=ci -m long $(ARGS) || test $$? -eq 5 # 5: there is none
 
 docs-check: $(STAMP) ## run the examples of README.md and docs/
-	$(PYTEST) -q tests/test_documentation.py $(ARGS)
+	$(PYTEST) -q tests/docs $(ARGS)
 
 lint: $(STAMP) ## check style, types and the import contracts
 	$(BIN)/ruff check .

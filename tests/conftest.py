@@ -3,6 +3,7 @@
 `dev` explores; `ci` takes the same examples in every run.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,11 +13,18 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
-from servers import MissingError, Server, postgresql
+from support.paths import TESTS
+from support.postgresql_server import MissingError, Server, postgresql
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("dev")
+
+# Processes that tests start, workers of Spark among them, find the same modules as this one.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    str(Path(each).resolve())
+    for each in (TESTS, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+)
 
 CATALOGS = ("sqlite", "postgresql")
 
@@ -41,7 +49,7 @@ class Scheduling(LoadGroupScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return (
-            "spark" if "test_spark_" in nodeid.partition("::")[0] else super()._split_scope(nodeid)
+            "spark" if "tests/spark/" in nodeid.partition("::")[0] else super()._split_scope(nodeid)
         )
 
 

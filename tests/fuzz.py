@@ -32,17 +32,22 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-import oracle
-from active_scenarios import ActiveScenario, active_scenarios, judge_active, shares
-from advisor_judgement import judge as judge_advice
-from advisor_programs import program as advised_program
-from document_instances import Round
-from flips import edges_on, walk
-from judgement import FAILED, judge, judge_goals
-from lasting import keep
-from programs import FEATURES, Case, programs
-from scenarios import LIVELY, Scenario, scenarios
-from scenarios import judge as judge_scenario
+from oracles import evaluation
+from support.advisor_obligations import judge as judge_advice
+from support.comparison import FAILED, judge, judge_goals
+from support.edge_flips import edges_on, walk
+from support.generators.active_scenarios import (
+    ActiveScenario,
+    active_scenarios,
+    judge_active,
+    shares,
+)
+from support.generators.advisor_programs import program as advised_program
+from support.generators.document_rounds import Round
+from support.generators.programs import FEATURES, Case, programs
+from support.generators.scenarios import LIVELY, Scenario, scenarios
+from support.generators.scenarios import judge as judge_scenario
+from support.warehouse_scenarios import keep
 
 BATCH = 50
 """Examples under one seed."""
@@ -99,7 +104,7 @@ class Fuzz:
         """Ask goals of a program."""
         self.counts["programs with goals"] += 1
         if judge(case) != FAILED:
-            found = oracle.evaluate(case.text, case.facts)
+            found = evaluation.evaluate(case.text, case.facts)
             self.counts["goals"] += judge_goals(case, found)
 
     def maintenance(self, scenario: Scenario) -> None:

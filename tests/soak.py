@@ -34,7 +34,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect
-from servers import postgresql
+from support.postgresql_server import postgresql
 
 TEXT = """
 .decl item(id: number, owner: number, amount: number) key(id)

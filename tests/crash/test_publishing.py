@@ -1,0 +1,137 @@
+"""Publications that are cut short are done again, and publishers take turns."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corollary import fault
+from corollary.warehouse.publishing.publisher import Publisher
+from support.published_table import EDGE, House, publish_and_die
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "warehouse")
+
+
+class Killed(BaseException):
+    """What a test raises where a process would be killed."""
+
+
+@pytest.fixture
+def die(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]], None]:
+    """Return a function that does something until it passes a point, and no further."""
+
+    def die(point: str, act: Callable[[], object]) -> None:
+        name, _, count = point.partition(":")
+        left = [int(count or 1)]
+
+        def hit(passed: str) -> None:
+            left[0] -= passed == name
+            if not left[0]:
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(fault, "hit", hit)
+            with pytest.raises(Killed):
+                act()
+
+    return die
+
+
+def test_a_process_that_is_killed(house: House) -> None:
+    house.change([(at, "a") for at in range(10)])
+    publish_and_die(house.root, "before_publish")
+    assert house.publisher.shown(EDGE) is None
+    house.publish()
+    house.demand_good()
+    house.change([(10, "b")], [(1, "a"), (2, "a")])
+    publish_and_die(house.root, "after_publish")
+    house.demand_truth()
+    assert house.publisher.lag([EDGE]) == {"edge": 1}
+    assert house.publish() is None
+    house.demand_good()
+
+
+@pytest.mark.parametrize("point", ["before_publish", "after_publish"])
+def test_what_is_cut_short_is_done_again(house: House, die: Any, point: str) -> None:
+    house.change([(at, "a") for at in range(10)])
+    die(point, house.publish)
+    house.publish()
+    house.demand_good()
+    house.change([(10, "b")], [(1, "a"), (2, "a")])
+    die(point, house.publish)
+    house.change([(11, "b")], [(3, "a")])
+    house.publish()
+    house.demand_good()
+    assert len(house.publisher.clean()) == (3 if point == "before_publish" else 0)
+    die(point, house.republish)
+    house.publish()
+    house.demand_good()
+    house.entry(0).write_bytes(b"")
+    die(point, house.republish)
+    house.republish()
+    house.demand_good()
+    house.publisher.clean(0)
+    assert house.data_files() == house.referenced()
+    assert sorted(each.name for each in house.path.parent.iterdir()) == ["edge", "edge.lock"]
+    house.demand_good()
+
+
+@pytest.mark.parametrize(
+    ("point", "files_left"), [("before_publish:2", 17), ("after_publish:2", 1)]
+)
+def test_a_merge_that_is_cut_short(house: House, die: Any, point: str, files_left: int) -> None:
+    for at in range(16):
+        house.change([(at, "a")])
+        house.publish()
+    house.change([(16, "a")])
+    die(point, house.publish)
+    house.demand_truth()
+    assert len(house.referenced()) == files_left
+    house.change([(17, "a")], [(0, "a")])
+    house.publish()
+    house.demand_good()
+    assert len(house.referenced()) <= 2
+
+
+def test_clean_waits_for_readers(house: House) -> None:
+    house.change([(1, "a"), (2, "b")])
+    house.publish()
+    reader = house.delta()
+    house.change((), [(1, "a")])
+    house.publish()
+    orphan = house.path / f"{house.warehouse.catalog.meta('id')}-left-0.parquet.writing"
+    orphan.touch()
+    foreign = house.path / "notes.txt"
+    foreign.touch()
+    aside = house.path.with_name("edge.0123")
+    aside.mkdir()
+    assert house.publisher.clean() == [orphan, aside]
+    assert reader.to_pyarrow_dataset().count_rows() == 2
+    assert len(house.publisher.clean(0)) == 1
+    assert foreign.exists()
+    house.demand_good()
+
+
+def test_publishers_take_turns(house: House) -> None:
+    house.change([(at, "a") for at in range(100)])
+    for at in range(5):
+        house.change([(at, "b")], [(at, "a")])
+    results: list[Any] = []
+
+    def work() -> None:
+        publisher = Publisher(house.root, house.warehouse.catalog)
+        results.append([publisher.publish(EDGE, commit, house.history) for commit in range(1, 7)])
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = [each for result in results for each in result if each is not None]
+    assert sorted(each.commit for each in made) == [1, 2, 3, 4, 5, 6]
+    house.demand_good()

@@ -1,0 +1,24 @@
+"""Random documents, queries and updates: the package agrees with the oracle.
+
+`make fuzz` goes on with other seeds, and with more of them.
+"""
+
+from collections import Counter
+
+import pytest
+
+from support.generators.document_rounds import Round
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rounds_agree(seed: int) -> None:
+    found = Round(seed, 12).run()
+    assert found["instances"] == 3 * 12
+    assert found["futures"] == 2 * 12
+
+
+def test_rounds_with_active_types_agree() -> None:
+    found = Counter[str]()
+    for seed in range(12):
+        found.update(Round(seed, 8, is_active=True).run())
+    assert found["exact with active types"] > 100

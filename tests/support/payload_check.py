@@ -1,0 +1,178 @@
+"""What is stored beside relations, checked by brute force: ranks are well-founded, counts exact.
+
+The rules of the normal program are evaluated by joining all their literals tuple by tuple; nothing
+of the engine is used but reading. Strata with arithmetic in their rules are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from corollary.analysis.strata import Stratum, strata
+from corollary.core.arrow import to_python
+from corollary.core.rules import Condition, Literal, Rule
+from corollary.core.terms import Constant, Variable
+from corollary.database.database import Database
+from corollary.maintain.payload import payload_of
+from oracles.evaluation import canonical, compare
+
+Row: TypeAlias = tuple[Any, ...]
+Instance: TypeAlias = tuple[Row, tuple[tuple[str, Row], ...]]
+"""A head, and the tuples that stand for the positive literals."""
+
+
+def check_payload(db: Database) -> int:
+    """Assert that valid ranks and counts are right; return how many tuples were looked at."""
+    program = db.loaded.normal
+    looked_at = 0
+    relations: dict[str, list[Row]] = {}
+    for stratum in strata(program):
+        valid = set(stratum.relations) <= db.planning.payload
+        if valid and all(is_plain(rule) for rule in stratum.rules) and not stratum.aggregations:
+            below = {each.relation for rule in stratum.rules for each in rule.literals}
+            below |= set(stratum.relations)
+            if any(_is_virtual(db, name) for name in below):
+                continue
+            for name in below - set(relations):
+                relations[name] = read(db, name)
+            check = check_ranks if stratum.is_recursive else check_counts
+            looked_at += check(db, stratum, relations)
+    return looked_at
+
+
+def _is_virtual(db: Database, name: str) -> bool:
+    relation = db.loaded.normal.relations[name]
+    return relation.is_derived and relation.is_virtual
+
+
+def read(db: Database, name: str) -> list[Row]:
+    """Return the tuples of a relation, floats in canonical form."""
+    return [tuple(map(canonical, row)) for row in to_python(db.engine.read(name))]
+
+
+def is_plain(rule: Rule) -> bool:
+    """Whether a rule compares variables and constants only."""
+    return not rule.is_lenient and all(
+        isinstance(side, Variable | Constant)
+        for condition in rule.conditions
+        for side in (condition.left, condition.right)
+    )
+
+
+def check_ranks(db: Database, stratum: Stratum, relations: Mapping[str, list[Row]]) -> int:
+    """Assert that every tuple has a derivation whose premises of its stratum have smaller ranks."""
+    ranks: dict[tuple[str, Row], int] = {}
+    for name in stratum.relations:
+        ranked = [(row[:-1], row[-1]) for row in read(db, f"{name}•rank")]
+        assert Counter(row for row, _ in ranked) == Counter(relations[name]), name
+        ranks |= {(name, row): rank for row, rank in ranked}
+    supported = set()
+    for rule in stratum.rules:
+        name = rule.head.relation
+        for head, premises in instances(rule, relations):
+            own = [ranks[each] for each in premises if each[0] in stratum.relations]
+            if all(rank < ranks[name, head] for rank in own):
+                supported.add((name, head))
+    assert supported == set(ranks), f"ranks of {set(ranks) - supported} are not well-founded"
+    return len(ranks)
+
+
+def check_counts(db: Database, stratum: Stratum, relations: Mapping[str, list[Row]]) -> int:
+    """Assert that the stored counts are the numbers of derivations; without counts, all one."""
+    (name,) = stratum.relations
+    found = Counter(head for rule in stratum.rules for head, _ in instances(rule, relations))
+    if not payload_of(stratum, db.loaded.normal):
+        assert found == Counter(relations[name]), f"a tuple of {name} has several derivations"
+        return len(found)
+    counted = {row[:-1]: row[-1] for row in read(db, f"{name}•count")}
+    assert counted == found, f"counts of {name} are {counted}, not {found}"
+    assert db.engine.size(f"{name}•count") == len(counted)
+    return len(counted)
+
+
+def instances(rule: Rule, relations: Mapping[str, list[Row]]) -> Iterator[Instance]:
+    """Yield every instance of a rule that holds."""
+    positive = [each for each in rule.literals if not each.negated]
+    negated = [each for each in rule.literals if each.negated]
+    for env, premises in joined(positive, {}, (), relations):
+        bound = decided(rule.conditions, dict(env))
+        if bound is None:
+            continue
+        if any(_value(each, bound) in relations[each.relation] for each in negated):
+            continue
+        yield _value(rule.head, bound), premises
+
+
+def joined(
+    literals: list[Literal],
+    env: dict[str, Any],
+    premises: tuple[tuple[str, Row], ...],
+    relations: Mapping[str, list[Row]],
+) -> Iterator[tuple[dict[str, Any], tuple[tuple[str, Row], ...]]]:
+    """Yield the bindings that match all literals, with the tuples that they match."""
+    if not literals:
+        yield env, premises
+        return
+    first, *rest = literals
+    for row in relations[first.relation]:
+        extended = matched(first, row, env)
+        if extended is not None:
+            yield from joined(rest, extended, (*premises, (first.relation, row)), relations)
+
+
+def matched(literal: Literal, row: Row, env: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the bindings with those that a tuple gives to a literal."""
+    found = dict(env)
+    for slot, value in zip(literal.slots, row, strict=True):
+        match slot:
+            case Constant(value=constant):
+                if not _same(canonical(constant), value):
+                    return None
+            case Variable(name=name):
+                if name in found and not _same(found[name], value):
+                    return None
+                found[name] = value
+    return found
+
+
+def decided(conditions: tuple[Condition, ...], env: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the bindings with those that equations add, None if a condition does not hold."""
+    waiting = list(conditions)
+    while waiting:
+        for condition in waiting:
+            sides = (condition.left, condition.right)
+            known = [not isinstance(side, Variable) or side.name in env for side in sides]
+            if all(known):
+                left, right = (_term(side, env) for side in sides)
+                operator = "=" if condition.operator == "is" else condition.operator
+                if condition.operator == "is" and left is None and right is None:
+                    break
+                if left is None or right is None or not compare(operator, left, right):
+                    return None
+                break
+            if any(known) and condition.operator in ("=", "is"):
+                unknown = sides[known.index(False)]
+                assert isinstance(unknown, Variable)
+                value = _term(sides[known.index(True)], env)
+                if value is None and condition.operator == "=":
+                    return None
+                env[unknown.name] = value
+                break
+        else:
+            raise AssertionError(f"nothing decides {waiting}")
+        waiting.remove(condition)
+    return env
+
+
+def _term(term: Any, env: dict[str, Any]) -> Any:
+    return env[term.name] if isinstance(term, Variable) else canonical(term.value)
+
+
+def _value(literal: Literal, env: dict[str, Any]) -> Row:
+    return tuple(_term(slot, env) for slot in literal.slots)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or bool(one == other)

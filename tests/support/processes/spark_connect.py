@@ -1,0 +1,123 @@
+"""What must hold on Spark Connect, run as a program: a process has one kind of session only.
+
+`PYTHONPATH=tests python -m support.processes.spark_connect PLACEMENT` maintains views in a session
+of a local Connect server and compares them with the local engine's; `cases` runs the selection of
+`tests/cases` there that `make test` runs on Spark; `documents` follows documents, in two runs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors.exceptions.connect import SparkException
+from pyspark.sql import SparkSession
+
+import corollary
+from cases.test_evaluation import WORKING, name_of
+from corollary.engines.spark.engine import SparkEngine
+from spark.test_cases import FILES, QUICK, check
+from spark.test_documents import arrive
+from spark.test_documents import follow as follow_documents
+
+PROGRAM = """
+.decl edge(x: number, y: number)
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+.decl degree(x: number, n: number)
+degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
+.decl far(x: number, y: number)
+far(x, y) :- path(x, y), !edge(x, y), x != y.
+"""
+VIEWS = ("path", "degree", "far")
+
+
+def main(what: str) -> None:
+    """Do what is asked for in a session of a server of our own."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    if what == "cases":
+        evaluate(spark)
+    elif what == "documents":
+        follow(spark)
+    else:
+        maintain(spark, what)
+    spark.stop()
+    print("right")
+
+
+def evaluate(spark: SparkSession) -> None:
+    """Evaluate cases, some of them with every result in files."""
+    for folder in WORKING:
+        for small, chosen in ((None, QUICK), (0, FILES)):
+            if name_of(folder) in chosen:
+                engine = SparkEngine(spark) if small is None else SparkEngine(spark, small=small)
+                with tempfile.TemporaryDirectory() as directory:
+                    check(folder, Path(directory), engine)
+                engine.close()
+
+
+def follow(spark: SparkSession) -> None:
+    """Follow payments and deliveries of shops; the second run goes on where the first was."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        answers = [set(), {("d1", "shipped", '["o1"]')}]
+        batches = (("pay", 1, ("d1", "o1")), ("ship", 1, ("d1", "o1"), ("d2", "o2")))
+        for number, (function, seq, *orders) in enumerate(batches):
+            rows = [
+                (doc, function, seq, f"<{function}>{order}</{function}>", False)
+                for doc, order in orders
+            ]
+            arrive(place / "arrivals", f"{number}.json", *rows)
+            found = patiently(spark, place)
+            assert found["answer"] == answers[number], found
+        assert found["refused"] == set()
+
+
+def patiently(spark: SparkSession, place: Path) -> dict[str, set[tuple[Any, ...]]]:
+    """Follow documents; try again if a busy machine has kept the server's worker from starting.
+
+    Spark waits ten seconds for the process that receives batches, and nobody can change that.
+    """
+    for _ in range(4):
+        try:
+            return follow_documents(spark, place / "arrivals", place / "warehouse")
+        except SparkException as error:
+            if "failed to connect back" not in str(error):
+                raise
+    raise AssertionError("The worker has not started.")
+
+
+def maintain(spark: SparkSession, placement: str) -> None:
+    """Maintain views while edges come and go."""
+    chance = random.Random(5)
+    pairs = [(chance.randrange(12), chance.randrange(12)) for _ in range(40)]
+    with tempfile.TemporaryDirectory() as directory:
+        there = corollary.open(f"{directory}/w", spark=spark, placement=placement)
+        here = corollary.open(None, engine="local")
+        for database in (there, here):
+            database.load(text=PROGRAM)
+        for number in range(4):
+            added = set(pairs[number * 8 : number * 8 + 12])
+            removed = set(chance.sample(pairs, 4)) - added
+            changes = []
+            for database in (there, here):
+                with database.transaction() as transaction:
+                    transaction.insert("edge", sorted(added))
+                    transaction.delete("edge", sorted(removed))
+                changes.append(transaction.changes)
+            for name in VIEWS:
+                one, two = (sorted(each.relation(name).rows()) for each in (there, here))
+                assert one == two, (number, name)
+                assert changes[0][name].counts == changes[1][name].counts, (number, name)
+        there.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

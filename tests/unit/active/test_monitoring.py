@@ -1,0 +1,285 @@
+"""Monitoring: what the paper's optimisations change, and what they do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.active.events import asked
+from corollary.active.form import form
+from corollary.core.optimisations import Optimisation
+from corollary.core.plan import Derive, steps_of
+from corollary.database.database import Database
+from corollary.database.program import load
+from corollary.errors import InputError
+from corollary.frontends.datalog.parse import parse
+from corollary.source import SourceFile
+from oracles.active_rules import react
+from support.command_line import OK, cli, of_json
+
+EVERY = tuple(Optimisation)
+
+CLOSURES = {
+    "left": "link(x, y) :- edge(x, y).\nlink(x, z) :- link(x, y), edge(y, z).\n",
+    "right": "link(x, y) :- edge(x, y).\nlink(x, z) :- edge(x, y), link(y, z).\n",
+    "doubled": "link(x, y) :- edge(x, y).\nlink(x, z) :- link(x, y), link(y, z).\n",
+    "mutual": "link(x, y) :- edge(x, y).\nlink(x, z) :- odd(x, y), edge(y, z).\n"
+    ".decl odd(x: number, y: number) virtual\nodd(x, y) :- link(x, y).\n",
+}
+DECLARED = ".decl edge(x: number, y: number)\n.decl link(x: number, y: number) virtual\n"
+
+VESSELS = """\
+.decl in_use(v: symbol)
+.decl temp(v: symbol, t: number)
+.decl max_temp(v: symbol, t: number)
+.decl violation(v: symbol) virtual
+.decl abnormal(v: symbol) virtual
+abnormal(v) :- in_use(v), violation(v).
+violation(v) :- temp(v, t), max_temp(v, m), t > m.
+failure("v5") :- +abnormal("v5").
+.alert failure "vessel {c1} may fail"
+"""
+
+GENERATIONS = """\
+.decl par(x: number, y: number)
+.decl sg(x: number, y: number) virtual
+sg(x, y) :- par(x, p), par(y, p).
+sg(x, y) :- sg(x, x1), par(x1, xp), sg(xp, yp), par(y1, yp), sg(y1, y).
+met(x, y) :- +sg(x, y).
+parted(x, y) :- -sg(x, y).
+.alert met "{x} and {y} met"
+.alert parted "{x} and {y} parted"
+"""
+
+
+def opened(text: str, without: Iterable[str] = (), **options: Any) -> Database:
+    db = corollary.open(None, engine="local", without=without, **options)
+    db.load(text=text)
+    return db
+
+
+def alerts(tx: Any) -> list[tuple[Any, ...]]:
+    return sorted((each.event, tuple(each.row), each.message) for each in tx.alerts)
+
+
+def watching(constants: Iterable[int], column: int = 0) -> str:
+    """Alerts on links of single nodes, all alike but for the node."""
+    lines = []
+    for node in constants:
+        slots = f"{node}, y" if not column else f"y, {node}"
+        lines.append(f'lost{node}(y) :- -link({slots}).\n.alert lost{node} "lost {{y}}"\n')
+        lines.append(f"won{node}(y, {node}) :- +link({slots}), y != {node}.\n")
+        lines.append(f'.alert won{node} "{node} won {{y}}"\n')
+    return "".join(lines)
+
+
+# ------------------------------------------------------------------------------- nothing is changed
+
+
+@pytest.mark.parametrize("left_out", [*((each,) for each in EVERY), EVERY], ids=repr)
+@pytest.mark.parametrize("closure", CLOSURES)
+def test_optimisations_change_no_alert(closure: str, left_out: tuple[str, ...]) -> None:
+    constants, column = ((1, 4), 0) if closure == "left" else ((2,), 1)
+    text = DECLARED + CLOSURES[closure] + watching(constants, column)
+    text += 'both(x, y) :- -link(x, 3), +link(x, y), !link@old(y, x).\n.alert both "{x} {y}"\n'
+    seeded = random.Random(f"{closure} {left_out}")
+    db = opened(text, left_out)
+    base: dict[str, set[tuple[int, int]]] = {"edge": set()}
+    fired = 0
+    for _ in range(16):
+        step = [
+            (seeded.choice("++-"), "edge", (seeded.randrange(5), seeded.randrange(5)))
+            for _ in range(3)
+        ]
+        with db.transaction() as tx:
+            for sign, name, row in step:
+                (tx.insert if sign == "+" else tx.delete)(name, [row])
+        outcome = react(text, base, step)
+        wanted = sorted((each.event, tuple(each.row), each.message) for each in outcome.alerts)
+        assert alerts(tx) == wanted, step
+        base = outcome.base
+        fired += len(wanted)
+        assert db.engine.size("link") == 0
+    assert fired
+
+
+# ---------------------------------------------------------------------------- partial evaluation
+
+
+def test_changes_for_other_vessels_are_dropped_at_the_base() -> None:
+    vessels = [f"v{number}" for number in range(10)]
+    for without, dropped in ((), 9), (("specialisation",), 0):
+        db = opened(VESSELS, without)
+        with db.transaction() as tx:
+            tx.insert("in_use", [(v,) for v in vessels])
+            tx.insert("max_temp", [(v, 100) for v in vessels])
+            tx.insert("temp", [(v, 90) for v in vessels])
+        with db.transaction() as tx:
+            tx.insert("temp", [(v, 120) for v in vessels])
+        assert alerts(tx) == [("failure", ("v5",), "vessel v5 may fail")]
+        counted = {name: each.counts for name, each in tx.stats.items()}
+        watched = "violation" if without else "violation.for1"
+        assert set(counted) == {watched, watched.replace("violation", "abnormal")}
+        assert counted[watched].get("irrelevant_updates", 0) == dropped
+        assert counted[watched]["approximated"] == (10 if without else 1)
+
+
+def normal_of(text: str) -> Any:
+    return load(parse(SourceFile("program", text))).normal
+
+
+def test_a_view_is_copied_for_an_argument_that_is_handed_on() -> None:
+    for closure, column, is_copied in (
+        ("left", 0, True),
+        ("left", 1, False),
+        ("right", 1, True),
+        ("right", 0, False),
+        ("doubled", 0, False),
+        ("mutual", 0, False),
+    ):
+        slots = "3, y" if column == 0 else "y, 3"
+        text = DECLARED + CLOSURES[closure] + f'lost(y) :- -link({slots}).\n.alert lost "{{y}}"\n'
+        formed = form(normal_of(text))
+        assert any(name.startswith("link.for") for name in formed.relations) == is_copied, closure
+
+
+def test_several_constants_share_one_copy() -> None:
+    formed = form(normal_of(DECLARED + CLOSURES["left"] + watching(range(50))))
+    assert [name for name in formed.relations if name.startswith("link.for")] == ["link.for1"]
+    assert sorted(len(rows) for rows in formed.constants.values()) == [50, 50, 50]
+    assert len(set(formed.active.merged.values())) == 2
+    assert asked(formed.active, set(formed.active.merged.values())).keys() == {"link.for1"}
+
+
+def test_a_view_that_is_asked_for_as_a_whole_is_not_copied() -> None:
+    text = DECLARED + CLOSURES["left"] + watching([1])
+    for more in ('any(x) :- -link(x, _).\n.alert any "{x}"\n', '.alert link "{x}"\n'):
+        reacting = {"link"} if "alert link" in more else set()
+        assert not form(normal_of(text + more), reacting).constants
+        assert "link.for1" not in form(normal_of(text + more), reacting).relations
+    stored = text.replace(" virtual", "")
+    assert "link.for1" not in form(normal_of(stored)).relations
+    db = opened(text)
+    assert "link.for1" in db.formed.relations
+    db.watch("link")
+    assert "link.for1" not in db.formed.relations
+
+
+# -------------------------------------------------------------------- relevance, polarity, order
+
+
+def test_what_nobody_asks_for_is_not_computed() -> None:
+    text = DECLARED + CLOSURES["left"] + 'lost(x, y) :- -link(x, y).\n.alert lost "{x} {y}"\n'
+    for without, is_idle in ((), True), (("polarity",), False), (("relevance",), False):
+        db = opened(text, without)
+        with db.transaction() as tx:
+            tx.insert("edge", [(1, 2), (2, 3)])
+        assert (set(tx.stats) == {"edge"}) == is_idle
+        if is_idle:
+            assert tx.stats["edge"].counts["irrelevant_updates"] == 2
+
+
+def free_calls(db: Database) -> list[str]:
+    """What the plans of a database ask without a binding."""
+    return sorted(
+        {
+            step.target
+            for _, made in db.planning._plans.values()
+            for step in steps_of(made.plan)
+            if isinstance(step, Derive) and step.target.startswith("sg^ff")
+        }
+    )
+
+
+def test_same_generation_never_asks_for_all_of_it() -> None:
+    for without, is_asked in ((), False), (("sip",), True):
+        db = opened(GENERATIONS, without)
+        with db.transaction() as tx:
+            tx.insert("par", [(number, number // 2) for number in range(2, 16)])
+        with db.transaction() as tx:
+            tx.delete("par", [(9, 4)])
+            tx.insert("par", [(9, 2)])
+        assert bool(free_calls(db)) == is_asked
+        assert ("met", (9, 5), "9 and 5 met") in alerts(tx)
+        assert ("parted", (8, 9), "8 and 9 parted") in alerts(tx)
+
+
+def test_sharing_and_minimising_show_in_the_counters() -> None:
+    """A diamond after another: what is approximated along two ways is filtered once."""
+    text = DECLARED + CLOSURES["left"] + 'lost(x, y) :- -link(x, y).\n.alert lost "{x} {y}"\n'
+    diamonds = [(at - 1, at) for at in (4, 8, 12)]
+    diamonds += [
+        edge
+        for at in range(0, 12, 4)
+        for edge in (
+            (at, at + 1),
+            (at + 1, at + 4),
+            (at, at + 2),
+            (at + 2, at + 3),
+            (at + 3, at + 4),
+        )
+    ]
+    refiltered = {}
+    for without in ((), ("minimising",), ("sharing", "minimising")):
+        db = opened(text, without)
+        with db.transaction() as tx:
+            tx.insert("edge", [(-1, 0), *diamonds])
+        with db.transaction() as tx:
+            tx.delete("edge", [(-1, 0)])
+        assert len(alerts(tx)) == 13
+        refiltered[without] = tx.stats["link"].counts["refiltered"]
+    assert refiltered[()] == 0
+    assert refiltered["minimising",] > 0
+    assert refiltered["sharing", "minimising"] > 0
+
+
+def test_an_unknown_optimisation_is_refused() -> None:
+    with pytest.raises(InputError, match=r"C1053.*`speed`"):
+        corollary.open(None, engine="local", without=["speed"])
+
+
+# ------------------------------------------------------------------------------- nothing is stored
+
+
+def test_a_monitored_view_is_not_stored(tmp_path: Path) -> None:
+    text = DECLARED + CLOSURES["left"] + watching([0, 3])
+    text += 'many(n) :- -link(_, _), n = count : { link@old(_, _) }.\n.alert many "{n}"\n'
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        db.load(text=text)
+        with db.transaction() as tx:
+            tx.insert("edge", [(at, at + 1) for at in range(20)])
+        with db.transaction() as tx:
+            tx.delete("edge", [(4, 5)])
+        assert len([each for each in tx.alerts if each.event == "lost3"]) == 16
+        assert db.store is not None
+        db.store.fold(db)
+        catalog = db.store.warehouse.catalog
+        stored = {each.relation for _, each in catalog.changes(0, db.commits)}
+        stored |= set(catalog.snapshots(db.commits))
+        assert stored == {"edge"}
+        for name in db.engine.relations:
+            if name not in ("edge", *db.formed.constants):
+                assert db.engine.size(name) == 0, name
+
+
+# ----------------------------------------------------------------------------------- explain
+
+
+def test_explain_shows_what_is_watched(tmp_path: Path) -> None:
+    program = tmp_path / "vessels.dl"
+    program.write_text(VESSELS)
+    text = cli("explain", str(program), "--added", "temp").output
+    assert "event failure: reads +abnormal.for1; alert" in text
+    assert 'violation.for1() :- temp("v5", t)' in text
+    document = of_json(cli("explain", str(program), "--added", "temp", "--format", "json"))
+    assert document["events"] == [
+        {"event": "failure", "reads": ["+abnormal.for1"], "reactions": ["alert"]}
+    ]
+    plain = cli("explain", str(program), "--added", "temp", "--without", "specialisation")
+    assert plain.exit_code == OK
+    assert "for1" not in plain.output

@@ -1,0 +1,214 @@
+"""Loops that follow a trail: walked or not, the same tuples come in the same rounds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from cases.test_changes import CASES, name_of
+from cases.test_changes import test_maintenance as maintain
+from corollary.core.engine import Limits
+from corollary.core.plan import Loop, steps_of
+from corollary.core.states import State
+from corollary.engines.local import walk
+from corollary.engines.local.derive import Derivation
+from corollary.engines.local.trails import trail_of
+from corollary.errors import LimitError
+from support.change_cases import ChangeCase
+from support.generators.scenarios import Scenario, judge, scenarios, unhurried
+from support.maintained_database import opened
+from support.payload_check import check_payload
+
+REACH = """
+.decl edge(x: number, y: number)
+.decl start(x: number)
+.decl reach(x: number)
+reach(x) :- start(x).
+reach(y) :- reach(x), edge(x, y).
+.output reach
+"""
+CLOSURE = """
+.decl edge(x: number, y: number)
+.decl start(x: number)
+.decl tc(x: number, y: number)
+tc(x, y) :- start(x), edge(x, y).
+tc(x, z) :- tc(x, y), edge(y, z).
+.output tc
+"""
+
+
+@contextmanager
+def walking(is_eager: bool, *, tuples: int = 3, few: int = 64) -> Iterator[None]:
+    """Walk whenever a loop follows a trail, in bits of so many tuples, or never."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk, "ROUND", 1 << 60 if is_eager else 0)
+        patch.setattr(walk, "MOST_TUPLES", tuples)
+        patch.setattr(walk, "FEW", few)
+        patch.setattr(walk, "WIDE", few)
+        yield
+
+
+# -------------------------------------------------------------------------------- which loops are
+
+
+TRAILS = {
+    "reach(y) :- reach(x), edge(x, y).": True,
+    "reach(y) :- edge(x, y), reach(x).": True,
+    "reach(y) :- reach(x), edge(y, x), start(y).": True,
+    "reach(y) :- reach(x), edge(x, y), !start(y).": True,
+    "reach(y) :- reach(x), edge(x, y). reach(y) :- reach(x), edge(y, x).": True,
+    "reach(y) :- reach(x), edge(x, y), x < y.": False,
+    "reach(y) :- reach(x), edge(x, z), edge(z, y).": False,
+    "reach(y) :- reach(x), reach(z), edge(x, y), edge(z, y).": False,
+    "reach(x + 1) :- reach(x), edge(x, x).": False,
+    "reach(7) :- reach(x), edge(x, _).": False,
+}
+
+
+@pytest.mark.parametrize("rules", TRAILS)
+def test_linear_recursion_along_a_relation_is_a_trail(rules: str) -> None:
+    text = REACH.replace("reach(y) :- reach(x), edge(x, y).", rules)
+    for algorithm in ("auto", "recompute"):
+        db = opened(text, algorithm)
+        commit(db, {"edge": [(1, 2), (2, 3)], "start": [(1,)]})
+        loops = seen_loops(db, {"edge": [(3, 4), (4, 5)]})
+        assert loops
+        assert all((trail_of(each, ()) is not None) == TRAILS[rules] for each in loops)
+
+
+def test_columns_that_are_copied_do_not_matter() -> None:
+    db = opened(CLOSURE, "recompute")
+    (loop,) = seen_loops(db, {"edge": [(1, 2), (2, 3)], "start": [(1,)]})
+    trail = trail_of(loop, ())
+    assert trail is not None
+    assert trail.column == 1
+    assert trail_of(loop, {"edge"}) is None  # a table that another invocation may exchange
+
+
+def seen_loops(db: Any, rows: dict[str, list[Any]]) -> list[Loop]:
+    """Return the loops of a transaction whose tuples only come."""
+    found: list[Loop] = []
+    with pytest.MonkeyPatch.context() as patch:
+        run = type(db.engine).run
+
+        def watched(engine: Any, plan: Any, *more: Any) -> int:
+            found.extend(each for each in steps_of(plan) if isinstance(each, Loop))
+            return run(engine, plan, *more)
+
+        patch.setattr(type(db.engine), "run", watched)
+        commit(db, rows)
+    return [each for each in found if "suspended" not in str(each)]
+
+
+def commit(db: Any, rows: dict[str, list[Any]], removed: dict[str, list[Any]] | None = None) -> Any:
+    with db.transaction() as transaction:
+        for name, each in (removed or {}).items():
+            transaction.delete(name, each)
+        for name, each in rows.items():
+            transaction.insert(name, each)
+    return transaction
+
+
+# ------------------------------------------------------------------------------ what comes of them
+
+
+@pytest.mark.parametrize("variant", ["auto", "ranked", "dred", "recompute"])
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_cases_of_changes(case: ChangeCase, variant: str) -> None:
+    with walking(True):
+        maintain(case, "as written", variant)
+
+
+@pytest.mark.parametrize("algorithms", [("auto", "recompute"), ("ranked", "dred")])
+def test_random_programs(algorithms: tuple[str, ...]) -> None:
+    counts: Counter[str] = Counter()
+
+    @unhurried(30)
+    @given(scenarios(algorithms))
+    def run(scenario: Scenario) -> None:
+        with walking(True, few=2):
+            counts.update(judge(scenario))
+
+    run()
+    assert counts["steps"] >= 60
+
+
+def graph(seed: int) -> tuple[list[tuple[int, int]], random.Random]:
+    """Return chains with some branches, shortcuts and ways back."""
+    rng = random.Random(seed)
+    size = rng.choice([5, 20, 60])
+    edges = {(at, at + 1) for at in range(size)}
+    for _ in range(rng.randrange(6)):
+        edges.add((rng.randrange(size), rng.randrange(2 * size)))
+    return sorted(edges), rng
+
+
+@pytest.mark.parametrize("text", [REACH, CLOSURE], ids=["unary", "binary"])
+@pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "recompute"])
+@pytest.mark.parametrize("seed", range(8))
+def test_tuples_ranks_and_rounds_are_those_of_ordinary_rounds(
+    text: str, algorithm: str, seed: int
+) -> None:
+    told = []
+    for is_eager, few in ((False, 64), (True, 64), (True, 2)):
+        edges, rng = graph(seed)
+        with walking(is_eager, few=few, tuples=rng.choice([1, 7, 1000])):
+            db = opened(text, algorithm)
+            half = len(edges) // 2
+            told.append(
+                [
+                    everything(db, commit(db, {"edge": edges[:half], "start": [(0,), (3,)]})),
+                    everything(db, commit(db, {"edge": edges[half:], "start": [(9,)]})),
+                    everything(db, commit(db, {"edge": [(2, 4)]}, {"edge": [edges[half]]})),
+                ]
+            )
+            check_payload(db)
+    assert told[0] == told[1] == told[2]
+
+
+def everything(db: Any, transaction: Any) -> Any:
+    """Return all relations with what is kept beside them, and how many rounds there were."""
+    held = {
+        name: sorted(db.engine.read(name, State.NEW).to_pylist(), key=str)
+        for name in db.engine.relations
+    }
+    return held, {name: each.counts.get("rounds") for name, each in transaction.stats.items()}
+
+
+# --------------------------------------------------------------------------------- limits, and cost
+
+
+@pytest.mark.parametrize("is_eager", [True, False])
+@pytest.mark.parametrize("limits", [Limits(rounds=20), Limits(tuples=300)])
+def test_limits_hold(is_eager: bool, limits: Limits) -> None:
+    with walking(is_eager):
+        db = opened(REACH, "auto", limits=limits)
+        chain = [(at, at + 1) for at in range(18)]
+        commit(db, {"edge": chain, "start": [(0,)]})
+        longer = [(at, at + 1) for at in range(18, 300)]
+        with pytest.raises(LimitError, match=r"limit of (20 rounds|300 tuples)"):
+            commit(db, {"edge": longer})
+        assert len(db.relation("reach")) == 19
+
+
+def test_a_long_chain_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[int] = []
+    run = Derivation.run
+    monkeypatch.setattr(Derivation, "run", lambda *each: runs.append(1) or run(*each))
+    db = opened(REACH, "auto", limits=Limits())
+    size = 20_000
+    commit(db, {"edge": [(at, at + 1) for at in range(size)], "start": [(0,)]})
+    assert len(db.relation("reach")) == size + 1
+    assert len(runs) < size / 50
+    runs.clear()
+    tail = [(at, at + 1) for at in range(size, size + 5000)]
+    transaction = commit(db, {"edge": tail})
+    assert len(db.relation("reach")) == size + 5001
+    assert transaction.stats["reach"].counts["rounds"] == 5000
+    assert len(runs) < 500

@@ -1,0 +1,260 @@
+"""Published tables show the relation, whatever happens between: read by deltalake and DuckDB."""
+
+import json
+import os
+import random
+import shutil
+import time
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from deltalake import DeltaTable
+
+from corollary.core.arrow import from_python
+from corollary.core.engine import Held
+from corollary.core.program import Relation
+from corollary.core.types import (
+    NUMBER,
+    decimal,
+)
+from corollary.errors import WarehouseError
+from corollary.warehouse import files, schema
+from corollary.warehouse.entries import StoredSnapshot
+from corollary.warehouse.publishing import data_files, swap
+from corollary.warehouse.publishing.history import FreshHistory
+from corollary.warehouse.publishing.publisher import Publisher
+from corollary.warehouse.warehouse import Delta
+from support.published_table import EDGE, ODD, House, nullable, random_row
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make files so small that a few rows make many."""
+    monkeypatch.setattr(data_files, "LARGEST", 16)
+    monkeypatch.setattr(data_files, "GROUP", 4)
+    monkeypatch.setattr(data_files, "TIER", 4)
+
+
+# --- contents ------------------------------------------------------------------------------------
+
+
+def test_commits_are_coalesced_and_only_touched_files_change(house: House, small: None) -> None:
+    house.change([(at, "a") for at in range(64)])
+    first = house.publish()
+    assert first is not None
+    assert (first.commit, first.version, first.added, first.files) == (1, 0, 64, 4)
+    house.demand_good()
+    before = house.referenced()
+    for _ in range(3):  # what comes and goes between leaves no trace
+        house.change([(5, "b")], [(5, "a")])
+        house.change([(5, "a")], [(5, "b")])
+    assert house.publish() is None
+    assert house.referenced() == before
+    house.change([(5, "b")])
+    house.change([(50, "b")], [(5, "a"), (5, "b")])
+    assert house.publisher.lag([EDGE]) == {"edge": 2}
+    second = house.publish()
+    assert second is not None
+    assert (second.commit, second.version, second.added, second.removed) == (9, 1, 1, 1)
+    assert len(before - house.referenced()) == 1
+    assert len(house.referenced() - before) == 2
+    house.demand_good()
+    assert house.publisher.shown(EDGE) == 9
+    assert house.publish() is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_changes_agree_with_a_set(tmp_path: Path, small: None, seed: int) -> None:
+    rng = random.Random(seed)
+    house = House(tmp_path, ODD)
+    for step in range(25):
+        removed = rng.sample(list(house.rows.values()), min(len(house.rows), rng.randrange(8)))
+        house.change([random_row(rng) for _ in range(rng.randrange(10))], removed)
+        if rng.random() < 0.6:
+            continue
+        house.publish()
+        house.demand_truth()
+        if rng.random() < 0.3:
+            house.publisher = Publisher(house.root, house.warehouse.catalog)
+            house.publisher.clean(0)
+            assert house.data_files() == house.referenced(), step
+    house.publish()
+    house.demand_good()
+
+
+# --- few files -----------------------------------------------------------------------------------
+
+
+def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "TIER", 4)
+    monkeypatch.setattr(swap, "CHECKPOINT", 10)
+    rng = random.Random(1)
+    for at in range(30):
+        house.change([(rng.randrange(1000), str(at))])
+        house.publish()
+        assert len(house.referenced()) <= 4 * 4
+    house.demand_good()
+    assert (house.log / "_last_checkpoint").exists()
+    changes = [
+        action
+        for version in range(house.delta().version() + 1)
+        for action in map(json.loads, house.entry(version).read_text().splitlines())
+        if "remove" in action
+    ]
+    assert changes
+    assert not any(action["remove"]["dataChange"] for action in changes), "streams see appends only"
+
+
+def test_old_entries_of_the_log_go(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap, "CHECKPOINT", 5)
+    for at in range(12):
+        house.change([(at, "a")])
+        house.publish()
+        for entry in house.log.iterdir():
+            os.utime(entry, (time.time() - 86_400,) * 2)
+    assert not house.entry(2).exists()
+    house.demand_good()
+    house.warehouse.catalog.forget_published("edge")
+    house.change([(99, "b")], [(3, "a")])
+    house.publish()
+    house.demand_good()
+
+
+# --- life of a relation --------------------------------------------------------------------------
+
+
+def test_other_columns_make_a_new_version(house: House) -> None:
+    house.change([(1, "a"), (2, "b")])
+    house.publish()
+    house.relation = Relation("edge", ("x", "weight"), (NUMBER, decimal(6, 2)), is_derived=False)
+    house.rows = {}
+    house.change([(1, Decimal("1.50"))])
+    found = house.publish()
+    assert found is not None
+    assert found.version == 1
+    house.demand_good()
+    house.relation = Relation(
+        "edge", ("x", "cost"), (NUMBER, nullable(decimal(6, 2))), is_derived=False
+    )
+    house.change([(2, None)])
+    house.publish()
+    house.demand_good()
+    assert DeltaTable(str(house.path), version=0).to_pyarrow_dataset().count_rows() == 2
+
+
+def test_withdrawn_and_published_again(house: House) -> None:
+    house.change([(1, "a")])
+    house.publish()
+    house.publisher.withdraw("edge")
+    assert not house.path.exists()
+    assert house.publisher.check(EDGE) == []
+    house.change([(2, "b")])
+    house.publish()
+    house.demand_good()
+
+
+def test_table_that_is_gone_is_made_again(house: House) -> None:
+    house.change([(1, "a")])
+    house.publish()
+    shutil.rmtree(house.path)
+    assert [each.what for each in house.publisher.check(EDGE)] == ["it is gone"]
+    house.publish()
+    house.demand_good()
+
+
+def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
+    house.change([(at, "a") for at in range(40)])
+    house.publish()
+    house.change([(7, "b")], [(7, "a")])
+    house.change([(8, "b")])
+    catalog = house.warehouse.catalog
+    data = files.parquet_bytes(from_python(house.rows.values(), EDGE))
+    name = "data/s/snapshot.parquet"
+    checksum = files.write(house.root, name, data)
+    stored = StoredSnapshot("edge", house.commit, len(house.rows), name, checksum)
+    catalog.record_fold(house.commit, [stored], [], catalog.intend())
+    with catalog.writing() as connection:
+        connection.execute(schema.changes.delete())
+        connection.execute(
+            sa.update(schema.meta).where(schema.meta.c.name == "oldest").values(value="3")
+        )
+    before = house.referenced()
+    found = house.publish()
+    assert found is not None
+    assert (found.added, found.removed) == (2, 1)
+    assert len(before & house.referenced()) == len(before) - 1
+    house.demand_good()
+
+
+def test_what_is_in_hand_is_not_read(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fresh(after: int) -> FreshHistory:
+        content = Held(from_python(house.rows.values(), EDGE))
+        return FreshHistory(after, house.commit, lambda _: last, lambda _: content, house.history)
+
+    last: Delta | None = None
+    house.change([(1, "a"), (2, "b")])
+    with monkeypatch.context() as patch:
+        patch.setattr(house.warehouse, "change", None)
+        house.publisher.publish(EDGE, 1, fresh(0))
+        last = Delta(from_python([(3, "c")], EDGE), from_python([(1, "a")], EDGE))
+        house.change([(3, "c")], [(1, "a")])
+        found = house.publisher.publish(EDGE, 2, fresh(1))
+        assert found is not None
+        assert (found.added, found.removed) == (1, 1)
+    house.change([(4, "d")])  # was never published
+    last = Delta(from_python([(1, "a")], EDGE), from_python([(4, "d")], EDGE))
+    house.change([(1, "a")], [(4, "d")])
+    found = house.publisher.publish(EDGE, 4, fresh(3))
+    assert found is not None
+    assert (found.added, found.removed) == (1, 0)
+    house.demand_good()
+
+
+def test_a_commit_that_says_all(house: House) -> None:
+    house.change([(1, "a"), (2, "b"), (3, "c")])
+    house.publish()
+    rows = from_python([(2, "b"), (4, "d")], EDGE)
+    full = Delta(rows, rows.slice(0, 0), is_full=True)
+    number = house.store({"edge": full})
+    house.rows = {repr(row): row for row in ((2, "b"), (4, "d"))}
+    fresh = FreshHistory(1, number, lambda _: full, lambda _: Held(rows), house.history)
+    for history in (fresh, house.history):
+        assert history.changes(EDGE, 1, number) is None
+        assert history.content(EDGE, number).table() == rows
+    found = house.publish()
+    assert found is not None
+    assert (found.added, found.removed) == (1, 2)
+    house.change([(5, "e")])
+    house.publish()
+    house.demand_good()
+
+
+def test_one_bad_table_does_not_stop_the_others(house: House) -> None:
+    other = replace(EDGE, name="other")
+    rows = from_python([(1, "a")], EDGE)
+    house.store({"edge": Delta(rows, rows.slice(0, 0)), "other": Delta(rows, rows.slice(0, 0))})
+    house.path.parent.mkdir()
+    house.path.write_text("mine")
+    outcome = house.publisher.publish_all([EDGE, other], house.commit, house.history)
+    assert [each.relation for each in outcome.published] == ["other"]
+    assert [(each.code, each.severity) for each in outcome.problems] == [("C0940", "warning")]
+
+
+def test_up_to_date_costs_no_version(house: House) -> None:
+    house.change([(1, "a")])
+    house.publish()
+    for _ in range(70):
+        house.store({"other": Delta(from_python([], EDGE), from_python([], EDGE))})
+    assert house.publish() is None
+    assert house.warehouse.catalog.published() == {"edge": (71, 0)}
+    assert house.publisher.publish(EDGE, 1, house.history) is None
+    with pytest.raises(WarehouseError, match="C0936"):
+        house.publisher.publish(EDGE, 72, house.history)

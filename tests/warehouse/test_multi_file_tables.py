@@ -1,0 +1,225 @@
+"""Views that are shared out: tasks write the files of the warehouse, the driver commits them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+import corollary
+from corollary.core.arrow import to_python
+from corollary.database.database import Database
+from corollary.database.upkeep.backup import copy
+from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.upkeep.verify import verify
+from corollary.engines.spark import serving, shares
+from corollary.errors import WarehouseError
+from corollary.warehouse import files, parts
+from corollary.warehouse.publishing import data_files
+from support.in_process_partitions import SHARES, share_out
+from support.maintained_database import closure, pairs
+from support.warehouse_scenarios import loose_files, root_of, store_of
+
+EDGES = pairs("ab bc cd de ef fa")
+NODES = "abcdef"
+
+
+@pytest.fixture
+def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """A database whose shares are large at once, and whose driver reads none of them."""
+    share_out(monkeypatch)
+    monkeypatch.setattr(shares, "APART", 1)
+    with corollary.open(tmp_path / "w") as found:
+        found.load(text=closure() + "\n.output reach")
+        with monkeypatch.context() as patch:
+            patch.setattr(shares, "read_share", refused)
+            patch.setattr(files, "parquet_table", refused)
+            with found.transaction() as tx:
+                tx.insert("edge", EDGES)
+            found.publish()
+            store_of(found).fold(found)
+        yield found
+
+
+def refused(*_: Any) -> None:
+    pytest.fail("the view was brought to the driver")
+
+
+def reached(db: Database) -> list[Any]:
+    return sorted(db.relation("reach").rows())
+
+
+def published(db: Database) -> list[Any]:
+    return sorted(to_python(DeltaTable(str(root_of(db) / "tables/reach")).to_pyarrow_table()))
+
+
+EVERY = sorted((x, y) for x in NODES for y in NODES)
+
+
+def lists(db: Database) -> list[Path]:
+    return sorted(root_of(db).glob(f"data/*/*{parts.LIST}"))
+
+
+def test_tasks_write_changes_snapshots_and_tables(db: Database) -> None:
+    found = {each.name for each in lists(db)}
+    assert any(each.startswith("snapshot-") for each in found)
+    assert len(found) >= 3  # of the change, its ranks, and the snapshot
+    assert not loose_files(db)
+    assert reached(db) == published(db) == EVERY
+    assert len(DeltaTable(str(root_of(db) / "tables/reach")).file_uris()) <= SHARES
+    with db.transaction() as tx:
+        tx.delete("edge", pairs("cd"))
+    db.publish()
+    assert reached(db) == published(db)
+    assert sorted(db.at(db.commits - 1).relation("reach").rows()) == EVERY
+    assert not verify(store_of(db).warehouse).findings
+
+
+def test_it_comes_back_from_parts_alone(db: Database) -> None:
+    root = root_of(db)
+    for each in root.glob("data/*/index-*"):
+        each.unlink()
+    with corollary.open(root) as again:
+        assert reached(again) == EVERY
+
+
+def test_a_backup_has_all_parts(db: Database, tmp_path: Path) -> None:
+    copy(store_of(db).warehouse, tmp_path / "copy")
+    shutil.rmtree(root_of(db) / "data")
+    with corollary.open(tmp_path / "copy") as other:
+        assert reached(other) == EVERY
+        assert not verify(store_of(other).warehouse).findings
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+def test_damage_is_found(db: Database, is_list: bool) -> None:
+    snapshot = next(each for each in lists(db) if each.name.startswith("snapshot-"))
+    victim = snapshot if is_list else next(snapshot.parent.glob(f"{snapshot.name}-*"))
+    victim.write_bytes(victim.read_bytes()[:-1] + b"?")
+    found = [each.file for each in verify(store_of(db).warehouse).findings]
+    assert found[0] == str(snapshot.relative_to(root_of(db)))
+    collect(store_of(db).warehouse, Retention())
+    assert victim.exists()
+
+
+def test_parts_go_with_their_list(db: Database) -> None:
+    before = set(lists(db))
+    for number in range(4):
+        with db.transaction() as tx:
+            (tx.delete if number % 2 else tx.insert)("edge", pairs("ad"))
+    collected = collect(store_of(db).warehouse, Retention(commits=1), is_dry=True)
+    assert collected.files == collect(store_of(db).warehouse, Retention(commits=1)).files
+    assert {each.name[:9] for each in before - set(lists(db))} >= {"1.parts"}
+    assert {each.name[:9] for each in before & set(lists(db))} == {"snapshot-"}
+    named = {each.name for each in lists(db)}
+    for each in root_of(db).glob("data/*/*.parts-*"):
+        assert each.name.partition(".parts-")[0] + parts.LIST in named
+    assert not loose_files(db)
+    assert reached(db) == EVERY
+
+
+def test_what_a_lost_task_wrote_is_loose(db: Database) -> None:
+    snapshot = next(each for each in lists(db) if each.name.startswith("snapshot-"))
+    stray = snapshot.with_name(f"{snapshot.name}-0123456789abcdef.parquet")
+    stray.write_bytes(b"half")
+    collect(store_of(db).warehouse, Retention())
+    assert not stray.exists()
+    assert snapshot.exists()
+
+
+def test_a_directory_that_tasks_do_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(shares, "APART", 1)
+    for writer in (parts.PartWriter, data_files.PartOfTable):
+        monkeypatch.setattr(writer, "__call__", lambda *_: None)
+    with corollary.open(tmp_path / "w") as db:
+        db.load(text=closure() + "\n.output reach")
+        with db.transaction() as tx:
+            tx.insert("edge", EDGES)
+        db.publish()
+        store_of(db).fold(db)
+        assert not lists(db)
+        assert reached(db) == published(db) == EVERY
+        assert not verify(store_of(db).warehouse).findings
+
+
+def test_a_task_that_cannot_write_fails_the_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(shares, "APART", 1)
+
+    def full(self: parts.PartWriter, rows: pa.Table) -> None:
+        raise WarehouseError.cannot_write(self.root, OSError(28, "No space left on device"))
+
+    with corollary.open(tmp_path / "w") as db:
+        db.load(text=closure())
+        with monkeypatch.context() as patch:
+            patch.setattr(parts.PartWriter, "__call__", full)
+            with pytest.raises(WarehouseError, match="No space"), db.transaction() as tx:
+                tx.insert("edge", EDGES)
+        assert not db.relation("reach").rows()
+        assert not loose_files(db)
+        with db.transaction() as tx:
+            tx.insert("edge", EDGES)
+        assert reached(db) == EVERY
+
+
+# --- what workers keep ---------------------------------------------------------------------------
+
+
+def test_a_worker_keeps_so_many_bytes_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(serving, "_OPEN", type(serving._OPEN)())
+    with corollary.open(None) as db:
+        db.load(text=closure())
+        with db.transaction() as tx:
+            tx.insert("edge", EDGES)
+        assert len(serving._OPEN) == SHARES
+        monkeypatch.setattr(serving, "OPEN", 1)
+        with db.transaction() as tx:
+            tx.delete("edge", pairs("ab"))
+        assert len(serving._OPEN) == 1
+        with db.transaction() as tx:
+            tx.insert("edge", pairs("ab"))
+        assert reached(db) == EVERY
+
+
+def test_the_driver_keeps_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(serving, "_OPEN", type(serving._OPEN)())
+    with corollary.open(None) as db:
+        db.load(text=closure())
+        with db.transaction() as tx:
+            tx.insert("edge", EDGES)
+        serving._OPEN.clear()
+        assert reached(db) == EVERY
+        assert not serving._OPEN
+
+
+def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    with corollary.open(None) as db:
+        db.load(text=closure())
+        with db.transaction() as tx:
+            tx.insert("edge", EDGES)
+        before = sorted(db.engine._root.iterdir())
+        monkeypatch.setattr(shares, "ENTRIES", 0)
+        monkeypatch.setattr(serving, "_run", refuse_last(serving._run))
+        with pytest.raises(WarehouseError, match="lost"), db.transaction() as tx:
+            tx.delete("edge", pairs("ab"))
+        assert sorted(db.engine._root.iterdir()) == before
+
+
+def refuse_last(run: Any) -> Any:
+    def running(request: serving.Request, share: int, opened: Any) -> serving.Reply:
+        if not share:
+            raise WarehouseError.of("C0934", "It is lost.")
+        return run(request, share, opened)
+
+    return running

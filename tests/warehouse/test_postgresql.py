@@ -1,0 +1,124 @@
+"""What can happen to a catalog on a server only: connections break, it is not there, it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.database import kernel
+from corollary.errors import WarehouseError
+from corollary.warehouse import warehouse
+from support.maintained_database import closure, delete, insert, opened, pairs, reopened
+from support.postgresql_server import Server
+from support.warehouse_scenarios import loose_files, store_of, stored
+
+
+@pytest.fixture
+def place(server: Server, tmp_path: Path) -> str:
+    """A warehouse whose catalog is on the server."""
+    return server.place(tmp_path / "warehouse")
+
+
+def hang_up(server: Server, place: str) -> None:
+    """Let the server end all connections to the database of a warehouse."""
+    import psycopg
+
+    name = place.partition("?")[0].rpartition("/")[2]
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name]
+        )
+
+
+def test_a_connection_breaks_between_transactions(server: Server, place: str) -> None:
+    db = opened(closure(), place=place)
+    for edge in ("ab", "bc"):
+        hang_up(server, place)
+        insert(db, "edge", pairs(edge))
+    assert sorted(db.relation("reach").rows()) == pairs("ab ac bc")
+    db.close()
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before the commit", "behind it"])
+def test_a_connection_breaks_at_the_commit(
+    server: Server, place: str, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    """Nobody can tell whether it was made; the same key again tells, and does no harm."""
+    monkeypatch.setattr(warehouse, "INLINE_BYTES", 1)
+    db = opened(closure(), place=place)
+    catalog = store_of(db).warehouse.catalog
+    record, commit = catalog._record, catalog.commit
+
+    def broken(connection: Any, *arguments: Any) -> None:
+        record(connection, *arguments)
+        hang_up(server, place)
+
+    def lost(*arguments: Any) -> int:
+        commit(*arguments)
+        hang_up(server, place)
+        raise WarehouseError.catalog(place, OSError("gone"))
+
+    with monkeypatch.context() as patch:
+        if is_late:
+            patch.setattr(catalog, "commit", lost)
+        else:
+            patch.setattr(catalog, "_record", broken)
+        with pytest.raises(WarehouseError, match="C0935"):
+            insert(db, "edge", pairs("ab"), idempotency="one")
+    assert db.commits == 1
+    again = insert(db, "edge", pairs("ab"), idempotency="one")
+    assert again.commit_number == 2
+    delete(db, "edge", pairs("xy"))
+    assert loose_files(db) == set()
+    db.close()
+    with reopened("", place=place) as db:
+        assert db.relation("reach").rows() == pairs("ab")
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(WarehouseError, match="C0935") as caught:
+        corollary.open(f"postgresql://me:secret@127.0.0.1:1/x?data={tmp_path}")
+    assert "Connection refused" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_what_the_server_refuses(place: str) -> None:
+    """The transaction fails with a message, and the next one works."""
+    with opened(closure(), place=place) as db:
+        before = stored(db)
+        with pytest.raises(WarehouseError, match="nothing was changed"):
+            insert(db, "edge", pairs("ab"), idempotency="\0")
+        assert (stored(db), db.commits) == (before, 1)
+        assert insert(db, "edge", pairs("ab"), idempotency="k").commit_number == 2
+
+
+def test_a_database_of_somebody_else_is_shared(server: Server, place: str) -> None:
+    """A catalog has tables of its own names, and leaves the others alone."""
+    import psycopg
+
+    url = place.partition("?")[0]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("create table meta (x int)")
+        connection.execute("insert into meta values (7)")
+    with opened(closure(), place=place) as db:
+        insert(db, "edge", pairs("ab"))
+    with psycopg.connect(url) as connection:
+        assert connection.execute("select x from meta").fetchall() == [(7,)]
+
+
+def test_a_writer_that_hangs(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for it, and then say so; once it is gone they go on."""
+    monkeypatch.setattr("corollary.warehouse.connections.BUSY_SECONDS", 1)
+    monkeypatch.setattr(kernel, "TRIES", 1)
+    one, other = opened(closure(), place=place), reopened("", place=place)
+    with store_of(one).warehouse.catalog.writing():
+        with pytest.raises(WarehouseError, match="lock timeout"):
+            insert(other, "edge", pairs("ab"))
+        assert other.relation("reach").rows() == []  # who only reads does not wait
+    insert(other, "edge", pairs("bc"))
+    for db in (one, other):
+        assert db.relation("reach").rows() == pairs("bc")
+        db.close()
