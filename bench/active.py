@@ -23,7 +23,7 @@ from bench.data import random_graph, random_tree
 from bench.figure import Figure
 from corollary.core.arrow import to_python
 from corollary.core.optimisations import Optimisation
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 
 NAME = "active"
 ABOUT = "alerts on views that are stored nowhere, changes of one edge"
@@ -229,8 +229,8 @@ def _watching(nodes: Iterable[int], sign: str) -> str:
 
 def _kept(database: Database) -> tuple[str, ...]:
     """Say which relations hold tuples although only edges are to be stored."""
-    engine: Any = database.engine
-    allowed = {"edge", *database.formed.constants}
+    engine: Any = state_of(database).engine
+    allowed = {"edge", *state_of(database).planned_program.constants}
     held = [name for name in engine.relations if name not in allowed and engine.size(name)]
     return tuple(f"`{name}` holds {engine.size(name):,} tuples" for name in held)
 

@@ -25,7 +25,7 @@ from bench.figure import Figure
 from corollary.advisor.advice import Advice
 from corollary.advisor.consulting import consult
 from corollary.advisor.verifying import differing_views
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 
 NAME = "advisor"
 ABOUT = "airlines that serve two connected airports, 1,000,000 services"
@@ -75,7 +75,7 @@ def fill(database: Database, scale: float) -> None:
     }
     with database.transaction() as transaction:
         for name, (left, right) in tables.items():
-            columns = database.declared(name).columns
+            columns = state_of(database).writable(name).columns
             transaction.insert(name, pa.table(dict(zip(columns, (left, right), strict=True))))
 
 
@@ -100,7 +100,7 @@ def _speed(advice: Advice, original: Database, changed: Database) -> Iterator[Fi
     about = f"{1000 * before:.1f} -> {1000 * after:.1f} ms, {len(answers[0]):,} answers"
     yield Figure("speed-up", before / after, "x", 5.0, about, is_floor=True, differences=wrong)
     yield Figure("rows expected", view.figures.rows, "", None, "of the new view")
-    yield Figure("rows", changed.engine.size(view.name), "", None, "of the new view")
+    yield Figure("rows", state_of(changed).engine.size(view.name), "", None, "of the new view")
 
 
 def _changes(database: Database, advice: Advice, count: int) -> Iterator[Figure]:
@@ -108,7 +108,9 @@ def _changes(database: Database, advice: Advice, count: int) -> Iterator[Figure]
     dice = random.Random(1)
     names = ("services", "connection", "base")
     rows = {
-        name: list(zip(*(c.to_pylist() for c in database.read(name).columns), strict=True))
+        name: list(
+            zip(*(c.to_pylist() for c in database.relation(name).arrow().columns), strict=True)
+        )
         for name in names
     }
     times: list[float] = []

@@ -35,7 +35,7 @@ from bench.figure import Figure
 from bench.jobs import CORES, Session, Timed, session, size
 from bench.measure import difference, in_order
 from bench.workloads import LEFT, LEFT_CTE, REVENUE, REVENUE_SQL
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
 
 NAME = "spark"
@@ -100,13 +100,13 @@ def _closure(
     referee = corollary.open(None, engine="local")
     referee.load(text=LEFT)
     _insert(referee, edges)
-    tuples = referee.engine.size("answer")
+    tuples = state_of(referee).engine.size("answer")
     label = _about(tuples)
     chosen = _sample(edges, 1 + DELETES)
     with _opened(counted, None) as database:
         counted.forget_peaks()
         initial = counted.timed(_insert, database, edges)
-        found = database.engine.size("answer")
+        found = state_of(database).engine.size("answer")
         wrong = _unequal("tuples", found, tuples)
         peak, files = size(counted.peak()), size(counted.files())
         about = f"{initial.cost}; files of {files}, workers of {peak}"
@@ -119,7 +119,7 @@ def _closure(
         most = max(each.cost.jobs for each in deletes)
         yield Figure(f"{label}: jobs", most, "", 3, f"of a delete, at most; {DELETES} deletes")
         yield _recomputed(counted, database, chosen, deletes, label, is_judged=is_judged)
-        wrong = _contents(database.read("answer"), referee.read("answer"))
+        wrong = _contents(database.relation("answer").arrow(), referee.relation("answer").arrow())
         yield Figure(f"{label}: tuples", tuples, "", None, "compared at last", differences=wrong)
     if is_judged:
         yield _in_a_warehouse(counted, edges, referee, chosen, label)
@@ -216,7 +216,7 @@ def _recursive(counted: Session, edges: pa.Table) -> Iterator[Figure]:
     theirs = counted.timed(rivals.recursive, beside, frame)
     with _opened(counted, None) as database:
         ours = counted.timed(_insert, database, edges)
-        wrong = _unequal("tuples", database.engine.size("answer"), theirs.result)
+        wrong = _unequal("tuples", state_of(database).engine.size("answer"), theirs.result)
     yield Figure("tree: recursive", theirs.seconds, "s", None, str(theirs.cost))
     about = f"{ours.cost}; {theirs.result:,} tuples"
     yield Figure("tree: initial", ours.seconds, "s", None, about, differences=wrong)
@@ -250,7 +250,7 @@ def _join(counted: Session, relations: data.Relations) -> Iterator[Figure]:
             return transaction
 
         initial = counted.timed(fill)
-        wrong = _contents(database.read("answer"), _duckdb(relations, REVENUE_SQL))
+        wrong = _contents(database.relation("answer").arrow(), _duckdb(relations, REVENUE_SQL))
         place = initial.result.stats["answer"].placement
         about = f"{sale.num_rows:,} rows; placement {place}; {initial.cost}"
         yield Figure("join: initial", initial.seconds, "s", None, about, differences=wrong)
@@ -271,7 +271,7 @@ def _join(counted: Session, relations: data.Relations) -> Iterator[Figure]:
         change(gone, come)
         changed = {**relations, "sale": _without(sale, chosen, come)}
         expected = _duckdb(changed, REVENUE_SQL)
-        wrong = _contents(database.read("answer"), expected)
+        wrong = _contents(database.relation("answer").arrow(), expected)
         yield Figure("join: tuples", expected.num_rows, "", None, "compared at last", False, wrong)
     anew = _queried(counted, changed)
     wrong = _contents(anew.result, expected)

@@ -26,7 +26,7 @@ import corollary
 from bench.data import random_graph
 from bench.figure import Figure
 from corollary.core.arrow import to_python
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.upkeep.retention import Retention, collect
 
 NAME = "warehouse"
@@ -95,9 +95,10 @@ def _overhead(lasting: Database, passing: Database, edges: list[Any]) -> Figure:
 
 
 def _disk(database: Database, place: Path) -> Figure:
-    assert database.store is not None
-    database.store.fold(database)
-    collect(database.store.warehouse, Retention(commits=1))
+    store = warehouse_store_of(database)
+    assert store is not None
+    store.fold(state_of(database))
+    collect(store.warehouse, Retention(commits=1))
     plain = 0
     with tempfile.TemporaryDirectory() as directory:
         for name in ("edge", "path"):

@@ -99,21 +99,23 @@ class Soak:
                 tx.insert("item", [(at, *rest) for at, rest in self.items.items()])
                 tx.insert("above", list(self.above.items()))
             for name in ("item", "above", "total", "chain", "idle"):
-                found, wanted = (sorted(to_python(db.engine.read(name))) for db in (self.db, fresh))
+                found, wanted = (
+                    sorted(to_python(db._state.engine.read(name))) for db in (self.db, fresh)
+                )
                 assert found == wanted, name
         return took
 
     def collect(self) -> float:
         """Let go what is old; return the seconds."""
-        assert self.db.store is not None
+        assert self.db._store is not None
         began = time.perf_counter()
-        collect(self.db.store.warehouse, Retention(commits=KEPT))
+        collect(self.db._store.warehouse, Retention(commits=KEPT))
         return time.perf_counter() - began
 
     def sizes(self) -> tuple[int, float, float]:
         """Return the data files, their MiB, and those of the catalog."""
-        assert self.db.store is not None
-        root = self.db.store.warehouse.root
+        assert self.db._store is not None
+        root = self.db._store.warehouse.root
         sizes = [each.stat().st_size for each in (root / "data").rglob("*") if each.is_file()]
         catalog = sum(each.stat().st_size for each in root.glob("catalog.sqlite*"))
         return len(sizes), sum(sizes) / 2**20, catalog / 2**20

@@ -15,6 +15,7 @@ from bench.contenders import THREADS
 from bench.data import Relations
 from bench.maintain.task import DELETE, Step, named
 from corollary.core.engine import Limits
+from corollary.database.database import state_of
 from corollary.database.transaction import Transaction
 from corollary.errors import LimitError
 
@@ -101,13 +102,13 @@ class Maintained:
     def take(self, step: Step, limit: float | None) -> Sample:
         """Commit a transaction; one that takes too long is done again by recomputation, untimed."""
         rows = rows_of(step)
-        self._database.limits = Limits(seconds=limit)
+        state_of(self._database).limits = Limits(seconds=limit)
         gc.collect()
         began = self._clock()
         try:
             transaction = self.commit(step, rows)
         except LimitError:
-            self._database.limits = Limits()
+            state_of(self._database).limits = Limits()
             self.commit(step, rows, "recompute")
             assert limit is not None
             return Sample(limit, is_cut=True)
@@ -137,7 +138,7 @@ class Maintained:
 
     def size(self) -> int:
         """Return the number of tuples in the answer."""
-        return self._database.engine.size(ANSWER)
+        return state_of(self._database).engine.size(ANSWER)
 
 
 def rows_of(step: Step) -> Any:

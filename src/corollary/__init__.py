@@ -1,48 +1,86 @@
 """Corollary keeps derived data true while the data under it changes."""
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
+
+from corollary.errors import (
+    AccessError,
+    ConflictError,
+    ConstraintError,
+    CorollaryError,
+    EvaluationError,
+    InputError,
+    LimitError,
+    WarehouseError,
+)
+from corollary.registry import EXTENSIONS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from corollary.core.engine import Limits
     from corollary.database.database import Database
+    from corollary.database.opening import open_database as open  # noqa: A004
     from corollary.database.reader import Reader
+    from corollary.database.transaction import Transaction
+    from corollary.documents.document import ActiveDocument
 
 __version__ = "0.1.0"
 
-
-@overload
-def open(  # noqa: A001 - read as corollary.open
-    path: "str | Path | None" = None, *, reader: None = None, **options: Any
-) -> "Database": ...
-
-
-@overload
-def open(path: "str | Path", *, reader: str, **options: Any) -> "Reader": ...  # noqa: A001
-
-
-def open(  # noqa: A001 - read as corollary.open
-    path: "str | Path | None" = None, *, reader: str | None = None, **options: Any
-) -> "Database | Reader":
-    """Open a database: one that lasts in a warehouse, or, with `open(None)`, one in memory.
-
-    With `reader="alice"` it is opened as a reader sees it, limited to what was granted to it; see
-    `corollary.database.reader.Reader`. See `corollary.database.opening.open_database` for the
-    other options.
-    """
-    from corollary.database.opening import open_as, open_database
-
-    return open_database(path, **options) if reader is None else open_as(reader, path, **options)
+__all__ = [
+    "AccessError",
+    "ActiveDocument",
+    "ConflictError",
+    "ConstraintError",
+    "CorollaryError",
+    "Database",
+    "EvaluationError",
+    "InputError",
+    "LimitError",
+    "Limits",
+    "Reader",
+    "Transaction",
+    "WarehouseError",
+    "open",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Return `Limits` or `ActiveDocument`, which are loaded when they are asked for."""
-    if name == "Limits":
-        from corollary.core.engine import Limits
+    """Return what is loaded when it is first asked for, so that importing `corollary` is quick."""
+    match name:
+        case "open":
+            from corollary.database.opening import open_database
 
-        return Limits
-    if name == "ActiveDocument":
-        from corollary.documents.document import ActiveDocument
+            return open_database
+        case "Database":
+            from corollary.database.database import Database
 
-        return ActiveDocument
-    raise AttributeError(f"module 'corollary' has no attribute {name!r}")
+            return Database
+        case "Reader":
+            from corollary.database.reader import Reader
+
+            return Reader
+        case "Transaction":
+            from corollary.database.transaction import Transaction
+
+            return Transaction
+        case "Limits":
+            from corollary.core.engine import Limits
+
+            return Limits
+        case "ActiveDocument":
+            from corollary.documents.document import ActiveDocument
+
+            return ActiveDocument
+        case _:
+            raise AttributeError(f"module 'corollary' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+def _start_stream(*arguments: Any, **options: Any) -> Any:
+    from corollary.streaming.stream import start
+
+    return start(*arguments, **options)
+
+
+EXTENSIONS.start_stream = _start_stream

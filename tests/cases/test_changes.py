@@ -119,7 +119,7 @@ def check_state(db: Database, wanted: State, virtual: list[str]) -> None:
     for name, rows in wanted.items():
         assert typed_rows(db.relation(name).rows()) == typed_rows(rows), name
         if name in virtual:
-            assert db.engine.size(name) == 0
+            assert db._state.engine.size(name) == 0
     check_payload(db)
 
 

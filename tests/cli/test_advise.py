@@ -170,9 +170,9 @@ def test_seconds_come_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     made = cli("run", "more.dl", "-F", "facts", "--warehouse", "wh", "--engine", "local", "-q")
     assert made.exit_code == OK, made.output
     with corollary.open("wh", engine="local", log_queries=False) as database:
-        assert database.store is not None
+        assert database._store is not None
         (stats,) = (
-            each.stats["at"] for each in database.store.warehouse.commits() if "at" in each.stats
+            each.stats["at"] for each in database._store.warehouse.commits() if "at" in each.stats
         )
     each = stats["seconds"] / (2 * stats["base_probes"] + stats["actual"])
     found = of_json(cli("advise", "wh", "--query", "view", "--format", "json"))
@@ -237,8 +237,8 @@ def test_frequencies_come_from_the_query_log() -> None:
     assert cli("query", "wh", "view(x, y)", "--no-log").exit_code == OK
     database = corollary.open("wh", engine="local", log_queries=False)
     with database:
-        assert database.store is not None
-        asked = queries_asked(database.store.warehouse.catalog)
+        assert database._store is not None
+        asked = queries_asked(database._store.warehouse.catalog)
         database.query("view(x, y)")
     assert {each.form: each.count for each in asked} == {
         "view^bf": 2,

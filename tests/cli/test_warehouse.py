@@ -25,7 +25,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import corollary
 from corollary.database.counters import COUNTED
-from corollary.database.durable import Durable
+from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import ConflictError
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.warehouse import Warehouse
@@ -1200,7 +1200,7 @@ def test_an_interrupt_behind_the_commit_says_that_it_stays(
 ) -> None:
     run()
     with monkeypatch.context() as patch:
-        patch.setattr(Durable, "publish", interrupt)
+        patch.setattr(WarehouseStore, "publish", interrupt)
         result = feed(insert("c", "d"))
     assert result.exit_code == INTERRUPTED
     assert result.stderr.startswith("interrupted; commit 2 was made and stays")

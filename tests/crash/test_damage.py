@@ -74,7 +74,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Seen, Seen]:
         with opened(TEXT, place=str(root)) as db:
             insert(db, "edge", [(at, at + 1) for at in range(40)])
             insert(db, "name", [(at, f"node {at}") for at in range(40)])
-            store_of(db).fold(db)
+            store_of(db).fold(db._state)
             delete(db, "edge", [(20, 21)])
             insert(db, "name", [(41, "last")])
             holds = stored(db)
@@ -214,7 +214,7 @@ def test_a_file_that_cannot_be_removed_stays(
             insert(db, "edge", [(at, at + 1)])
             with monkeypatch.context() as patch:
                 patch.setattr(Path, "unlink", refused)
-                store_of(db).fold(db)
+                store_of(db).fold(db._state)
         assert loose_files(db)
         collect(store_of(db).warehouse, Retention(commits=1))
         assert not loose_files(db)

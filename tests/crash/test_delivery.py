@@ -72,9 +72,9 @@ def scenes(nursery: Nursery, tmp_path: Path) -> Iterator[Callable[[str], Scene]]
 def demand_all(scene: Scene) -> None:
     """Assert that every alert has arrived as it was promised."""
     with opened(scene.place) as db:
-        assert db.outbox.state().waiting == 0
+        assert db._store.outbox.state().waiting == 0
         alarms = db.relation("alarm").rows()
-        warehouse = db.store.warehouse  # type: ignore[union-attr]
+        warehouse = db._store.warehouse  # type: ignore[union-attr]
         assert verify(warehouse).findings == []
         written = lines(warehouse.root / "alerts" / "alerts.jsonl")
     assert sorted(row[1] for row in alarms) == [1, 2, 3]

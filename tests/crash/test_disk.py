@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.database import durable
+from corollary.database import warehouse_store
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse
 from support.comparison import comparable
@@ -80,7 +80,7 @@ def test_a_full_disk(small: Path, left: int, inline: int, monkeypatch: pytest.Mo
 
 def test_a_full_disk_behind_the_commit(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fold fails; the commit was made."""
-    monkeypatch.setattr(durable, "COMMITS", 1)
+    monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 1)
     db = opened(CLOSURE, place=str(small / "warehouse"))
     store, record = store_of(db), store_of(db).record
 

@@ -113,8 +113,8 @@ def test_every_batch_is_done_once(tmp_path: Path) -> None:
             change = db.changes(number)["direct_link"]
             assert {tuple(row.values()) for row in change.added.to_pylist()} == added
             assert {tuple(row.values()) for row in change.removed.to_pylist()} == removed
-        assert db.store is not None
-        assert verify(db.store.warehouse).findings == []
+        assert db._store is not None
+        assert verify(db._store.warehouse).findings == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

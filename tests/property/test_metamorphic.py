@@ -52,7 +52,7 @@ def filled(case: Case, algorithm: str) -> Database:
 
 def stored(db: Database) -> dict[str, Any]:
     """What the declared relations of a database hold."""
-    relations = db.loaded.normal.relations
+    relations = db._state.loaded.normal.relations
     return {
         name: rows
         for name, rows in held(db)["relations"].items()

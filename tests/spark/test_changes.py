@@ -27,6 +27,7 @@ from corollary.core.engine import Limits
 from corollary.core.recorder import Tally
 from corollary.database.database import Database
 from corollary.database.program import load
+from corollary.database.state import DatabaseState
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.engine import SparkEngine
 from corollary.errors import EvaluationError
@@ -87,7 +88,10 @@ LONG = pytest.mark.long
     ("small", "count"), [pytest.param(0, 8, marks=LONG), pytest.param(4, 8, marks=LONG), (4, 4)]
 )
 def test_what_is_in_files_is_maintained_as_well(small: int, count: int, spark: Any) -> None:
-    dbs = [Database(LocalEngine(), "ranked"), Database(SparkEngine(spark, small=small), "ranked")]
+    dbs = [
+        Database(DatabaseState(LocalEngine(), "ranked")),
+        Database(DatabaseState(SparkEngine(spark, small=small), "ranked")),
+    ]
     for db in dbs:
         db.load(text=closure(type_="number"))
     for inserts, deletes in flips(7, 4, count):
@@ -97,7 +101,7 @@ def test_what_is_in_files_is_maintained_as_well(small: int, count: int, spark: A
                 tx.delete("edge", sorted(deletes["edge"]))
                 tx.insert("edge", sorted(inserts["edge"]))
             found.append(sorted(to_python(tx.changes["reach"].added)))
-            found.append(sorted(to_python(db.engine.read("reach"))))
+            found.append(sorted(to_python(db._state.engine.read("reach"))))
         assert found[:2] == found[2:]
 
 

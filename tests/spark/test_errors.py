@@ -11,6 +11,7 @@ import pytest
 import corollary
 from corollary.core.engine import Limits
 from corollary.database.database import Database
+from corollary.database.state import DatabaseState
 from corollary.engines.spark import session
 from corollary.engines.spark.engine import SparkEngine
 from corollary.errors import EvaluationError, InputError, LimitError
@@ -80,7 +81,7 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -
 @pytest.mark.spark
 def test_views_and_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     engine = SparkEngine(spark, small=1, scratch=tmp_path)
-    db = Database(engine)
+    db = Database(DatabaseState(engine))
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3), (3, 1)])
     assert list(tmp_path.glob("*/*"))
@@ -106,7 +107,7 @@ def test_jobs_are_shown_with_relation_and_round(
 @pytest.mark.spark
 def test_a_small_step_is_one_job(spark: Any) -> None:
     engine = SparkEngine(spark)
-    db = Database(engine, "ranked")
+    db = Database(DatabaseState(engine, "ranked"))
     db.load(text=closure(type_="number"))
     context = spark.sparkContext
     context.setJobGroup("counted", "")

@@ -49,10 +49,10 @@ class Pipeline:
         self._where, self._spark = directory / "warehouse", spark
 
     def run(self) -> pipeline.Run:
-        with corollary.open(self._where, spark=self._spark, is_late=True) as db:
+        with corollary.open(self._where, spark=self._spark, create_on_commit=True) as db:
             self.outcome = pipeline.run(db, self._program, self._inputs)
             self.edges = sorted(db.relation("edge").rows())
-            is_there = "quarantine" in db.loaded.normal.relations
+            is_there = "quarantine" in db._state.loaded.normal.relations
             self.bad = sorted(db.relation("quarantine").rows()) if is_there else []
         return self.outcome
 

@@ -41,13 +41,13 @@ def links(db: Database, relation: str = "direct_link") -> set[tuple[Any, ...]]:
 
 def micro_batches(db: Database, tmp_path: Path, **more: Any) -> MicroBatches:
     """What Spark would call, where the database is open."""
-    assert db.opening is not None
+    assert db._store.opened is not None
     op, order = more.pop("op", None), more.pop("order", None)
     batches.local.open["here"] = db
     place = more.pop("checkpoint", None) or checkpoint(tmp_path / "checkpoint")
     reader = FrameReader(op, order)
     return MicroBatches(
-        db.opening,
+        db._store.opened,
         more.pop("token", "here"),
         "direct_link",
         "direct_link < s",
@@ -183,7 +183,7 @@ def test_a_stream_that_does_not_fit_is_not_started(
 ) -> None:
     with pytest.raises(InputError, match=message):
         db.stream(found, **{"into": "direct_link", **asked})
-    assert not (Path(db.opening.place) / "streams").exists()  # type: ignore[union-attr]
+    assert not (Path(db._store.opened.place) / "streams").exists()  # type: ignore[union-attr]
 
 
 def test_a_frame_that_is_complete_is_no_stream(db: Database) -> None:
@@ -204,11 +204,11 @@ def test_a_process_of_its_own_opens_the_database(db: Database, tmp_path: Path) -
     seen = micro_batches(db, tmp_path, token="elsewhere")
     carried = cloudpickle.loads(cloudpickle.dumps(seen))
     carried(frame(("a", "b")), 0)
-    opened = batches.local.opened.pop(seen.opening.place)
+    opened = batches.local.opened.pop(seen._store.opened.place)
     assert opened is not db
     opened.close()
     seen(frame(("a", "b")), 0)  # the key is that of the warehouse, not of a process
-    batches.local.opened.pop(seen.opening.place).close()
+    batches.local.opened.pop(seen._store.opened.place).close()
     assert links(db) == {("a", "b")}
     assert db.commits == 2
 
@@ -227,7 +227,7 @@ def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) 
     ]
     reader = FolderReader(Directive("input", "direct_link", (("op", "op"),)), "/in")
     batch = Frame(pa.Table.from_pylist(files))
-    events, findings = reader.read(batch, db.declared("direct_link"), "s", "batch 0")
+    events, findings = reader.read(batch, db._state.writable("direct_link"), "s", "batch 0")
     assert [tuple(row.values()) for row in events.rows.to_pylist()] == [
         ("a", "b", "+"),
         ("c", "d", "+"),
@@ -266,7 +266,7 @@ def test_inserts_go_on_where_they_were(db: Database, spark: Any, tmp_path: Path)
     arrive(folder, "3.json", {"src": "d", "dst": "e"}, at=3_000)
     db.stream(frame, into="direct_link", trigger=NOW, on_batch=note).awaitTermination(60)
     assert seen == [(0, 2), (1, 3), (2, 4)]
-    assert (Path(db.opening.place) / "streams" / "direct_link" / "metadata").exists()  # type: ignore[union-attr]
+    assert (Path(db._store.opened.place) / "streams" / "direct_link" / "metadata").exists()  # type: ignore[union-attr]
 
 
 @pytest.mark.spark

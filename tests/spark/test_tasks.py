@@ -88,7 +88,7 @@ def test_tasks_write_what_lasts(
             with db.transaction() as tx:
                 tx.insert("e", EDGES)
             db.publish(tx)
-            store_of(db).fold(db)
+            store_of(db).fold(db._state)
             assert jobs(spark) - before == 5  # the run; its change, ranks, table and snapshot
     assert len(list(place.glob("data/*/*.parts"))) == 3
     shown = to_python(DeltaTable(str(place / "tables/p")).to_pyarrow_table())
@@ -107,7 +107,7 @@ def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("corollary.engines.spark.placed.private", refused)
     with corollary.open(None) as db:
-        assert isinstance(db.engine, PlacedEngine)
+        assert isinstance(db._state.engine, PlacedEngine)
         db.load(text=PROGRAM)
         with db.transaction() as tx:
             tx.insert("e", EDGES)

@@ -104,7 +104,7 @@ def walk(
             change = tx.changes[name]
             found = set(to_python(change.added)), set(to_python(change.removed))
             assert found == (wanted - was, was - wanted), (algorithm, name, graph, edges[at])
-            assert db.engine.size(name) == len(wanted), (algorithm, name, graph, edges[at])
+            assert db._state.engine.size(name) == len(wanted), (algorithm, name, graph, edges[at])
         if number % CHECKED == 0:
             check_payload(db)
         yield before != now

@@ -202,13 +202,15 @@ def changes_of(tx: Transaction, relation: str) -> tuple[list[Row], list[Row]]:
 
 def held(db: Database) -> dict[str, Any]:
     """Return everything that a database holds: relations, payload, marks, program, commits."""
-    relations = db.engine.statistics().rows
+    relations = db._state.engine.statistics().rows
     return {
-        "relations": {name: comparable(to_python(db.engine.read(name))) for name in relations},
+        "relations": {
+            name: comparable(to_python(db._state.engine.read(name))) for name in relations
+        },
         "sizes": dict(relations),
         "program": db.program,
-        "normal": db.loaded.normal,
-        "payload": db.planning.payload,
+        "normal": db._state.loaded.normal,
+        "payload": db._state.planning.payload,
         "commits": db.commits,
     }
 
@@ -356,12 +358,12 @@ class Judged:
 
     def judge_state(self) -> None:
         """Assert that everything stored is what the oracle says, and nothing else is stored."""
-        relations = self.db.loaded.normal.relations
+        relations = self.db._state.loaded.normal.relations
         for name, rows in self.expected.items():
             if name in self.virtual and relations[name].is_derived:
-                assert self.db.engine.size(name) == 0, name
+                assert self.db._state.engine.size(name) == 0, name
             else:
-                found = comparable(to_python(self.db.engine.read(name)))
+                found = comparable(to_python(self.db._state.engine.read(name)))
                 wanted = comparable(rows)
                 assert found == wanted, f"{name} is {found}, not {wanted}\n{self}"
         self.counts["payload"] += check_payload(self.db)

@@ -25,11 +25,11 @@ Instance: TypeAlias = tuple[Row, tuple[tuple[str, Row], ...]]
 
 def check_payload(db: Database) -> int:
     """Assert that valid ranks and counts are right; return how many tuples were looked at."""
-    program = db.loaded.normal
+    program = db._state.loaded.normal
     looked_at = 0
     relations: dict[str, list[Row]] = {}
     for stratum in strata(program):
-        valid = set(stratum.relations) <= db.planning.payload
+        valid = set(stratum.relations) <= db._state.planning.payload
         if valid and all(is_plain(rule) for rule in stratum.rules) and not stratum.aggregations:
             below = {each.relation for rule in stratum.rules for each in rule.literals}
             below |= set(stratum.relations)
@@ -43,13 +43,13 @@ def check_payload(db: Database) -> int:
 
 
 def _is_virtual(db: Database, name: str) -> bool:
-    relation = db.loaded.normal.relations[name]
+    relation = db._state.loaded.normal.relations[name]
     return relation.is_derived and relation.is_virtual
 
 
 def read(db: Database, name: str) -> list[Row]:
     """Return the tuples of a relation, floats in canonical form."""
-    return [tuple(map(canonical, row)) for row in to_python(db.engine.read(name))]
+    return [tuple(map(canonical, row)) for row in to_python(db._state.engine.read(name))]
 
 
 def is_plain(rule: Rule) -> bool:
@@ -83,12 +83,12 @@ def check_counts(db: Database, stratum: Stratum, relations: Mapping[str, list[Ro
     """Assert that the stored counts are the numbers of derivations; without counts, all one."""
     (name,) = stratum.relations
     found = Counter(head for rule in stratum.rules for head, _ in instances(rule, relations))
-    if not payload_of(stratum, db.loaded.normal):
+    if not payload_of(stratum, db._state.loaded.normal):
         assert found == Counter(relations[name]), f"a tuple of {name} has several derivations"
         return len(found)
     counted = {row[:-1]: row[-1] for row in read(db, f"{name}•count")}
     assert counted == found, f"counts of {name} are {counted}, not {found}"
-    assert db.engine.size(f"{name}•count") == len(counted)
+    assert db._state.engine.size(f"{name}•count") == len(counted)
     return len(counted)
 
 

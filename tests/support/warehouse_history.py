@@ -35,8 +35,8 @@ Seen = dict[str, list[tuple[Any, ...]]]
 def state(database: Database) -> Seen:
     """Return what all declared relations hold."""
     return {
-        name: sorted(to_python(database.engine.read(name)), key=repr)
-        for name, relation in database.loaded.normal.relations.items()
+        name: sorted(to_python(database._state.engine.read(name)), key=repr)
+        for name, relation in database._state.loaded.normal.relations.items()
         if relation.is_declared and not relation.is_virtual
     }
 
@@ -57,16 +57,16 @@ class House:
 
     @property
     def warehouse(self) -> Warehouse:
-        assert self.db.store is not None
-        return self.db.store.warehouse
+        assert self.db._store is not None
+        return self.db._store.warehouse
 
     @property
     def root(self) -> Path:
         return self.warehouse.root
 
     def fold(self) -> None:
-        assert self.db.store is not None
-        self.db.store.fold(self.db)
+        assert self.db._store is not None
+        self.db._store.fold(self.db._state)
 
     def note(self) -> None:
         self.seen[self.db.commits] = state(self.db)

@@ -20,11 +20,12 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.plan import WORKING
 from corollary.database.database import Database
-from corollary.database.durable import Durable
+from corollary.database.state import payload_of
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.findings import Kind
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
+from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.warehouse import schema
 from corollary.warehouse.warehouse import located
@@ -35,10 +36,10 @@ from support.maintained_database import Judged, reopened
 Seen = dict[str, list[Any]]
 
 
-def store_of(db: Database) -> Durable:
+def store_of(db: Database) -> WarehouseStore:
     """Return the warehouse of a database."""
-    assert db.store is not None
-    return db.store
+    assert db._store is not None
+    return db._store
 
 
 def root_of(db: Database) -> Path:
@@ -49,26 +50,26 @@ def root_of(db: Database) -> Path:
 def stored(db: Database) -> Seen:
     """Return what all declared relations hold, but for virtual ones, which are not stored."""
     return {
-        name: comparable(to_python(db.engine.read(name)))
-        for name, relation in db.loaded.normal.relations.items()
+        name: comparable(to_python(db._state.engine.read(name)))
+        for name, relation in db._state.loaded.normal.relations.items()
         if relation.is_declared and not relation.is_virtual
     }
 
 
 def everything(db: Database) -> dict[str, Any]:
     """Return what a database holds, relations that rewriting made and valid payload included."""
-    relations = db.loaded.normal.relations
-    beside = db.payload_of(db.loaded.normal)
-    valid = [name for name in beside if name.partition(WORKING)[0] in db.planning.payload]
+    relations = db._state.loaded.normal.relations
+    beside = payload_of(db._state.loaded.normal)
+    valid = [name for name in beside if name.partition(WORKING)[0] in db._state.planning.payload]
     return {
         "relations": {
-            name: comparable(to_python(db.engine.read(name)))
+            name: comparable(to_python(db._state.engine.read(name)))
             for name in (*relations, *valid)
             if name in beside or not (relations[name].is_derived and relations[name].is_virtual)
         },
-        "bases": db.loaded.normal.bases,
-        "parts": db.loaded.normal.parts,
-        "payload": db.planning.payload & {name.partition(WORKING)[0] for name in beside},
+        "bases": db._state.loaded.normal.bases,
+        "parts": db._state.loaded.normal.parts,
+        "payload": db._state.planning.payload & {name.partition(WORKING)[0] for name in beside},
         "commits": db.commits,
     }
 
@@ -86,7 +87,7 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
 
 def reported(db: Database, changes: Any) -> dict[str, tuple[list[Any], list[Any]]]:
     """Return what changes say of declared relations that are stored."""
-    relations = db.loaded.normal.relations
+    relations = db._state.loaded.normal.relations
     return {
         name: (comparable(to_python(each.added)), comparable(to_python(each.removed)))
         for name, each in changes.items()
@@ -162,7 +163,7 @@ class Keeper:
 
     def fold(self, judged: Judged) -> None:
         """Write snapshots and an index."""
-        store_of(judged.db).fold(judged.db)
+        store_of(judged.db).fold(judged.db._state)
         self._has_lost = False
 
     def lose(self, judged: Judged) -> None:

@@ -16,8 +16,8 @@ from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database import kernel
 from corollary.database.database import Database
-from corollary.database.journal import Reading
 from corollary.database.operations import Operation
+from corollary.database.pending_commit import DeferredOperations
 from corollary.errors import ConflictError, ConstraintError, InputError
 from corollary.warehouse import schema, warehouse
 from support.maintained_database import (
@@ -169,11 +169,11 @@ def test_a_reading_sees_another_program(place: str) -> None:
     one, other = opened(text, place=place), reopened("", place=place)
     insert(one, "a", [(1,)])
 
-    def read() -> Reading:
+    def read() -> DeferredOperations:
         if not other.relation("b").rows():
             apply(other, ({"b": [(7,)]}, {}), add=["c(x) :- b(x)."])
         largest = max(one.relation("c").rows())
-        return Reading([Operation(State.ADDED, "a", [(largest[0] + 1,)])], {})
+        return DeferredOperations([Operation(State.ADDED, "a", [(largest[0] + 1,)])], {})
 
     tx = one.transaction()
     tx.read(read)
@@ -189,12 +189,12 @@ def test_a_reading_is_of_one_state(place: str) -> None:
     one, other = opened(text, place=place), reopened("", place=place)
     seen = []
 
-    def read() -> Reading:
+    def read() -> DeferredOperations:
         first = len(one.relation("a"))
         if len(seen) < 2:
             apply(other, ({"a": [(len(seen),)], "b": [(len(seen),)]}, {}))
         seen.append((first, len(one.relation("b"))))
-        return Reading([Operation(State.ADDED, "a", [(10 + first,)])], {})
+        return DeferredOperations([Operation(State.ADDED, "a", [(10 + first,)])], {})
 
     tx = one.transaction(idempotency="one")
     tx.read(read)
@@ -209,14 +209,14 @@ def test_others_come_first_again_and_again(
     bank: Database, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = reopened(TEXT, place=place)
-    record, tries = bank.store.record, []
+    record, tries = bank._store.record, []
 
     def late(*arguments: Any) -> int:
         tries.append(1)
         raise_balance(other, "other", len(tries))
         return record(*arguments)
 
-    monkeypatch.setattr(bank.store, "record", late)
+    monkeypatch.setattr(bank._store, "record", late)
     with pytest.raises(ConflictError) as caught:
         raise_balance(bank, "bank", 1)
     assert caught.value.exit_code == 4
@@ -321,7 +321,7 @@ def test_two_folds_of_one_commit(place: str) -> None:
     def fold(db: Database) -> None:
         try:
             for _ in range(5):
-                store_of(db).fold(db)
+                store_of(db).fold(db._state)
         except BaseException as error:  # noqa: BLE001
             errors.append(error)
 

@@ -42,7 +42,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
             with found.transaction() as tx:
                 tx.insert("edge", EDGES)
             found.publish()
-            store_of(found).fold(found)
+            store_of(found).fold(found._state)
         yield found
 
 
@@ -142,7 +142,7 @@ def test_a_directory_that_tasks_do_not_see(tmp_path: Path, monkeypatch: pytest.M
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
         db.publish()
-        store_of(db).fold(db)
+        store_of(db).fold(db._state)
         assert not lists(db)
         assert reached(db) == published(db) == EVERY
         assert not verify(store_of(db).warehouse).findings
@@ -208,12 +208,12 @@ def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) ->
         db.load(text=closure())
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
-        before = sorted(db.engine._root.iterdir())
+        before = sorted(db._state.engine._root.iterdir())
         monkeypatch.setattr(shares, "ENTRIES", 0)
         monkeypatch.setattr(serving, "_run", refuse_last(serving._run))
         with pytest.raises(WarehouseError, match="lost"), db.transaction() as tx:
             tx.delete("edge", pairs("ab"))
-        assert sorted(db.engine._root.iterdir()) == before
+        assert sorted(db._state.engine._root.iterdir()) == before
 
 
 def refuse_last(run: Any) -> Any:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import corollary
-from corollary.database import durable
+from corollary.database import warehouse_store
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import (
@@ -118,7 +118,7 @@ def test_a_virtual_relation_without_rules(place: str, is_folded: bool) -> None:
     judged = Judged(text, "auto", ("v",), place=place)
     judged.step(({"v": {(2,), (3,)}, "b": {(1,), (2,)}}, {}))
     if is_folded:
-        store_of(judged.db).fold(judged.db)
+        store_of(judged.db).fold(judged.db._state)
         collect(store_of(judged.db).warehouse, Retention(commits=1))
         for file in index_files(judged.db):
             file.unlink()
@@ -142,10 +142,10 @@ def test_an_equivalence_whose_tuples_are_all_derived(place: str) -> None:
         with pytest.raises(InputError) as caught, db.transaction() as tx:
             tx.insert("s", [("a", "b")])
         assert "C0915" in str(caught.value)
-        before = db.loaded.normal
+        before = db._state.loaded.normal
         db.close()
         db = reopened(text, place=place)
-        assert db.loaded.normal.relations == before.relations
+        assert db._state.loaded.normal.relations == before.relations
     insert(db, "b", [("a", "b"), ("c", "b")])
     assert len(db.relation("s")) == 9
     db.close()
@@ -193,7 +193,7 @@ def test_every_value_comes_back(place: str, inline: int, monkeypatch: pytest.Mon
     assert [len(each["one"]) for each in truths] == [1, 1, 0, 0]
     for way in ("changes", "index", "snapshots"):
         if way == "index":
-            store_of(db).fold(db)
+            store_of(db).fold(db._state)
         if way == "snapshots":
             for file in index_files(db):
                 file.unlink()
@@ -217,7 +217,7 @@ def test_looking_back_changes_nothing(place: str) -> None:
     db.close()
     db = reopened(closure(), place=place)
     past = db.at(2)
-    assert past.planning.payload == {"reach"}
+    assert past._state.planning.payload == {"reach"}
     insert(past, "edge", pairs("zz"))
     assert db.commits == 3
     insert(db, "edge", pairs("ac"), algorithm="recompute")  # makes ranks anew
@@ -255,7 +255,7 @@ def test_a_transaction_begins_from_what_others_have_committed(place: str) -> Non
 
 def test_a_warehouse_that_is_made_late(tmp_path: Path) -> None:
     place = tmp_path / "deep" / "warehouse"
-    with corollary.open(place, is_late=True) as db, corollary.open(place, is_late=True) as other:
+    with corollary.open(place, create_on_commit=True) as db, corollary.open(place, create_on_commit=True) as other:
         assert db.commits == other.commits == 0
         assert not place.parent.exists()
         waiting = db.transaction()
@@ -335,14 +335,14 @@ def test_a_key_of_a_transaction_that_failed_is_free(place: str) -> None:
 def test_a_key_that_came_between(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two handles with the same key, neither of which sees the other before it commits."""
     db, other = opened(closure(), place=place), reopened(closure(), place=place)
-    commit = db.store.record
+    commit = db._store.record
 
     def late(*arguments: Any) -> int:
-        monkeypatch.setattr(db.store, "record", commit)
+        monkeypatch.setattr(db._store, "record", commit)
         insert(other, "edge", pairs("ab"), idempotency="one")
         return commit(*arguments)
 
-    monkeypatch.setattr(db.store, "record", late)
+    monkeypatch.setattr(db._store, "record", late)
     tx = insert(db, "edge", pairs("bc"), idempotency="one")
     assert tx.commit_number == 2
     assert changes_of(tx, "edge") == (pairs("ab"), [])
@@ -360,7 +360,7 @@ def failing(db: Database, monkeypatch: pytest.MonkeyPatch, error: Exception) -> 
     def fold(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(durable, "COMMITS", 1)
+    monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 1)
     monkeypatch.setattr(store_of(db).warehouse, "fold", fold)
 
 
@@ -379,7 +379,7 @@ def test_a_fold_that_fails(
     assert tx.commit_number == db.commits == 2
     assert changes_of(tx, "reach") == (pairs("ab"), [])
     monkeypatch.undo()
-    monkeypatch.setattr(durable, "COMMITS", 1)
+    monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 1)
     insert(db, "edge", pairs("bc"))
     assert index_files(db)
     db.close()
@@ -389,7 +389,7 @@ def test_a_fold_that_fails(
 
 
 def test_folding_happens_by_itself(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durable, "COMMITS", 4)
+    monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 4)
     judged = Judged(closure(type_="number"), MIXED, place=place)
     folds = set()
     for step in flips(1, 6, 20):

@@ -15,7 +15,7 @@ from corollary.core.clause_printer import print_clause
 from corollary.core.printer import print_program
 from corollary.core.program import Program
 from corollary.core.rules import Clause
-from corollary.database.database import Database
+from corollary.database.database import Database, warehouse_of
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse_clause
@@ -110,7 +110,7 @@ def revert(database: Database) -> tuple[Applied, Transaction]:
         )
     last = known[-1]
     transaction = database.transaction()
-    transaction.edit(lambda program: reverted(program, last), going=last.views)
+    transaction.edit(lambda program: reverted(program, last), dropped=last.views)
     transaction.commit()
     _write(database, known[:-1])
     return last, transaction
@@ -160,13 +160,15 @@ def _texts(program: Program, name: str) -> tuple[str, ...]:
 
 def _notes(database: Database) -> list[Applied]:
     """Return the advice that is in force, the oldest first."""
-    if database.store is None:
+    warehouse = warehouse_of(database)
+    if warehouse is None:
         return []
     known = {each.name for each in database.program.declarations}
-    notes = map(Applied.of_note, read_advice(database.store.warehouse.catalog))
+    notes = map(Applied.of_note, read_advice(warehouse.catalog))
     return [each for each in notes if set(each.views) <= known]
 
 
 def _write(database: Database, applied: list[Applied]) -> None:
-    if database.store is not None:
-        write_advice(database.store.warehouse.catalog, [each.as_note() for each in applied])
+    warehouse = warehouse_of(database)
+    if warehouse is not None:
+        write_advice(warehouse.catalog, [each.as_note() for each in applied])

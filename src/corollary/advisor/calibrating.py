@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from corollary.advisor.advice import Advice
 from corollary.advisor.measuring import Measurements
 from corollary.core.program import NormalProgram
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of, warehouse_of
 
 FEWEST = 10_000
 """Rows that a run has to handle, to tell anything."""
@@ -44,11 +44,12 @@ class Calibration:
 
 def from_commits(database: Database) -> Calibration | None:
     """Return what the kept commits tell, where most rows were handled; None if that is nothing."""
-    if database.store is None:
+    warehouse = warehouse_of(database)
+    if warehouse is None:
         return None
-    plain = _over_base_relations(database.loaded.normal)
+    plain = _over_base_relations(state_of(database).loaded.normal)
     runs: dict[str, list[tuple[float, float]]] = {}
-    for commit in database.store.warehouse.commits():
+    for commit in warehouse.commits():
         for name, stats in commit.stats.items():
             rows = 2 * stats.get("base_probes", 0) + stats.get("actual", 0)
             if name in plain and rows >= FEWEST and stats["seconds"] > 0:

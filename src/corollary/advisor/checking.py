@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from corollary.core.arrow import disagreeing
 from corollary.core.program import Relation
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.keys import dependences
 
 if TYPE_CHECKING:
@@ -50,12 +50,14 @@ class ProposedKey:
 
 def broken_dependences(database: Database) -> Iterator[Broken]:
     """Yield the declared dependencies that do not hold; those of base relations always do."""
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     for each in dependences(database.program, normal):
         relation = normal.relations[each.relation]
         if not relation.is_derived or not each.dependents:
             continue
-        found = disagreeing(database.read(relation.name), each.determinants, each.dependents)
+        found = disagreeing(
+            database.relation(relation.name).arrow(), each.determinants, each.dependents
+        )
         if found[0].num_rows:
             left, right = (
                 tuple(relation.columns[at] for at in columns)
@@ -66,7 +68,7 @@ def broken_dependences(database: Database) -> Iterator[Broken]:
 
 def proposed_keys(database: Database) -> Iterator[ProposedKey]:
     """Yield the smallest sets of columns that are keys of base relations, as far as data goes."""
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     known = {
         (each.relation, frozenset(each.determinants))
         for each in dependences(database.program, normal)
@@ -75,7 +77,7 @@ def proposed_keys(database: Database) -> Iterator[ProposedKey]:
     for name, relation in normal.relations.items():
         if relation.is_derived or not relation.is_declared or relation.arity < 2:
             continue
-        table = database.engine.read(name)
+        table = state_of(database).engine.read(name)
         if table.num_rows < FEWEST:
             continue
         for columns in _keys(table, relation):

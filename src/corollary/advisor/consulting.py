@@ -27,7 +27,7 @@ from corollary.advisor.scheme import Options
 from corollary.advisor.scratch import base_tables
 from corollary.advisor.verifying import Finding, verify
 from corollary.core.program import Program
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
 
 USUAL = Options(selection="minimal", partial_clusters=True)
@@ -74,7 +74,7 @@ def consult(
     Raises:
         InputError: a query is none of the relations that have rules.
     """
-    logged, loaded = queries_logged(database), database.loaded
+    logged, loaded = queries_logged(database), state_of(database).loaded
     known = {each.relation: each.frequency for each in merged(logged, {})}
     asked = queries_named(queries, loaded.normal, known)
     asked = asked or queries_by_default(loaded.normal, logged, {})

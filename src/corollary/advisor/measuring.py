@@ -11,7 +11,7 @@ from corollary.advisor.scratch import all_of, scratch_database
 from corollary.core.clause_printer import print_relation, print_value
 from corollary.core.program import Program
 from corollary.core.terms import Value
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def measure(
             for name, each in advice.queries.items()
         )
         rows = {
-            name: changed.engine.size(name)
+            name: state_of(changed).engine.size(name)
             for name, view in advice.views.items()
             if not view.is_virtual
         }
@@ -102,7 +102,7 @@ def _goal(database: Database, name: str, bound: frozenset[int]) -> str:
     if not bound:
         return all_of(database, name)
     answers = database.query(all_of(database, name))
-    relation = database.loaded.normal.relations[name]
+    relation = state_of(database).loaded.normal.relations[name]
     middle = answers.num_rows // 2
     arguments = []
     for at in range(relation.arity):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from corollary.advisor.estimating import Sizes
 from corollary.advisor.scheme import Query
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of, warehouse_of
 from corollary.warehouse.query_log import queries_asked
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def sizes_of(database: Database, *, is_scanned: bool = False) -> Sizes:
     distinct: dict[str, tuple[int, ...]] = {}
     most: dict[str, tuple[int, ...]] = {}
     width: dict[str, float] = {}
-    for name, relation in database.loaded.normal.relations.items():
+    for name, relation in state_of(database).loaded.normal.relations.items():
         if not relation.is_declared or not relation.is_stored:
             continue
-        table = database.engine.read(name)
+        table = state_of(database).engine.read(name)
         rows[name] = table.num_rows
         if table.num_rows and table.num_columns:
             counts = [_frequencies(table, at) for at in range(table.num_columns)]
@@ -49,11 +49,12 @@ def _frequencies(table: "pa.Table", at: int) -> tuple[int, int]:
 
 def queries_logged(database: Database) -> list[Query]:
     """Return the queries that were asked of derived relations, with how often in an hour."""
-    if database.store is None:
+    warehouse = warehouse_of(database)
+    if warehouse is None:
         return []
-    relations = database.loaded.normal.relations
+    relations = state_of(database).loaded.normal.relations
     found = []
-    for asked in queries_asked(database.store.warehouse.catalog):
+    for asked in queries_asked(warehouse.catalog):
         name, _, pattern = asked.form.rpartition("^")
         relation = relations.get(name)
         if relation is not None and relation.is_derived and relation.arity == len(pattern):
@@ -68,16 +69,16 @@ def update_rates(database: Database) -> Mapping[str, float]:
     What the first kept commit brought is what there is, not how it changes; where the program came
     alone, the first commit with tuples.
     """
-    if database.store is None:
+    warehouse = warehouse_of(database)
+    if warehouse is None:
         return {}
-    warehouse = database.store.warehouse
     commits = warehouse.commits()
     if len(commits) < 2:
         return {}
     newest, oldest = commits[0], commits[-1]
     hours = max(SHORTEST, newest.created - oldest.created) / 3600.0
     changed: dict[str, float] = {}
-    relations = database.loaded.normal.relations
+    relations = state_of(database).loaded.normal.relations
     counts = list(warehouse.catalog.counts(oldest.number - 1, newest.number))
     first = oldest.number if oldest.number > 1 else min((each[0] for each in counts), default=1)
     for number, name, added, removed in counts:

@@ -6,7 +6,7 @@ from corollary.active.normal_form import passive
 from corollary.core.clause_printer import print_relation
 from corollary.core.printer import print_program
 from corollary.core.program import Program
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL
 from corollary.database.opening import open_database
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 def base_tables(database: Database) -> "dict[str, pa.Table]":
     """Return the base tuples of a database, by the relation they were written to."""
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     found = {}
     for name, relation in normal.relations.items():
         base = normal.bases.get(name, name)
         if relation.is_declared and not normal.relations[base].is_derived:
-            found[name] = database.engine.read(base)
+            found[name] = state_of(database).engine.read(base)
     return found
 
 
@@ -53,5 +53,5 @@ def scratch_database(
 
 def all_of(database: Database, name: str) -> str:
     """Return the goal that asks for all tuples of a relation."""
-    arity = database.loaded.normal.relations[name].arity
+    arity = state_of(database).loaded.normal.relations[name].arity
     return f"{print_relation(name)}({', '.join(f'v{at}' for at in range(arity))})"

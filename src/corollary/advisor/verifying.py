@@ -19,7 +19,7 @@ from corollary.advisor.random_data import Row, random_tables
 from corollary.advisor.scratch import all_of, scratch_database
 from corollary.core.arrow import to_python
 from corollary.core.program import Program
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.upkeep.recompute import recompute
 from corollary.errors import ConstraintError, CorollaryError
 from corollary.warehouse.set_difference import difference
@@ -87,7 +87,8 @@ def at_random(advice: Advice, before: Program, after: Program) -> Finding:
     wrong: list[str] = []
     done = 0
     with scratch_database(before, {}) as original:
-        checked, normal = original.loaded.checked, original.loaded.normal
+        loaded = state_of(original).loaded
+        checked, normal = loaded.checked, loaded.normal
         names = [
             name
             for name, each in normal.relations.items()
@@ -168,16 +169,16 @@ def change_at_random(
 
 def differing_views(database: Database, views: Mapping[str, object]) -> Iterator[str]:
     """Yield the stored views that are not what computing them anew gives."""
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     bases = {
-        name: database.engine.read(name)
+        name: state_of(database).engine.read(name)
         for name, each in normal.relations.items()
         if not each.is_derived
     }
-    fresh = recompute(normal, bases, database.console)
+    fresh = recompute(normal, bases, state_of(database).console)
     for name in views:
         if normal.relations[name].is_stored:
-            came, went = difference(fresh.read(name), database.engine.read(name))
+            came, went = difference(fresh.read(name), state_of(database).engine.read(name))
             if came.num_rows or went.num_rows:
                 yield f"{name} has {came.num_rows:,} tuples too many, {went.num_rows:,} too few"
 

@@ -13,7 +13,7 @@ from corollary.advisor.reporting import amount, size
 from corollary.advisor.scheme import Options
 from corollary.cli import options
 from corollary.cli.amounts import as_rates
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 
 
 def take_back(database: Database, format_: str) -> None:
@@ -31,7 +31,7 @@ def take_back(database: Database, format_: str) -> None:
 
 def weigh(database: Database, format_: str, rest: dict[str, Any]) -> None:
     """Tell of every stored view whether it pays."""
-    loaded = database.loaded
+    loaded = state_of(database).loaded
     frequencies = as_rates(rest["frequency"], "--frequency")
     queries = queries_by_default(loaded.normal, queries_logged(database), frequencies)
     if rest["queries"]:

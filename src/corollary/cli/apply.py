@@ -9,9 +9,9 @@ from corollary.cli import options
 from corollary.cli.databases import Wanted
 from corollary.cli.warehouses import opened, warehouse
 from corollary.console import TerminalConsole
+from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
-    from corollary.database.database import Database
     from corollary.database.transaction import Transaction
     from corollary.errors import Diagnostic
 
@@ -108,7 +108,7 @@ def command(
         from corollary.cli.change_report import tell
         from corollary.database.pipeline import Run
 
-        wanted.check(database.loaded.normal)
+        wanted.check(state_of(database).loaded.normal)
         outcome = Run()
         transaction = database.transaction(idempotency=idempotency_key, is_dry=dry_run)
         outcome.transaction = transaction
@@ -145,8 +145,8 @@ def _files(
     from corollary.database.files import read_rows
 
     for operation, name, file in given:
-        database.console.progress(f"reading {file}")
-        rows, warnings = read_rows(file, database.declared(name), has_headers=has_headers)
+        state_of(database).console.progress(f"reading {file}")
+        rows, warnings = read_rows(file, state_of(database).writable(name), has_headers=has_headers)
         yield from warnings
         if operation == "insert":
             transaction.insert(name, rows)
@@ -159,5 +159,5 @@ def _lines(database: "Database", transaction: "Transaction", changes: str | None
     from corollary.database.change_file import read_changes
 
     if changes is not None:
-        database.console.progress(f"reading {changes}")
-        read_changes(changes, database.loaded.normal).into(transaction)
+        state_of(database).console.progress(f"reading {changes}")
+        read_changes(changes, state_of(database).loaded.normal).into(transaction)

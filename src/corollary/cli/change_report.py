@@ -9,10 +9,10 @@ import click
 from corollary.cli import options
 from corollary.cli.tables import aligned, counted, signed
 from corollary.console import TerminalConsole
+from corollary.database.database import Database, state_of
 from corollary.errors import without_password
 
 if TYPE_CHECKING:
-    from corollary.database.database import Database
     from corollary.database.delivery import Delivered
     from corollary.database.pipeline import Run
     from corollary.database.transaction import Transaction
@@ -133,7 +133,7 @@ def _kept(transaction: "Transaction", database: "Database") -> Iterator[str]:
     """Yield which tuples are still there although they were to be deleted, and why."""
     from corollary.database.parts import MANUAL, described
 
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     for name, kept in transaction.kept.items():
         parts = normal.parts.get(normal.bases.get(name, name), {})
         others = described(part for part in parts if part != MANUAL)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console
+from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
     from corollary.core.program import NormalProgram
-    from corollary.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ def filled(
         limits=limits,
         console=console,
     )
-    database.is_trial = True
+    state_of(database).is_trial = True
     database.load(*programs, facts=facts, root=root)
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     wanted.check(normal)
     for name in wanted.watched(normal):
         database.watch(name)

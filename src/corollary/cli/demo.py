@@ -12,9 +12,9 @@ import click
 
 from corollary.cli import options
 from corollary.console import TerminalConsole
+from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
-    from corollary.database.database import Database
     from corollary.database.transaction import Transaction
 
 REGIONS, TOWNS, STREETS, HOMES, RING = 20, 50, 10, 24, 10
@@ -120,7 +120,7 @@ def _keep(database: "Database", directory: Path) -> "tuple[Transaction, float]":
 
     began = time.monotonic()
     outcome = run(database, read_programs([directory / "network.dl"]), Inputs(directory))
-    database.console.done()
+    state_of(database).console.done()
     transaction = outcome.transaction
     assert transaction is not None
     for line in lines(transaction):

@@ -163,7 +163,7 @@ def _keep(
     wanted.check(load(program).normal)
     inputs = Inputs(facts, root, BadRows(bad_rows or BadRows.QUARANTINE))
     asked |= {"algorithm": wanted.algorithms, "strict": strict}
-    with opened(warehouse, console, create=True, is_late=True, **asked) as database:
+    with opened(warehouse, console, create=True, create_on_commit=True, **asked) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
         tell(outcome, database, warehouse, max_rows=max_rows, format_=format_, console=console)
     streamed = [each.relation for each in program.directives if is_stream(each)]

@@ -8,9 +8,9 @@ import click
 from corollary.cli import options
 from corollary.cli.databases import Wanted, filled
 from corollary.console import TerminalConsole
+from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
-    from corollary.database.database import Database
     from corollary.database.facts import Fact
     from corollary.database.transaction import Transaction
 
@@ -101,8 +101,10 @@ def _change(
     """Commit one transaction with everything that is asked for; say what has no effect."""
     from corollary.database.facts import read_facts
 
-    removed = [each for text in remove for each in read_facts(database.loaded, text, "--remove")]
-    added = [each for text in add for each in read_facts(database.loaded, text, "--add")]
+    removed = [
+        each for text in remove for each in read_facts(state_of(database).loaded, text, "--remove")
+    ]
+    added = [each for text in add for each in read_facts(state_of(database).loaded, text, "--add")]
     with database.transaction(is_traced=True) as transaction:
         for text in remove_rule:
             transaction.remove_rule(text)
@@ -132,7 +134,7 @@ def _note_idle(
         (added, removed, "was there already"),
     ):
         for name, row in given:
-            relation = database.declared(name)
+            relation = state_of(database).writable(name)
             if relation.is_derived or (name, row) in others:
                 continue
             change = transaction.changes[name]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.console import TerminalConsole
+from corollary.database.database import Database, warehouse_of
 from corollary.errors import without_password
 
 if TYPE_CHECKING:
-    from corollary.database.database import Database
     from corollary.database.reader import Reader
 
 URL = ("postgresql://", "postgresql+psycopg://")
@@ -71,8 +71,8 @@ def _left(database: "Database", before: int, place: str) -> str:
             f"commit {database.commits} was made and stays; published tables that lag behind "
             "follow with the next run"
         )
-    assert database.store is not None
-    latest = database.store.warehouse.catalog.latest()
+    warehouse = warehouse_of(database)
+    latest = None if warehouse is None else warehouse.catalog.latest()
     if latest is not None and latest.number > before:
         return f"`corollary log {without_password(place)}` tells what was committed meanwhile"
     return "nothing was changed"

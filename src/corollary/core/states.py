@@ -13,3 +13,7 @@ class State(StrEnum):
     NEW = "new"
     ADDED = "added"
     REMOVED = "removed"
+
+
+CHANGES = (State.ADDED, State.REMOVED)
+"""The two states that make up the change of a relation."""

@@ -5,52 +5,50 @@ is aggregated, or whose changes nobody has asked for, is named itself.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corollary.active.causes import causes
 from corollary.core.arrow import to_python
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import Tally
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.core.values import row_text
 from corollary.database.parts import as_relation
+from corollary.database.state import DatabaseState
 from corollary.maintain.update import Update
-
-if TYPE_CHECKING:
-    from corollary.database.kernel import Kernel
 
 Row = tuple[Any, ...]
 Change = tuple[str, State]
 
-SHOWN = 3
-"""So many changes are named for one tuple."""
+MESSAGE_CHANGES = 3
+"""How many changes a message names for one tuple."""
 
-DEEPEST = 30
-"""So many steps down are looked for them."""
+MAX_STEPS = 30
+"""How many tuples are followed down to find them."""
 
 
 class Causes:
     """Finds the changes behind tuples, once all views are maintained."""
 
-    def __init__(self, database: "Kernel", update: Update) -> None:
-        self._database = database
+    def __init__(self, state: DatabaseState, update: Update) -> None:
+        self._state = state
         self._update = update
         self._program: NormalProgram = update.new
-        wanted = database.wanted(self._program)
+        demand = state.demand(self._program)
         self._known = {
             (name, sign)
             for name, each in self._program.relations.items()
-            for sign in (State.ADDED, State.REMOVED)
-            if each.is_stored or sign in wanted.signs.get(name, ())
+            for sign in CHANGES
+            if each.is_stored or sign in demand.signs.get(name, ())
         }
-        self._known |= {(name, State.ADDED) for name in wanted.goals}
+        self._known |= {(name, State.ADDED) for name in demand.goals}
 
     def of(self, relation: str, row: Row) -> list[str]:
         """Return the changes behind a tuple of a constraint, as messages show them."""
         seen: set[tuple[Change, Row]] = set()
         found: dict[str, None] = {}
         work: list[tuple[Change, Row]] = [((relation, State.ADDED), row)]
-        while work and len(found) < SHOWN and len(seen) < DEEPEST:
+        while work and len(found) < MESSAGE_CHANGES and len(seen) < MAX_STEPS:
             change, tuple_ = work.pop(0)
             if (change, tuple_) in seen:
                 continue
@@ -76,7 +74,7 @@ class Causes:
         relation = self._program.active.relations.get(name) or self._program.relations[name]
         if not relation.is_derived:
             return []
-        engine, limits = self._database.engine, self._database.limits
+        engine, limits = self._state.engine, self._state.limits
         given = as_relation(relation, "given")
         plan, found = causes(self._update, change, given.name, self._known)
         if not found:
@@ -93,7 +91,7 @@ class Causes:
             return [
                 ((each.relation, each.sign), tuple_)
                 for each in found
-                for tuple_ in list(to_python(engine.read(each.place)))[:SHOWN]
+                for tuple_ in list(to_python(engine.read(each.place)))[:MESSAGE_CHANGES]
             ]
         finally:
             engine.drop(declared)

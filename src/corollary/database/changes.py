@@ -1,21 +1,24 @@
-"""What a transaction changed: for each relation the tuples that came and those that went."""
+"""What a transaction changed: for each relation the tuples added and removed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.arrow import schema_of, sort, to_python
-from corollary.core.engine import Kept
+from corollary.core.engine import Engine, Kept
+from corollary.core.plan import working
 from corollary.core.program import Relation
+from corollary.core.states import CHANGES
 from corollary.core.values import json_of
 from corollary.database.frames import Frames
+from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CHANGE_TYPE = "_change_type"
 MAX_ROWS = 1000
-"""Longer lists are cut in JSON, unless asked otherwise."""
+"""The maximum number of rows of a list in JSON, unless asked otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,17 @@ class Change:
 
     @property
     def added(self) -> "pa.Table":
-        """The tuples that came."""
+        """The tuples added."""
         return self._added.table()
 
     @property
     def removed(self) -> "pa.Table":
-        """The tuples that went."""
+        """The tuples removed."""
         return self._removed.table()
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many came and went."""
+        """How many tuples were added and removed."""
         return len(self._added), len(self._removed)
 
     def arrow(self) -> "pa.Table":
@@ -82,7 +85,7 @@ class Change:
 def json_rows(
     table: "pa.Table", relation: Relation, most: int | None = None, *, is_ordered: bool = False
 ) -> list[list[Any]]:
-    """Return the rows of a relation as JSON arrays, sorted if they are not; so many at most."""
+    """Return the rows of a relation as JSON arrays, sorted if they are not, up to a maximum."""
     ordered = table if is_ordered else sort(table)
     if ordered.num_columns:  # Arrow does not know how many rows a table without columns has
         ordered = ordered.slice(0, most)
@@ -115,3 +118,27 @@ class Changes(Mapping[str, Change]):
 
     def __len__(self) -> int:
         return len(self._changes)
+
+
+def collect_changes(
+    engine: Engine, update: Update, watched: Collection[str], frames: Frames
+) -> Changes:
+    """Return what an update changes, before the commit makes NEW the OLD.
+
+    Args:
+        engine: holds the relations.
+        update: what is about to be committed.
+        watched: the virtual relations whose changes are asked for.
+        frames: of the Spark session that the user works in.
+    """
+    known: dict[str, Change] = {}
+    for name, relation in update.new.relations.items():
+        if relation.is_declared and (name in watched or not relation.is_virtual):
+            added, removed = (
+                engine.keep(working(name, sign))
+                if update.is_virtual(name)
+                else engine.keep(name, sign)
+                for sign in CHANGES
+            )
+            known[name] = Change(relation, added, removed, frames)
+    return Changes({name: each for name, each in known.items() if any(each.counts)}, known)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.console import Console
+from corollary.core.engine import Engine
 from corollary.core.plan import WORKING, Aggregate, Derive, Role, Row, Within
 from corollary.core.program import NormalProgram
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.database.changes import json_rows
 from corollary.database.progress import Progress
-from corollary.maintain.choose import Choice
+from corollary.maintain.choose import Algorithm, Choice
+from corollary.maintain.maintenance import Maintenance
+from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,3 +188,34 @@ class Stats:
         """Return the figures that were printed; the reason is not among them."""
         counts = {name: found[name] for name in COUNTED if found.get(name)}
         return cls(found["algorithm"], "", found["seconds"], counts, found["placement"])
+
+
+def collect_stats(
+    engine: Engine, update: Update, maintenance: Maintenance, recorder: Counters
+) -> dict[str, Stats]:
+    """Return what the maintenance of each relation took, before the commit makes NEW the OLD."""
+    stats: dict[str, Stats] = {}
+    for procedure, record in recorder.strata.items():
+        choice = maintenance.choices[procedure]
+        algorithm, reason = str(choice.algorithm), choice.reason
+        placed = maintenance.places.get(procedure)
+        placement = engine.home if placed is None else str(placed.placement)
+        if record.has_switched:
+            algorithm = str(Algorithm.RECOMPUTE)
+            reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"
+        for name in choice.relations:
+            counts = dict(recorder.counts.get(name, {}))
+            if not update.is_virtual(name):
+                counts["actual"] = sum(engine.size(name, sign) for sign in CHANGES)
+            if choice.algorithm in (Algorithm.RANKED, Algorithm.DRED):
+                # They check tuples before they remove any: the papers' counters follow from that.
+                seen = counts.get("checked", 0) or counts.get("approximated", 0)
+                disqualified = max(0, seen - engine.size(name, State.REMOVED))
+                counts |= {"approximated": seen, "filtered": seen, "disqualified": disqualified}
+            stats[name] = Stats(algorithm, reason, record.seconds, counts, placement)
+    for name, signs in update.changed.items():
+        irrelevant = signs - update.relevant.get(name, frozenset())
+        if irrelevant:
+            counts = {"irrelevant_updates": sum(engine.size(name, sign) for sign in irrelevant)}
+            stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.home)
+    return stats

@@ -1,47 +1,39 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
-import importlib
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from corollary.analysis.wording import suggestion
 from corollary.core.alerts import SinkKind
-from corollary.core.program import Relation
-from corollary.core.states import State
-from corollary.database.changes import Changes
-from corollary.database.engines import LOCAL, made
-from corollary.database.grants import Grants, MemoryGrants, checked_reader, checked_relations
-from corollary.database.journal import DEPTH
-from corollary.database.kernel import Kernel
-from corollary.database.names import readable
-from corollary.database.once import Places, answer_relation, inputs
+from corollary.core.program import Program
+from corollary.database.delivery import Delivered, deliver
+from corollary.database.grants import checked_reader, checked_relations
+from corollary.database.once import Places, inputs
+from corollary.database.opened import Opened
+from corollary.database.outlets import Outlets
+from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import algorithms_by_relation
-from corollary.database.program import load, read_goal, read_programs
-from corollary.database.progress import Progress
+from corollary.database.program import load, read_programs
+from corollary.database.quarantine import with_same_quarantine
+from corollary.database.reactions import ExistingViolations
+from corollary.database.read_access import ReadAccess
 from corollary.database.reader import Reader
+from corollary.database.senders import Senders
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
 from corollary.database.transaction import Transaction
-from corollary.database.views import RelationView
-from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.solve import answer
+from corollary.registry import EXTENSIONS
 from corollary.source import SourceFile
+from corollary.warehouse.entries import Cause
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from corollary.database.delivery import Delivered
-    from corollary.database.durable import Durable
-    from corollary.database.history import Logged
-    from corollary.database.opening import Opening
-    from corollary.database.queries import QueryLog
+    from corollary.database.warehouse_store import WarehouseStore
     from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.warehouse import Warehouse
 
-Called = TypeVar("Called", bound=Callable[..., Any])
 
-
-class Database(Kernel):
+class Database(ReadAccess):
     """Relations kept true while the data under them changes.
 
     >>> import corollary
@@ -58,25 +50,33 @@ class Database(Kernel):
     ...     tx.delete("e", [(1, 2)])
     >>> tx.changes["p"].counts
     (0, 2)
+
+    Args:
+        state: engine, program in force, plans.
+        store: where commits are recorded; in memory if not given.
+        existing: what is done about tuples that violate a new constraint and were there before it.
+        outlets: where alerts may go.
     """
 
-    opening: "Opening | None" = None
-    """How it was opened; None if it is in memory."""
-    query_log: "QueryLog | None" = None
-    """Where goals are counted; None if they are not."""
+    def __init__(
+        self,
+        state: DatabaseState,
+        store: Store | None = None,
+        *,
+        existing: ExistingViolations = ExistingViolations.REPORT,
+        outlets: Outlets | None = None,
+    ) -> None:
+        super().__init__(state, store)
+        self._existing = existing
+        self._senders = Senders(state, self._store, outlets or Outlets(), self._begin_delivery)
+        state.after_commit = self._after_commit
 
-    is_trial = False
-    """Whether nobody is to hear of what happens here: it is only tried."""
+    @property
+    def program(self) -> Program:
+        """The program in force, as written."""
+        return self._state.program
 
-    existing = "report"
-    """What is done about tuples that violate a new constraint and were there before it."""
-
-    @cached_property
-    def _granted(self) -> MemoryGrants:
-        """The grants of a database in memory."""
-        return MemoryGrants()
-
-    # --- using it ------------------------------------------------------------------------------
+    # --- changing it ---------------------------------------------------------------------------
 
     def load(
         self,
@@ -100,8 +100,6 @@ class Database(Kernel):
         Raises:
             InputError: the program or a facts file is not acceptable.
         """
-        from corollary.database.setting_aside import with_same_quarantine
-
         if text is not None:
             program = parse(SourceFile("program", text))
         else:
@@ -109,10 +107,11 @@ class Database(Kernel):
         program = with_same_quarantine(program, self.program)
         transaction = self.transaction(existing=existing)
         transaction.set_program(program)
+        state = self._state
         with transaction:
             if facts is not None:
                 places = Places(Path(facts), root=None if root is None else Path(root))
-                for relation, table in inputs(load(program), places, self.console, self.frames):
+                for relation, table in inputs(load(program), places, state.console, state.frames):
                     transaction.insert_input(relation, table)
         return transaction
 
@@ -123,6 +122,7 @@ class Database(Kernel):
         is_traced: bool = False,
         idempotency: str | None = None,
         is_dry: bool = False,
+        publish: bool = False,
         existing: str | None = None,
     ) -> Transaction:
         """Begin a transaction, on what has been committed so far.
@@ -135,8 +135,9 @@ class Database(Kernel):
             algorithm: instead of the database's own.
             is_traced: whether to keep the rows of the papers' tables in `trace`.
             idempotency: a key of the caller's; a second transaction of the same key does nothing
-                and tells what the first one did. Needs a warehouse.
+                and reports what the first one did. Needs a warehouse.
             is_dry: whether to find out only what would change.
+            publish: whether to bring the tables of `.output` relations forward after the commit.
             existing: what to do about tuples that violate a new constraint and were there before
                 it: `report` them in `existing`, `refuse` the constraint, or `accept` them; as
                 the database was opened if it is not given.
@@ -145,243 +146,15 @@ class Database(Kernel):
             algorithms_by_relation(algorithm)
         self.refresh()
         return Transaction(
-            self,
+            self._state,
+            self._store,
             algorithm,
             is_traced=is_traced,
             idempotency=idempotency,
             is_dry=is_dry,
-            existing=existing or self.existing,
+            publish=publish,
+            existing=existing or self._existing,
         )
-
-    def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
-        """Ask for the changes of a virtual relation in every transaction from now on."""
-        readable(self.loaded.normal, relation)
-        wanted = {State.ADDED} if added else set()
-        self.watched[relation] = frozenset(wanted | ({State.REMOVED} if removed else set()))
-        self.planning.forget(self.loaded.normal)
-        self.stand()
-
-    def relation(self, name: str) -> RelationView:
-        """Return a relation to read."""
-        self.refresh()
-        self.shape(name)
-        return RelationView(self, name)
-
-    def shape(self, name: str) -> Relation:
-        """Return the columns of a relation, and their types."""
-        return readable(self.loaded.normal, name)
-
-    def read(self, name: str) -> "pa.Table":
-        """Return the tuples of a relation; a virtual one is computed."""
-        with self.lock:
-            return self._read(name)
-
-    def _read(self, name: str) -> "pa.Table":
-        relation = readable(self.loaded.normal, name)
-        if relation.is_derived and relation.is_virtual:
-            columns = ", ".join(f"v{at}" for at in range(relation.arity))
-            answers = self.query(f"{name}({columns})")
-            return answers.rename_columns(list(relation.columns)) if relation.arity else answers
-        return self.engine.read(name)
-
-    def query(self, goal: str) -> "pa.Table":
-        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
-        return self.answers(goal)[1]
-
-    def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
-        """Return the answers to a goal, and the relation that they make."""
-        with self.lock:
-            return self._answers(goal)
-
-    def _answers(self, goal: str) -> "tuple[Relation, pa.Table]":
-        self.refresh()
-        literal = read_goal(self.program, goal)
-        if self.query_log is not None:
-            self.query_log.note(literal)
-        normal = self.loaded.normal
-        answers = answer_relation(literal)
-
-        def is_there(name: str) -> bool:
-            relation = normal.relations[name]
-            return not (relation.is_derived and relation.is_virtual)
-
-        plan = answer(normal, literal, self.planning.statistics_to_ask(normal), is_there)
-        self.engine.declare({answers.name: answers})
-        try:
-            self.engine.run(plan, Progress(self.console), self.limits)
-            return answers, self.engine.read(answers.name)
-        finally:
-            self.console.done()
-            self.engine.drop([answers.name])
-
-    # --- what lasts ----------------------------------------------------------------------------
-
-    def refresh(self) -> None:
-        """See what other processes have committed."""
-        with self.lock:
-            if self.store is not None and not self.is_busy:
-                self.store.catch_up(self)
-
-    def at(self, commit: int) -> "Database":
-        """Return the database as it was after a commit, in memory: what changes there stays there.
-
-        Raises:
-            WarehouseError: there is no such commit, or it is no longer kept.
-        """
-        past = Database(made(LOCAL), limits=self.limits, console=self.console, frames=self.frames)
-        past.is_trial = True
-        self._durable.recall(past, commit)
-        return past
-
-    def log(self, limit: int | None = None) -> "list[Logged]":
-        """Return the commits that are kept, newest first, with how much each has changed.
-
-        Args:
-            limit: so many at most.
-        """
-        from corollary.database.history import logged
-
-        return logged(self._durable.warehouse, limit)
-
-    def changes(self, commit: int) -> Changes:
-        """Return what a commit changed.
-
-        Raises:
-            WarehouseError: there is no such commit, or it is no longer kept.
-        """
-        return self._durable.changes_at(commit)
-
-    def feed(
-        self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
-    ) -> "Iterator[tuple[Relation, pa.Table]]":
-        """Yield what commits have changed, relation by relation, as change feeds of Delta do.
-
-        A table has the columns of the relation, then `_change_type` (`insert` or `delete`),
-        `_commit_version` and `_commit_timestamp`.
-
-        Args:
-            relation: the one to tell of; all if it is not given.
-            since: only commits after this one; if it is not given, all that are kept.
-            upto: the last commit to tell of.
-
-        Raises:
-            InputError: there is no such relation, or its changes are not kept.
-            WarehouseError: not all commits since then are kept.
-        """
-        from corollary.database.history import fed
-
-        warehouse = self._durable.warehouse
-        self.refresh()
-        asked = None if relation is None else readable(self.loaded.normal, relation)
-        return fed(warehouse, asked, since, upto)
-
-    def publish(self, transaction: Transaction | None = None) -> "Outcome | None":
-        """Bring the Delta tables of all `.output` relations forward to the last commit.
-
-        Args:
-            transaction: the one that made the last commit, so that it need not be read back.
-        """
-        with self.lock:
-            return None if self.store is None else self.store.publish(self, transaction)
-
-    # --- who may see what ----------------------------------------------------------------------
-
-    def grant(self, reader: str, *relations: str) -> None:
-        """Let a reader see relations and event predicates, and not what they are derived from.
-
-        Raises:
-            InputError: there is none of a name.
-        """
-        self.refresh()
-        names = checked_relations(relations, self.loaded.checked.signatures)
-        self._grants.add(checked_reader(reader), names)
-
-    def revoke(self, reader: str, *relations: str) -> None:
-        """Take grants back; what was not granted stays so."""
-        self._grants.remove(checked_reader(reader), relations)
-
-    def grants(self) -> dict[str, list[str]]:
-        """Return for each reader what it may see."""
-        return self._grants.every()
-
-    def reader(self, name: str) -> Reader:
-        """Return the database as a reader sees it: what was granted to it, and nothing else.
-
-        The reader goes when this database is closed. It keeps honest programs to what they may
-        see, such as a server that acts for others; whoever can open the files can read them.
-        """
-        return Reader(self, checked_reader(name), self._grants)
-
-    @property
-    def _grants(self) -> Grants:
-        if self.store is None:
-            return self._granted
-        from corollary.warehouse.grants import StoredGrants
-
-        return StoredGrants(self.store.warehouse.catalog)
-
-    # --- alerts --------------------------------------------------------------------------------
-
-    def on(self, event: str) -> "Callable[[Called], Called]":
-        """Let a function be called behind every commit in which an event has happened.
-
-        The function is called with a list of tuples, which have the attributes `id`, `event`,
-        `message` and `commit`: at least once for each, with the same `id`. If it raises, or the
-        process ends first, it is called again later: what waits is delivered when a function is
-        registered, behind a transaction, and by `deliver`.
-
-        >>> import corollary
-        >>> db = corollary.open(None)
-        >>> _ = db.load(text=".decl link(x: symbol) lost(x) :- -link(x).")
-        >>> @db.on("lost")
-        ... def tell(rows):
-        ...     print([(x, row.commit) for row in rows for x in row])
-
-        Args:
-            event: an event predicate or relation.
-
-        Raises:
-            InputError: `C1013`, the program has none of that name.
-        """
-        known = self.loaded.checked.signatures
-        if known and event not in known:
-            near = suggestion(event, known)
-            text = f"There is no event or relation `{event}`."
-            raise InputError.of("C1013", text, None, near or "load the program that has it first")
-
-        def register(function: "Called") -> "Called":
-            self.callbacks.setdefault(event, []).append(function)
-            self.planning.forget(self.loaded.normal)
-            self.stand()
-            self.notify()
-            return function
-
-        return register
-
-    def deliver(self) -> "Delivered":
-        """Deliver the alerts that are due, as far as this process can.
-
-        What goes wrong is told in the result and tried again later; it raises nothing.
-        """
-        from corollary.database.delivery import deliver
-
-        return deliver(self)
-
-    def notify(self) -> None:
-        """Do what is due behind a commit without being asked.
-
-        Callbacks are called; a database in memory delivers everything. What alerts themselves
-        have committed is delivered by whoever delivers them.
-        """
-        if self.is_trial or DEPTH.get() or (self.store is not None and not self.callbacks):
-            return
-        if not self.outbox.sinks():
-            return
-        from corollary.database.delivery import deliver
-
-        kinds = (SinkKind.CALLBACK,) if self.store is not None else tuple(SinkKind)
-        for problem in deliver(self, kinds).problems:
-            self.console.note(str(problem))
 
     def stream(
         self,
@@ -393,7 +166,7 @@ class Database(Kernel):
         checkpoint: str | Path | None = None,
         trigger: Mapping[str, Any] | None = None,
         bad_rows: str = "quarantine",
-        on_batch: "Callable[[Any], object] | None" = None,
+        on_batch: Callable[[Any], object] | None = None,
     ) -> Any:
         """Let a streaming frame of Spark change a base relation, exactly once.
 
@@ -403,7 +176,7 @@ class Database(Kernel):
             frame: a streaming frame. Columns are found by name if all names of the relation are
                 there, by place if none of them is.
             into: the base relation.
-            op: the column that tells what a row does: `insert` or `delete`, or another spelling
+            op: the column that says what a row does: `insert` or `delete`, or another spelling
                 that `corollary.streaming.events` knows. If it is not given, all rows are inserts.
             order: the column by which the rows of a batch follow one another: of several on one
                 tuple the last one counts.
@@ -412,7 +185,7 @@ class Database(Kernel):
             trigger: when there is a batch, as `DataStreamWriter.trigger` takes it, such as
                 `{"availableNow": True}`; as soon as possible if it is not given.
             bad_rows: `quarantine` sets rows aside that do not fit, `abort` stops at them.
-            on_batch: called with a `corollary.streaming.batches.Batch` behind every commit.
+            on_batch: called with a `corollary.streaming.batches.Batch` after every commit.
 
         Returns:
             Spark's `StreamingQuery`.
@@ -420,9 +193,7 @@ class Database(Kernel):
         Raises:
             InputError: the database is in memory, or the frame does not fit the relation.
         """
-        # Packages above this one are looked up by name: they know it, and not the reverse.
-        start = importlib.import_module("corollary.streaming.stream").start
-        return start(
+        return EXTENSIONS.start_stream(
             self,
             frame,
             into,
@@ -434,29 +205,115 @@ class Database(Kernel):
             on_batch=on_batch,
         )
 
-    def close(self) -> None:
-        """Let go of the warehouse and of the engine; streams are stopped between two batches."""
-        while self.closing:
-            self.closing.pop()()
-        if self.query_log is not None:
-            self.query_log.flush()
-        self.engine.close()
-        if self.store is not None:
-            self.store.warehouse.close()
+    def publish(self, transaction: Transaction | None = None) -> "Outcome | None":
+        """Bring the Delta tables of all `.output` relations forward to the last commit.
 
-    def __enter__(self) -> Self:
-        return self
+        Args:
+            transaction: the one that made the last commit, so that it need not be read back.
+        """
+        with self._state.lock:
+            is_last = transaction is not None and transaction.commit_number == self.commits
+            fresh = transaction.changes if transaction is not None and is_last else None
+            return self._store.publish(self._state, fresh)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def at(self, commit: int) -> "Database":
+        """Return the database as it was after a commit, in memory: what changes there stays there.
 
-    @property
-    def _durable(self) -> "Durable":
-        if self.store is None:
-            raise InputError.of(
-                "C0918",
-                "This database is in memory, so it has no history.",
-                None,
-                "open one that lasts with `corollary.open(DIRECTORY)`",
-            )
-        return self.store
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        return Database(*self._past(commit))
+
+    # --- who may see what ----------------------------------------------------------------------
+
+    def grant(self, reader: str, *relations: str) -> None:
+        """Let a reader see relations and event predicates, and not what they are derived from.
+
+        Raises:
+            InputError: there is none of a name.
+        """
+        self.refresh()
+        names = checked_relations(relations, self._state.loaded.checked.signatures)
+        self._store.grants.add(checked_reader(reader), names)
+
+    def revoke(self, reader: str, *relations: str) -> None:
+        """Take grants back; what was not granted stays so."""
+        self._store.grants.remove(checked_reader(reader), relations)
+
+    def grants(self) -> dict[str, list[str]]:
+        """Return for each reader what it may see."""
+        return self._store.grants.every()
+
+    def reader(self, name: str, *, owns: bool = False) -> Reader:
+        """Return the database as a reader sees it: what was granted to it, and nothing else.
+
+        It keeps honest programs to what they may see, such as a server that acts for others;
+        whoever can open the files can read them.
+
+        Args:
+            name: of the reader.
+            owns: whether closing the reader closes this database.
+        """
+        grants = self._store.grants
+        return Reader(self._state, self._store, checked_reader(name), grants, owns=owns)
+
+    # --- alerts --------------------------------------------------------------------------------
+
+    def deliver(self) -> Delivered:
+        """Deliver the alerts that are due, as far as this process can.
+
+        What goes wrong is reported in the result and tried again later; it raises nothing.
+        """
+        return deliver(self._store.outbox, self._senders)
+
+    def _after_commit(self) -> None:
+        """Call callbacks; in memory, deliver everything.
+
+        What alerts themselves have committed is delivered by whoever delivers them.
+        """
+        is_durable, state = self._store.is_durable, self._state
+        if state.is_trial or ALERT_DEPTH.get() or (is_durable and not state.callbacks):
+            return
+        outbox = self._store.outbox
+        if outbox.sinks():
+            kinds = (SinkKind.CALLBACK,) if is_durable else tuple(SinkKind)
+            for problem in deliver(outbox, self._senders, kinds).problems:
+                state.console.note(str(problem))
+
+    def _begin_delivery(self, cause: Cause) -> Transaction:
+        """Begin the transaction that delivers alerts into a relation."""
+        self.refresh()
+        return Transaction(self._state, self._store, existing=self._existing, cause=cause)
+
+
+# --- for the packages above: not part of what users see in a `Database` --------------------------
+
+
+def state_of(database: Database) -> DatabaseState:
+    """Return the state of a database."""
+    return database._state  # noqa: SLF001 - here is where it is handed out
+
+
+def store_of(database: Database) -> Store:
+    """Return the store of a database."""
+    return database._store  # noqa: SLF001 - here is where it is handed out
+
+
+def warehouse_store_of(database: Database) -> "WarehouseStore | None":
+    """Return the store of a database that lasts; None if it is in memory."""
+    from corollary.database.warehouse_store import WarehouseStore
+
+    store = store_of(database)
+    return store if isinstance(store, WarehouseStore) else None
+
+
+def warehouse_of(database: Database) -> "Warehouse | None":
+    """Return the warehouse of a database; None if it is in memory."""
+    store = warehouse_store_of(database)
+    return None if store is None else store.warehouse
+
+
+def opened_of(database: Database) -> Opened | None:
+    """Return how a database that lasts was opened; None if it is in memory."""
+    store = warehouse_store_of(database)
+    return None if store is None else store.opened

@@ -1,4 +1,4 @@
-"""Delivery: what commits have left in the outbox goes to its sinks, behind the commit.
+"""Delivery: what commits have left in the outbox goes to its sinks, after the commit.
 
 sinks for which something is due → claim → send → mark as delivered, or postpone
 
@@ -10,34 +10,21 @@ operator does not permit, an event for which it has no callback) is left for one
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
 from uuid import uuid4
 
 from corollary import fault
 from corollary.core.alerts import Sink, SinkKind
-from corollary.core.web_address import is_permitted, web_address
-from corollary.database.journal import DEPTH
-from corollary.database.sinks.callback import CalledBack
-from corollary.database.sinks.jsonlines import JsonLines
-from corollary.database.sinks.relation import IntoRelation
-from corollary.database.sinks.sender import (
-    Claim,
-    Outgoing,
-    Sender,
-    UnreachableError,
-)
-from corollary.database.transaction import LONGEST_CHAIN
+from corollary.core.web_address import web_address
+from corollary.database.commit import MAX_ALERT_DEPTH
+from corollary.database.pending_commit import ALERT_DEPTH
+from corollary.database.senders import Senders
+from corollary.database.sinks.sender import Claim, Sender, UnreachableError
+from corollary.database.store import Outbox
 from corollary.errors import ClaimError, CorollaryError, Diagnostic, Severity
 from corollary.warehouse.waiting import Waiting, pause
 
-if TYPE_CHECKING:
-    from corollary.database.database import Database
-
-ALERTS = "alerts"
-"""The directory of a warehouse in which the files of its alerts are."""
-ROUNDS = LONGEST_CHAIN + 2
-"""So often it is looked whether delivering has made something due."""
+MAX_ROUNDS = MAX_ALERT_DEPTH + 2
+"""How often delivery looks whether what it delivered has made something else due."""
 
 
 @dataclass(slots=True)
@@ -55,31 +42,34 @@ class Delivered:
     problems: list[Diagnostic] = field(default_factory=list)
 
 
-def deliver(database: "Database", kinds: Collection[SinkKind] = tuple(SinkKind)) -> Delivered:
+def deliver(
+    outbox: Outbox, senders: Senders, kinds: Collection[SinkKind] = tuple(SinkKind)
+) -> Delivered:
     """Deliver what is due, as far as this process can.
 
     Args:
-        database: whose alerts they are.
+        outbox: holds the alerts.
+        senders: know how to reach a sink.
         kinds: of sinks that are served.
     """
-    return _Delivery(database, kinds).run()
+    return _Delivery(outbox, senders, kinds).run()
 
 
 class _Delivery:
     """One delivery."""
 
-    def __init__(self, database: "Database", kinds: Collection[SinkKind]) -> None:
-        self._database = database
-        self._outbox: Outgoing = database.outbox
+    def __init__(self, outbox: Outbox, senders: Senders, kinds: Collection[SinkKind]) -> None:
+        self._outbox = outbox
+        self._senders = senders
         self._kinds = kinds
-        self._claim = Claim(self._outbox, uuid4().hex)
+        self._claim = Claim(outbox, uuid4().hex)
         self._outcome = Delivered()
         self._problems: dict[Sink, Diagnostic] = {}
 
     def run(self) -> Delivered:
         """Deliver until nothing is due any more."""
         try:
-            for _ in range(ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 due = [sink for sink in self._outbox.sinks() if sink.kind in self._kinds]
                 served = {sink: sender for sink in due if (sender := self._sender(sink))}
                 if not served:
@@ -94,34 +84,15 @@ class _Delivery:
 
     def _sender(self, sink: Sink) -> Sender | None:
         """Return what delivers to a sink; None if this process cannot."""
-        match sink.kind:
-            case SinkKind.CONSOLE:
-                return None
-            case SinkKind.JSONLINES:
-                return JsonLines(_directory(self._database), sink.place)
-            case SinkKind.RELATION:
-                return IntoRelation(self._database, sink.place)
-            case SinkKind.WEBHOOK:
-                return self._webhook(sink)
-            case SinkKind.CALLBACK:
-                functions = self._database.callbacks.get(sink.place)
-                return CalledBack(functions) if functions else None
-            case _:
-                assert_never(sink.kind)
-
-    def _webhook(self, sink: Sink) -> Sender | None:
-        address = web_address(sink.place)
-        if address is not None and is_permitted(address, self._database.outlets.webhooks):
-            from corollary.database.sinks.webhook import Webhook  # what HTTP needs is not small
-
-            return Webhook(address)
-        self._problems[sink] = _warning(
-            "C1011",
-            f"Alerts wait for {shown_sink(sink)}, which is not permitted here",
-            "permit the beginning of its URL with `--allow-webhook`, COROLLARY_ALLOW_WEBHOOKS or "
-            "`corollary.open(…, webhooks=[…])`",
-        )
-        return None
+        if not self._senders.is_permitted(sink):
+            self._problems[sink] = _warning(
+                "C1011",
+                f"Alerts wait for {shown_sink(sink)}, which is not permitted here",
+                "permit the beginning of its URL with `--allow-webhook`, COROLLARY_ALLOW_WEBHOOKS "
+                "or `corollary.open(…, webhooks=[…])`",
+            )
+            return None
+        return self._senders.sender(sink)
 
     def _serve(self, sink: Sink, sender: Sender) -> None:
         """Deliver what is due for a sink, until there is nothing or it cannot be reached."""
@@ -143,7 +114,7 @@ class _Delivery:
 
     def _send(self, sink: Sink, sender: Sender, alerts: Sequence[Waiting]) -> None:
         """Deliver alerts; those that fail together are tried one by one where that may help."""
-        before = DEPTH.set(1 + max(each.depth for each in alerts))
+        before = ALERT_DEPTH.set(1 + max(each.depth for each in alerts))
         try:
             sender.send(alerts, self._claim)
         except UnreachableError:
@@ -161,7 +132,7 @@ class _Delivery:
             self._outbox.mark(self._claim.id, [each.id for each in alerts])
             self._outcome.alerts += len(alerts)
         finally:
-            DEPTH.reset(before)
+            ALERT_DEPTH.reset(before)
 
     def _fail(self, sink: Sink, alerts: Sequence[Waiting], error: Exception) -> None:
         is_ours = isinstance(error, CorollaryError)
@@ -173,13 +144,6 @@ class _Delivery:
             f"Alerts for {shown_sink(sink)} could not be delivered: {reason}",
             f"the commit stands; they are tried again after {seconds:g} seconds",
         )
-
-
-def _directory(database: "Database") -> Path:
-    """Return the directory of the files of alerts."""
-    if database.outlets.directory is not None:
-        return database.outlets.directory
-    return Path() if database.store is None else database.store.warehouse.root / ALERTS
 
 
 def shown_sink(sink: Sink) -> str:

@@ -15,7 +15,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.rules import Rule
 from corollary.core.states import State
 from corollary.core.statistics import GUESS, Statistics
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL, made
 from corollary.database.planning import algorithms_by_relation
 from corollary.explain.forecast import Decision, Delta, Forecast
@@ -33,12 +33,13 @@ Changes = Mapping[str, Mapping[State, int]]
 
 def forecast_measured(database: Database, changes: Changes) -> Forecast:
     """Return how a database would meet a change, by what it knows of its relations."""
-    normal = database.formed
+    state = state_of(database)
+    normal = state.planned_program
     found = _of_bases(normal, changes)
-    update, maintenance = database.planning.planned(
-        normal, normal, found, database.wanted(normal), None, is_traced=False
+    update, maintenance = state.planning.planned(
+        normal, normal, found, state.demand(normal), None, is_traced=False
     )
-    return _forecast(changes, update, maintenance, database.engine.home)
+    return _forecast(changes, update, maintenance, state.engine.home)
 
 
 def forecast_guessed(

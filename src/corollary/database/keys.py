@@ -17,8 +17,8 @@ from corollary.source import Span
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_SHOWN = 20
-"""So many violations a message lists."""
+MESSAGE_VIOLATIONS = 20
+"""The maximum number of violations in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def dependences(program: Program, normal: NormalProgram) -> Iterator[Dependence]
                 yield Dependence(relation.name, key, rest, False, each.span)
 
 
-def demand_keys(
+def check_keys(
     engine: Engine,
     before: Collection[Dependence],
     program: Program,
@@ -110,10 +110,12 @@ def _violations(each: Dependence, rows: "pa.Table", relation: Relation) -> list[
         )
         for one, other in (
             sorted(row_text(row, relation.types) for row in pair)
-            for pair in zip(*(to_python(side.slice(0, MOST_SHOWN)) for side in found), strict=True)
+            for pair in zip(
+                *(to_python(side.slice(0, MESSAGE_VIOLATIONS)) for side in found), strict=True
+            )
         )
     ]
-    if found[0].num_rows > MOST_SHOWN:
-        more = f"and {found[0].num_rows - MOST_SHOWN} more of `{relation.name}`"
+    if found[0].num_rows > MESSAGE_VIOLATIONS:
+        more = f"and {found[0].num_rows - MESSAGE_VIOLATIONS} more of `{relation.name}`"
         listed.append(Diagnostic("C0937", more, each.span))
     return listed

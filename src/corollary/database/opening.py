@@ -1,10 +1,9 @@
 """Opening databases: those that last in a warehouse, those in memory, and as readers see them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from corollary.console import Console
 from corollary.core.engine import Limits
@@ -12,30 +11,18 @@ from corollary.core.optimisations import optimisations
 from corollary.database.database import Database
 from corollary.database.engines import SPARK, made
 from corollary.database.frames import Frames
+from corollary.database.opened import Opened
 from corollary.database.outlets import Outlets
-from corollary.database.reacting import demand_choice
+from corollary.database.reactions import ExistingViolations
 from corollary.database.reader import Reader
+from corollary.database.state import DatabaseState
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """How a database was opened, so that another process can open it too."""
-
-    place: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def again(self, spark: Any = None) -> Database:
-        """Open the database again.
-
-        Args:
-            spark: the session that the Spark engine works beside.
-        """
-        return open_database(self.place, spark=spark, create=False, **self.options)
-
-
+@overload
 def open_database(
     path: str | Path | None = None,
     *,
+    reader: None = None,
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
@@ -46,17 +33,54 @@ def open_database(
     limits: Limits | None = None,
     console: Console | None = None,
     create: bool = True,
-    is_late: bool = False,
+    create_on_commit: bool = False,
     webhooks: Sequence[str] = (),
     alerts: str | Path | None = None,
     log_queries: bool = True,
-) -> Database:
-    """Open a database: one that lasts in a warehouse, or one in memory.
+) -> Database: ...
+
+
+@overload
+def open_database(
+    path: str | Path,
+    *,
+    reader: str,
+    engine: str = SPARK,
+    spark: Any = None,
+    placement: str = "auto",
+    limits: Limits | None = None,
+    console: Console | None = None,
+    log_queries: bool = True,
+) -> Reader: ...
+
+
+def open_database(
+    path: str | Path | None = None,
+    *,
+    reader: str | None = None,
+    engine: str = SPARK,
+    spark: Any = None,
+    placement: str = "auto",
+    algorithm: str | Mapping[str, str] = "auto",
+    strict: bool = False,
+    without: Iterable[str] = (),
+    existing: str = "report",
+    limits: Limits | None = None,
+    console: Console | None = None,
+    create: bool = True,
+    create_on_commit: bool = False,
+    webhooks: Sequence[str] = (),
+    alerts: str | Path | None = None,
+    log_queries: bool = True,
+) -> Database | Reader:
+    """Open a database: one that lasts in a warehouse, or, with `open(None)`, one in memory.
 
     Args:
         path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
             `postgresql://user@host/name?data=DIRECTORY`; None for a database in memory, of which
             nothing is durable.
+        reader: the name of a reader: the database is opened as that reader sees it, limited to
+            what was granted to it.
         engine: `local` or `spark`.
         spark: the session that the Spark engine works beside: it is neither configured nor
             stopped. A local one is started if it is not given, once there is work for it.
@@ -70,9 +94,9 @@ def open_database(
             `report`, `refuse` or `accept`.
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
-        create: whether to make the warehouse if there is none.
-        is_late: whether to make it with the first commit only, so that nothing is left behind if
-            there is none.
+        create: whether to make the warehouse if there is none; a reader makes none.
+        create_on_commit: whether to make it with the first commit only, so that nothing is left
+            behind if there is none.
         webhooks: what URLs may begin with that alerts are posted to; none if nothing is given.
         alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
             it is not given, or where the process runs for a database in memory.
@@ -93,10 +117,10 @@ def open_database(
         "webhooks": tuple(webhooks),
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
-    make = partial(made, engine, spark, placement)
+    new_engine = partial(made, engine, spark, placement)
     frames = Frames(spark)
-    database = Database(
-        make(),
+    state = DatabaseState(
+        new_engine(),
         algorithm,
         is_strict=strict,
         limits=limits,
@@ -104,41 +128,37 @@ def open_database(
         frames=frames,
         without=optimisations(without),
     )
-    demand_choice(existing)
-    database.existing = existing
-    database.outlets = Outlets.of(options["webhooks"], options["alerts"])
+    choice = ExistingViolations.of(existing)
+    outlets = Outlets.of(options["webhooks"], options["alerts"])
+    store = None
     if path is not None:
-        from corollary.database.durable import Durable
+        from corollary.database.warehouse_store import WarehouseStore
         from corollary.warehouse.warehouse import Warehouse
 
-        warehouse = Warehouse.open(path, create=create, is_late=is_late)
-        database.store = Durable(warehouse, make, frames)
+        warehouse = Warehouse.open(path, create=create and reader is None, is_late=create_on_commit)
         is_url = "://" in str(path)
-        place = str(path) if is_url else str(database.store.warehouse.root.absolute())
-        database.opening = Opening(place, options)
-        database.store.restore(database)
-        if log_queries:
-            from corollary.database.queries import QueryLog
+        opened = Opened(str(path) if is_url else str(warehouse.root.absolute()), options)
+        store = WarehouseStore(
+            warehouse, new_engine, frames, opened=opened, has_query_log=log_queries
+        )
+        store.restore(state)
+    database = Database(state, store, existing=choice, outlets=outlets)
+    return database if reader is None else _as_reader(database, reader)
 
-            database.query_log = QueryLog(warehouse.catalog)
-    return database
 
-
-def open_as(name: str, path: str | Path | None, **options: Any) -> Reader:
-    """Open a warehouse as a reader sees it.
-
-    Args:
-        name: of the reader.
-        path: the directory of the warehouse, or the URL of its catalog on PostgreSQL.
-        options: those of `open_database`; a reader makes no warehouse.
-
-    Raises:
-        InputError: it is no name of a reader.
-        WarehouseError: there is no warehouse, or it cannot be read.
-    """
-    database = open_database(path, **{**options, "create": False})
+def _as_reader(database: Database, name: str) -> Reader:
     try:
-        return database.reader(name).owning()
+        return database.reader(name, owns=True)
     except BaseException:
         database.close()
         raise
+
+
+def reopen(opened: Opened, spark: Any = None) -> Database:
+    """Open a database again, in another process.
+
+    Args:
+        opened: how it was opened.
+        spark: the session that the Spark engine works beside.
+    """
+    return open_database(opened.place, spark=spark, create=False, **opened.options)

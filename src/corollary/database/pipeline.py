@@ -13,16 +13,18 @@ from corollary.analysis.check import check
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.through_spark import is_through_spark
-from corollary.database.journal import Position, Reading
+from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.operations import Operation
 from corollary.database.parts import SOURCE
+from corollary.database.pending_commit import DeferredOperations, Position
 from corollary.database.program import load
-from corollary.database.setting_aside import (
-    SET_ASIDE,
-    set_aside,
+from corollary.database.quarantine import (
+    QUARANTINE_DECLARATION,
+    quarantine_operations,
     with_quarantine,
     with_same_quarantine,
 )
+from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.sources.choose import sources_of
@@ -31,7 +33,6 @@ from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.database.database import Database
     from corollary.database.delivery import Delivered
     from corollary.warehouse.catalog import Catalog
     from corollary.warehouse.publishing.publisher import Outcome
@@ -81,7 +82,7 @@ class Run:
 
 
 def run(
-    database: "Database",
+    database: Database,
     program: Program,
     inputs: Inputs | None = None,
     *,
@@ -93,17 +94,18 @@ def run(
         InputError: the program or a source is not acceptable; nothing was changed.
         ConflictError: others committed first again and again.
     """
-    with database.lock:
+    with state_of(database).lock:
         outcome = _run(database, program, inputs or Inputs(), idempotency)
     outcome.delivered = database.deliver()
     return outcome
 
 
-def _run(database: "Database", program: Program, inputs: Inputs, idempotency: str | None) -> Run:
+def _run(database: Database, program: Program, inputs: Inputs, idempotency: str | None) -> Run:
     began = time.monotonic()
+    state = state_of(database)
     warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
     _refuse_writing(program)
-    transaction = database.transaction(idempotency=idempotency)
+    transaction = database.transaction(idempotency=idempotency, publish=True)
     if transaction.is_repeated:
         published = database.publish()
         return Run(transaction, transaction.commit_number, published, warnings=warnings)
@@ -118,15 +120,17 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
         base=inputs.facts,
         root=inputs.root,
         bad_rows=inputs.bad_rows,
-        fetch=database.frames.read,
+        fetch=state.frames.read,
     )
     outcome = Run(warnings=warnings)
     is_needed = idempotency is not None
     if program != database.program:
         transaction.set_program(program)
         is_needed = True
-    reader = _Reader(database, outcome)
-    known = reader.catalog.sources()
+    warehouse = warehouse_of(database)
+    assert warehouse is not None, "a pipeline needs a warehouse"
+    reader = _Reader(state, warehouse.catalog, outcome)
+    known = warehouse.catalog.sources()
     for source in sources:
         if not source.is_same(_position(known, source.name)):
             transaction.read(reader.reading(source))
@@ -136,12 +140,12 @@ def _run(database: "Database", program: Program, inputs: Inputs, idempotency: st
         is_needed = True
     if is_needed:
         transaction.commit()
-        outcome.transaction = transaction
+        outcome.transaction, outcome.published = transaction, transaction.published
+    else:
+        outcome.published = database.publish()
     outcome.commit = transaction.commit_number or database.commits
-    database.console.progress("publishing")
-    outcome.published = database.publish(transaction)
-    if SET_ASIDE in program.declarations:
-        outcome.quarantined = database.engine.size(QUARANTINE.name)
+    if QUARANTINE_DECLARATION in program.declarations:
+        outcome.quarantined = state.engine.size(QUARANTINE.name)
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -171,22 +175,21 @@ def _position(known: Mapping[str, Position], name: str) -> dict[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads sources on the state that a transaction starts from."""
+    """Reads sources on the state that a transaction starts from.
 
-    database: "Database"
+    Attributes:
+        catalog: where the positions of sources are kept.
+    """
+
+    state: DatabaseState
+    catalog: "Catalog"
     outcome: Run
 
-    @property
-    def catalog(self) -> "Catalog":
-        """Where the positions of sources are kept."""
-        assert self.database.store is not None
-        return self.database.store.warehouse.catalog
-
-    def reading(self, source: "Source") -> Callable[[], Reading]:
+    def reading(self, source: "Source") -> Callable[[], DeferredOperations]:
         """Return what reads a source, as often as the transaction is tried."""
 
-        def read() -> Reading:
-            self.database.console.progress(f"reading {source.name}")
+        def read() -> DeferredOperations:
+            self.state.console.progress(f"reading {source.name}")
             before = _position(self.catalog.sources(), source.name)
             part = SOURCE + source.name
             content = self._content(source.relation, part)
@@ -196,24 +199,24 @@ class _Reader:
             operations = [
                 Operation(State.REMOVED, name, change.removed, part),
                 Operation(State.ADDED, name, change.added, part),
-                *set_aside(self.database, source.name, change.bad, change.reread),
+                *quarantine_operations(self.state, source.name, change.bad, change.reread),
             ]
-            return Reading(operations, {source.name: (name, change.position)})
+            return DeferredOperations(operations, {source.name: (name, change.position)})
 
         return read
 
-    def withdrawal(self, name: str) -> Callable[[], Reading]:
+    def withdrawal(self, name: str) -> Callable[[], DeferredOperations]:
         """Return what takes back all that a source said that is read no more."""
 
-        def withdraw() -> Reading:
+        def withdraw() -> DeferredOperations:
             relation, _ = self.catalog.sources()[name]
             part = SOURCE + name
-            held = self._content(self.database.loaded.normal.relations[relation], part)()
+            held = self._content(self.state.loaded.normal.relations[relation], part)()
             operations = [
                 Operation(State.REMOVED, relation, held, part),
-                *set_aside(self.database, name, (), None),
+                *quarantine_operations(self.state, name, (), None),
             ]
-            return Reading(operations, {name: (relation, None)})
+            return DeferredOperations(operations, {name: (relation, None)})
 
         return withdraw
 
@@ -222,9 +225,9 @@ class _Reader:
         from corollary.core.arrow import from_python
 
         def content() -> "pa.Table":
-            normal = self.database.loaded.normal
+            normal = self.state.loaded.normal
             base = normal.bases.get(relation.name, relation.name)
             at = normal.parts.get(base, {}).get(part)
-            return from_python((), relation) if at is None else self.database.engine.read(at)
+            return from_python((), relation) if at is None else self.state.engine.read(at)
 
         return content

@@ -51,7 +51,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Demand:
     """What is asked of a transaction besides the stored relations.
 
     Attributes:
@@ -107,7 +107,7 @@ class Planning:
         before: NormalProgram,
         after: NormalProgram,
         changes: Mapping[str, Mapping[State, int]],
-        wanted: Wanted,
+        demand: Demand,
         algorithm: str | Mapping[str, str] | None,
         *,
         is_traced: bool,
@@ -122,7 +122,7 @@ class Planning:
                 for name, each in changes.items()
                 for sign, size in each.items()
             )
-            asked = wanted.goals, repr(algorithm), is_traced
+            asked = demand.goals, repr(algorithm), is_traced
             key = (id(after), sizes, is_first, self.payload, *asked)
             known = self._plans.get(key)
             if known is not None:
@@ -133,7 +133,7 @@ class Planning:
             placed.after,
             {name: frozenset(each) for name, each in changes.items()},
             self._statistics_used,
-            wanted.signs,
+            demand.signs,
             self.payload if before is after else self._valid(before, after),
             self._without,
             None if before is after else with_queries(placed.before, placed.after),
@@ -144,7 +144,7 @@ class Planning:
             update,
             chosen,
             places=placed.places,
-            further=partial(react, goals=wanted.goals),
+            further=partial(react, goals=demand.goals),
             is_traced=is_traced,
             is_strict=self._is_strict,
         )
@@ -174,14 +174,14 @@ class Planning:
             self._formed = program, kept, formed
         return formed
 
-    def reacting(self, update: Update, wanted: Wanted) -> Plan:
+    def reacting(self, update: Update, demand: Demand) -> Plan:
         """Return the plan that evaluates event predicates behind the maintenance of an update."""
-        key = id(update), wanted.goals
+        key = id(update), demand.goals
         known = self._reactions.get(key)
         if known is None or known[0] is not update:
             if len(self._reactions) >= PLANS:
                 self._reactions.clear()
-            known = self._reactions[key] = update, reacting(update, wanted.goals)
+            known = self._reactions[key] = update, reacting(update, demand.goals)
         return known[1]
 
     @property

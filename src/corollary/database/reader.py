@@ -8,30 +8,28 @@ What a view is computed from stays hidden, also when something goes wrong: an er
 show the rule and the values that it failed on, so the reader only learns that there was one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from corollary.core.program import Relation
 from corollary.database.changes import Change, Changes
-from corollary.database.frames import Frames
 from corollary.database.grants import Grants
 from corollary.database.names import LISTED
-from corollary.database.views import RelationView
+from corollary.database.read_access import Callback, ReadAccess
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
 from corollary.errors import AccessError, EvaluationError, InputError, LimitError
 from corollary.frontends.datalog.parse import parse_goal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
-    from corollary.core.program import Relation
-    from corollary.database.database import Called, Database
     from corollary.database.history import Logged
 
 
-class Reader:
+class Reader(ReadAccess):
     """A database, limited to what was granted to a reader.
 
     >>> import corollary
@@ -52,10 +50,16 @@ class Reader:
     """
 
     def __init__(
-        self, database: "Database", name: str, grants: Grants, *, owns: bool = False
+        self,
+        state: DatabaseState,
+        store: Store,
+        name: str,
+        grants: Grants,
+        *,
+        owns: bool = False,
     ) -> None:
+        super().__init__(state, store)
         self.name = name
-        self._database = database
         self._grants = grants
         self._owns = owns
 
@@ -90,7 +94,7 @@ class Reader:
             InputError: it was, but the program has none of that name.
         """
         self.require(relation)
-        if relation not in self._database.loaded.checked.signatures:
+        if relation not in self._state.loaded.checked.signatures:
             may_see = self._may_see(self.granted)
             raise InputError.of("C0916", f"There is no relation `{relation}`.", None, may_see)
 
@@ -119,26 +123,14 @@ class Reader:
 
     # --- reading -------------------------------------------------------------------------------
 
-    def relation(self, name: str) -> RelationView:
-        """Return a relation to read."""
-        self.refresh()
-        self.shape(name)
-        return RelationView(self, name)
-
-    def shape(self, name: str) -> "Relation":
-        """Return the columns of a relation, and their types."""
+    def _columns(self, name: str) -> Relation:
         self._demand(name)
-        return self._database.shape(name)
+        return super()._columns(name)
 
-    def read(self, name: str) -> "pa.Table":
-        """Return the tuples of a relation; a virtual one is computed."""
+    def _read(self, name: str) -> "pa.Table":
         self._demand(name)
         with self._discreet(name):
-            return self._database.read(name)
-
-    def query(self, goal: str) -> "pa.Table":
-        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
-        return self.answers(goal)[1]
+            return super()._read(name)
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
@@ -146,16 +138,7 @@ class Reader:
         asked = parse_goal(goal).relation
         self._demand(asked)
         with self._discreet(asked):
-            return self._database.answers(goal)
-
-    @property
-    def frames(self) -> Frames:
-        """Frames of the session that the user works in."""
-        return self._database.frames
-
-    def refresh(self) -> None:
-        """See what other processes have committed."""
-        self._database.refresh()
+            return super().answers(goal)
 
     # --- history -------------------------------------------------------------------------------
 
@@ -165,7 +148,7 @@ class Reader:
         Raises:
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return Reader(self._database.at(commit), self.name, self._grants, owns=True)
+        return Reader(*self._past(commit), self.name, self._grants, owns=True)
 
     def log(self, limit: int | None = None) -> "list[Logged]":
         """Return the commits that are kept, newest first, with how much each has changed."""
@@ -176,38 +159,29 @@ class Reader:
                 changes={name: n for name, n in each.changes.items() if name in granted},
                 idempotency=None,
             )
-            for each in self._database.log(limit)
+            for each in super().log(limit)
         ]
 
     def changes(self, commit: int) -> Changes:
         """Return what a commit changed."""
         granted = self.granted
-        found = self._database.changes(commit)
+        found = super().changes(commit)
         return _GrantedChanges({name: found[name] for name in found if name in granted}, self)
 
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
     ) -> "Iterator[tuple[Relation, pa.Table]]":
         """Yield what commits have changed, relation by relation; see `Database.feed`."""
-        self.refresh()
-        if relation is not None:
-            self._demand(relation)
-            return self._database.feed(relation, since=since, upto=upto)
+        every = super().feed(relation, since=since, upto=upto)
         granted = self.granted
-        every = self._database.feed(since=since, upto=upto)
-        return ((told, table) for told, table in every if told.name in granted)
+        return ((fed, table) for fed, table in every if fed.name in granted)
 
-    # --- being told ----------------------------------------------------------------------------
+    # --- watching ------------------------------------------------------------------------------
 
-    def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
-        """Ask for the changes of a virtual relation; see `Database.watch`."""
-        self._demand(relation)
-        self._database.watch(relation, added=added, removed=removed)
-
-    def on(self, event: str) -> "Callable[[Called], Called]":
+    def on(self, event: str) -> Callable[[Callback], Callback]:
         """Let a function be called when an event has happened; see `Database.on`."""
         self._demand(event)
-        return self._database.on(event)
+        return super().on(event)
 
     # --- what a reader cannot do ---------------------------------------------------------------
 
@@ -257,20 +231,10 @@ class Reader:
 
     # --- the end -------------------------------------------------------------------------------
 
-    def owning(self) -> "Reader":
-        """Return the same reader, which closes the database in the end."""
-        return Reader(self._database, self.name, self._grants, owns=True)
-
     def close(self) -> None:
         """Let go of the database, if it was opened for this reader."""
         if self._owns:
-            self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            super().close()
 
 
 class _GrantedChanges(Changes):

@@ -1,7 +1,8 @@
 """A relation as it is when asked, in the form that is asked for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.program import Relation
@@ -11,35 +12,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Source(Protocol):
-    """What relations are read from."""
-
-    @property
-    def frames(self) -> Frames:
-        """Frames of the session that the user works in."""
-
-    def shape(self, name: str) -> Relation:
-        """Return the columns of a relation, and their types."""
-
-    def read(self, name: str) -> "pa.Table":
-        """Return the tuples of a relation."""
-
-
 @dataclass(frozen=True, slots=True)
 class RelationView:
-    """A stored relation, or a base relation, as it is when asked."""
+    """A relation, as it is whenever it is read."""
 
-    _source: Source
     name: str
+    _columns: Callable[[str], Relation]
+    _read: "Callable[[str], pa.Table]"
+    _frames: Frames
 
     @property
     def shape(self) -> Relation:
         """The columns, and their types."""
-        return self._source.shape(self.name)
+        return self._columns(self.name)
 
     def arrow(self) -> "pa.Table":
         """Return the tuples as an Arrow table."""
-        return self._source.read(self.name)
+        return self._read(self.name)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the tuples as Python values."""
@@ -55,7 +44,7 @@ class RelationView:
         Args:
             view: the name of a temp view of the session that shows them, too, as they are now.
         """
-        return self._source.frames.frame(self.arrow(), schema_of(self.shape), view)
+        return self._frames.frame(self.arrow(), schema_of(self.shape), view)
 
     def __len__(self) -> int:
         return int(self.arrow().num_rows)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corollary.core.program import Program
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
@@ -27,7 +27,7 @@ PROGRAM = """\
 def sink_program(database: Database) -> None:
     """Declare the relations of the sink that the program of the warehouse does not declare."""
     sink = parse(SourceFile("documents", PROGRAM))
-    known = database.loaded.normal.relations
+    known = state_of(database).loaded.normal.relations
     added = Program(
         declarations=tuple(each for each in sink.declarations if each.name not in known),
         directives=tuple(each for each in sink.directives if each.relation not in known),

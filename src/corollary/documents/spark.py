@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.database.database import Database
-from corollary.database.opening import Opening
+from corollary.database.database import Database, opened_of, state_of
+from corollary.database.opened import Opened
+from corollary.database.opening import reopen
 from corollary.documents.keeping import Arrival, Keeper, Kept
 from corollary.documents.sink import receive, sink_program
 from corollary.errors import InputError
@@ -118,19 +119,19 @@ def events_of(
 class Receiver:
     """What Spark calls for the events of a micro-batch: one transaction, under a key of its own."""
 
-    opening: Opening
+    opened: Opened
     checkpoint: str
     on_batch: "Callable[[int, int], object] | None" = None
 
     def __call__(self, frame: "DataFrame", number: int) -> None:
         """Put the events of a batch into the warehouse, unless that was done before."""
-        database = _databases.get(self.opening.place)
+        database = _databases.get(self.opened.place)
         if database is None:
-            database = _databases[self.opening.place] = self.opening.again(frame.sparkSession)
+            database = _databases[self.opened.place] = reopen(self.opened, frame.sparkSession)
         events = frame.toArrow().to_pylist()
         path = Path(self.checkpoint.removeprefix("file:")) / "metadata"
         query = json.loads(path.read_text("utf-8"))["id"]
-        with database.lock:
+        with state_of(database).lock:
             receive(database, events, f"documents {query} {number}")
             database.publish()
         if self.on_batch is not None:
@@ -162,17 +163,18 @@ def watch(
     Raises:
         InputError: the database is in memory, or a query is none.
     """
-    if database.opening is None:
+    opened = opened_of(database)
+    if opened is None:
         cure = "open it with a path: corollary.open('warehouse')"
         raise InputError.of("C1250", "Documents are watched in a warehouse.", None, cure)
     sink_program(database)
-    place = _absolute(checkpoint or Path(database.opening.place) / "streams" / "documents")
-    _databases[database.opening.place] = database
+    place = _absolute(checkpoint or Path(opened.place) / "streams" / "documents")
+    _databases[opened.place] = database
     events = events_of(frame, views, **options)
     writer = events.writeStream.outputMode("append").option("checkpointLocation", place)
-    writer = writer.foreachBatch(Receiver(database.opening, place, on_batch))
+    writer = writer.foreachBatch(Receiver(opened, place, on_batch))
     query = writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
-    database.closing.append(query.stop)
+    state_of(database).closing.append(query.stop)
     return query
 
 

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakValueDictionary
 
 from corollary.core.program import Relation
-from corollary.database.database import Database
-from corollary.database.journal import Reading
-from corollary.database.opening import Opening
-from corollary.database.setting_aside import set_aside, with_quarantine
+from corollary.database.database import Database, state_of
+from corollary.database.opened import Opened
+from corollary.database.opening import reopen
+from corollary.database.pending_commit import DeferredOperations
+from corollary.database.quarantine import quarantine_operations, with_quarantine
 from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.events import Events, net
 from corollary.warehouse.delimited import first_findings
@@ -108,7 +109,7 @@ class MicroBatches:
     """The function of `foreachBatch`.
 
     Attributes:
-        opening: how the database is opened elsewhere.
+        opened: how the database is opened elsewhere.
         token: names this start of the stream; under it the database is found here.
         relation: the base relation that is changed.
         source: the name of the stream.
@@ -118,7 +119,7 @@ class MicroBatches:
         on_batch: called behind every commit.
     """
 
-    opening: Opening
+    opened: Opened
     token: str
     relation: str
     source: str
@@ -131,7 +132,7 @@ class MicroBatches:
         """Make a transaction of a micro-batch, unless that was done before."""
         try:
             database = self._database(frame)
-            with database.lock:
+            with state_of(database).lock:
                 if self.token in local.stopping:
                     raise StoppedError(f"`{self.source}` is stopped before batch {number}")
                 batch = self._transact(database, frame, number)
@@ -143,10 +144,10 @@ class MicroBatches:
             self.on_batch(batch)
 
     def _database(self, frame: Any) -> Database:
-        found = local.open.get(self.token) or local.opened.get(self.opening.place)
+        found = local.open.get(self.token) or local.opened.get(self.opened.place)
         if found is None:
-            found = self.opening.again(frame.sparkSession)
-            local.opened[self.opening.place] = found
+            found = reopen(self.opened, frame.sparkSession)
+            local.opened[self.opened.place] = found
         return found
 
     def _transact(self, database: Database, frame: Any, number: int) -> Batch:
@@ -163,7 +164,7 @@ class MicroBatches:
 
     def _ask(self, transaction: "Transaction", database: Database, frame: Any, number: int) -> int:
         """Ask for what a batch does; return how many rows of it are set aside."""
-        relation = database.declared(self.relation)
+        relation = state_of(database).writable(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
         change = net(events, relation, self.reader.op, self.source, name)
@@ -177,7 +178,10 @@ class MicroBatches:
         if change.bad:
             transaction.edit(with_quarantine)
             transaction.read(
-                lambda: Reading(set_aside(database, self.source, change.bad, frozenset()), {})
+                lambda: DeferredOperations(
+                    quarantine_operations(state_of(database), self.source, change.bad, frozenset()),
+                    {},
+                )
             )
         return len(change.bad)
 

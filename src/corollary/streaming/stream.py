@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from corollary.core.program import Relation
-from corollary.database.database import Database
+from corollary.database.database import Database, opened_of, state_of, warehouse_of
+from corollary.database.opened import Opened
 from corollary.errors import CorollaryError, InputError, WarehouseError
 from corollary.streaming.batches import Batch, MicroBatches, Reader, StoppedError, local
 from corollary.streaming.frames import FrameReader
@@ -43,7 +44,7 @@ def start(
             "`tx.insert(relation, frame)`",
         )
     database.refresh()
-    relation = database.declared(into)
+    relation = state_of(database).writable(into)
     reader = FrameReader(op, order)
     reader.demand(frame, relation)
     started = started_query(
@@ -85,22 +86,22 @@ def started_query(
         bad_rows: what is done about rows that do not fit.
         on_batch: called behind every commit.
     """
-    opening = _demand_warehouse(database)
+    opened = _demand_warehouse(database)
     token = uuid4().hex
     place = _made(checkpoint)
-    batches = MicroBatches(opening, token, relation.name, source, reader, place, bad_rows, on_batch)
+    batches = MicroBatches(opened, token, relation.name, source, reader, place, bad_rows, on_batch)
     local.open[token] = database
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", place)
     if trigger is not None:
         writer = writer.trigger(**trigger)
     query = writer.start()
-    database.closing.append(partial(stop, database, query, token))
+    state_of(database).closing.append(partial(stop, database, query, token))
     return query, token
 
 
 def stop(database: Database, query: "StreamingQuery", token: str) -> None:
     """Stop a stream: the batch that is being committed is finished, the next one is not begun."""
-    with database.lock:  # nobody commits now
+    with state_of(database).lock:  # nobody commits now
         local.stopping.add(token)
     if query.isActive:
         query.stop()
@@ -122,21 +123,23 @@ def failure(query: "StreamingQuery", token: str) -> CorollaryError | None:
     return InputError.of("C0986", f"Spark has ended a stream: {reason}.", None, cure)
 
 
-def _demand_warehouse(database: Database) -> Any:
-    if database.opening is None or database.store is None:
+def _demand_warehouse(database: Database) -> Opened:
+    opened = opened_of(database)
+    if opened is None:
         raise InputError.of(
             "C0982",
             "A stream needs a warehouse, and this database is in memory.",
             None,
             "open one that lasts with `corollary.open(DIRECTORY)`",
         )
-    return database.opening
+    return opened
 
 
 def checkpoint_of(database: Database, name: str) -> Path:
     """Return where the checkpoint of a stream is if nobody says where."""
-    assert database.store is not None
-    return database.store.warehouse.root / STREAMS / name
+    warehouse = warehouse_of(database)
+    assert warehouse is not None
+    return warehouse.root / STREAMS / name
 
 
 def _made(checkpoint: str | Path) -> str:

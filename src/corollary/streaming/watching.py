@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Program
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.pipeline import Inputs, Run, run
 from corollary.database.program import load
 from corollary.errors import ConflictError, CorollaryError, InputError
@@ -80,7 +80,7 @@ def _started(database: Database, folder: Folder, asked: Watch) -> "tuple[Streami
     return started_query(
         database,
         folder.frame(local()),
-        database.declared(folder.relation),
+        state_of(database).writable(folder.relation),
         folder.reader,
         source=folder.source,
         checkpoint=checkpoint_of(database, folder.checkpoint),

@@ -174,12 +174,15 @@ class JudgedActive:
         self.counts["changed"] += has_changed
 
     def _judge_state(self, expected: State) -> None:
-        relations = self.db.loaded.normal.relations
+        relations = self.db._state.loaded.normal.relations
         for name, rows in expected.items():
             if name in self.scenario.virtual and relations[name].is_derived:
-                assert self.db.engine.size(name) == 0, name
+                assert self.db._state.engine.size(name) == 0, name
             elif name in relations and not name.startswith(("ev", "alert", "abort")):
-                found, wanted = comparable(to_python(self.db.engine.read(name))), comparable(rows)
+                found, wanted = (
+                    comparable(to_python(self.db._state.engine.read(name))),
+                    comparable(rows),
+                )
                 assert found == wanted, f"{name} is {found}, not {wanted}\n{self}"
         check_payload(self.db)
 

@@ -13,8 +13,8 @@ from typing import Any
 import corollary
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.journal import Reading
 from corollary.database.operations import Operation
+from corollary.database.pending_commit import DeferredOperations
 from corollary.database.transaction import Transaction
 from corollary.errors import ConflictError
 
@@ -32,9 +32,9 @@ ACCOUNT = "till"
 def raise_balance(db: Database, writer: str, number: int) -> Transaction:
     """Commit a transaction that adds one to what the account holds when it is committed."""
 
-    def read() -> Reading:
+    def read() -> DeferredOperations:
         (balance,) = (row[1] for row in db.relation("account").rows() if row[0] == ACCOUNT)
-        return Reading(
+        return DeferredOperations(
             [
                 Operation(State.REMOVED, "account", [(ACCOUNT, balance)]),
                 Operation(State.ADDED, "account", [(ACCOUNT, balance + 1)]),

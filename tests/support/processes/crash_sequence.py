@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import corollary
 from corollary import fault
-from corollary.database import durable
+from corollary.database import warehouse_store
 from corollary.database.program import load
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import CorollaryError
@@ -92,8 +92,8 @@ def step(db: Database, number: int, acknowledge: Callable[[int], object]) -> Non
     acknowledge(number)
     db.publish()
     if number in (GC_AFTER, len(STEPS)):
-        assert db.store is not None
-        collect(db.store.warehouse, Retention(commits=KEEP))
+        assert db._store is not None
+        collect(db._store.warehouse, Retention(commits=KEEP))
 
 
 def insist(place: str, acknowledge: Callable[[int], object]) -> None:
@@ -117,12 +117,12 @@ def told(work: Callable[[], T]) -> T:
 @contextmanager
 def settings() -> Iterator[None]:
     """Let small things be large."""
-    before = warehouse.INLINE_BYTES, durable.COMMITS
-    warehouse.INLINE_BYTES, durable.COMMITS = INLINE_BYTES, COMMITS
+    before = warehouse.INLINE_BYTES, warehouse_store.FOLD_MAX_COMMITS
+    warehouse.INLINE_BYTES, warehouse_store.FOLD_MAX_COMMITS = INLINE_BYTES, COMMITS
     try:
         yield
     finally:
-        warehouse.INLINE_BYTES, durable.COMMITS = before
+        warehouse.INLINE_BYTES, warehouse_store.FOLD_MAX_COMMITS = before
 
 
 def transact(db: Database, number: int) -> None:

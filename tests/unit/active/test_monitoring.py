@@ -104,7 +104,7 @@ def test_optimisations_change_no_alert(closure: str, left_out: tuple[str, ...]) 
         assert alerts(tx) == wanted, step
         base = outcome.base
         fired += len(wanted)
-        assert db.engine.size("link") == 0
+        assert db._state.engine.size("link") == 0
     assert fired
 
 
@@ -165,9 +165,9 @@ def test_a_view_that_is_asked_for_as_a_whole_is_not_copied() -> None:
     stored = text.replace(" virtual", "")
     assert "link.for1" not in form(normal_of(stored)).relations
     db = opened(text)
-    assert "link.for1" in db.formed.relations
+    assert "link.for1" in db._state.planned_program.relations
     db.watch("link")
-    assert "link.for1" not in db.formed.relations
+    assert "link.for1" not in db._state.planned_program.relations
 
 
 # -------------------------------------------------------------------- relevance, polarity, order
@@ -189,7 +189,7 @@ def free_calls(db: Database) -> list[str]:
     return sorted(
         {
             step.target
-            for _, made in db.planning._plans.values()
+            for _, made in db._state.planning._plans.values()
             for step in steps_of(made.plan)
             if isinstance(step, Derive) and step.target.startswith("sg^ff")
         }
@@ -256,15 +256,15 @@ def test_a_monitored_view_is_not_stored(tmp_path: Path) -> None:
         with db.transaction() as tx:
             tx.delete("edge", [(4, 5)])
         assert len([each for each in tx.alerts if each.event == "lost3"]) == 16
-        assert db.store is not None
-        db.store.fold(db)
-        catalog = db.store.warehouse.catalog
+        assert db._store is not None
+        db._store.fold(db._state)
+        catalog = db._store.warehouse.catalog
         stored = {each.relation for _, each in catalog.changes(0, db.commits)}
         stored |= set(catalog.snapshots(db.commits))
         assert stored == {"edge"}
-        for name in db.engine.relations:
-            if name not in ("edge", *db.formed.constants):
-                assert db.engine.size(name) == 0, name
+        for name in db._state.engine.relations:
+            if name not in ("edge", *db._state.planned_program.constants):
+                assert db._state.engine.size(name) == 0, name
 
 
 # ----------------------------------------------------------------------------------- explain

@@ -78,7 +78,7 @@ def test_a_view_is_exact_through_changes_and_restarts(tmp_path: Path) -> None:
     applied, _ = revert(database)
     assert applied.views == tuple(found.advice.views)
     assert answers(database) == changed
-    assert "mv_view_1" not in database.loaded.normal.relations
+    assert "mv_view_1" not in database._state.loaded.normal.relations
     database.close()
     with corollary.open(tmp_path / "wh", engine="local") as again:
         assert answers(again) == changed
@@ -104,8 +104,8 @@ def test_advice_for_another_program_changes_nothing(tmp_path: Path) -> None:
     commits = database.commits
     with pytest.raises(InputError, match="C1103"):
         found.apply()
-    assert database.store is not None
-    assert read_advice(database.store.warehouse.catalog) == []
+    assert database._store is not None
+    assert read_advice(database._store.warehouse.catalog) == []
     assert database.commits == commits + 1  # what the other one has done
     database.close()
 

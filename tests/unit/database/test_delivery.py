@@ -20,11 +20,12 @@ import corollary
 from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import NUMBER
 from corollary.core.web_address import is_permitted, web_address
-from corollary.database.database import Database
+from corollary.database.commit import MAX_ALERT_DEPTH
+from corollary.database.database import Database, warehouse_store_of
 from corollary.database.sinks import webhook
 from corollary.database.sinks.jsonlines import JsonLines
 from corollary.database.sinks.sender import Claim
-from corollary.database.transaction import LONGEST_CHAIN, Transaction
+from corollary.database.transaction import Transaction
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.erase import erase
 from corollary.database.upkeep.retention import Retention, collect
@@ -79,14 +80,15 @@ def insert(db: Database, rows: list[tuple[Any, ...]] = ROWS, relation: str = "ed
 
 
 def house_of(db: Database) -> Any:
-    assert db.store is not None
-    return db.store.warehouse
+    store = warehouse_store_of(db)
+    assert store is not None
+    return store.warehouse
 
 
 def hurry(db: Database) -> None:
     """Let everything that was postponed be due."""
-    if db.store is None:
-        for each in db._memory_outbox._entries.values():
+    if not db._store.is_durable:
+        for each in db._store.outbox._entries.values():
             each.due = 0.0
     else:
         with house_of(db).catalog.writing() as connection:
@@ -111,7 +113,7 @@ def test_every_alert_is_a_line_of_the_file(db: Database) -> None:
     assert {each["commit"] for each in found} == {number}
     assert found[0]["message"] == "edge 1"
     assert len({each["id"] for each in found}) == 3
-    assert db.outbox.state().waiting == 0
+    assert db._store.outbox.state().waiting == 0
     insert(db, [(4, "d")])
     db.deliver()
     assert len(lines(Path("out/alerts.jsonl"))) == 4
@@ -174,7 +176,7 @@ def test_a_file_that_cannot_be_written_is_no_matter_of_the_commit(db: Database) 
     db.load(text=BASE + '.alert edge "{x}" (IO=jsonlines, filename="../escaped.jsonl")\n' + TO_FILE)
     assert insert(db).commit_number is not None
     db.deliver()
-    state = db.outbox.state()
+    state = db._store.outbox.state()
     assert state.waiting == 3
     assert "outside the root" in str(state.error)
     assert not Path("escaped.jsonl").exists()
@@ -235,7 +237,7 @@ def test_they_are_marked_by_the_commit_that_inserts_them(
     lasting.load(text=BASE + TO_RELATION)
     insert(lasting)
     lasting.deliver()
-    assert lasting.outbox.state().waiting == 0
+    assert lasting._store.outbox.state().waiting == 0
     insert(lasting, [(4, "d")])
     with house_of(lasting).catalog.writing() as connection:
         connection.execute(schema.outbox.update().values(claim="other"))
@@ -265,7 +267,7 @@ def test_what_does_not_fit_keeps_nobody_else_waiting(db: Database) -> None:
     insert(db, [(1, "a"), (2, "a"), (3, "b")])
     db.deliver()
     assert sorted(db.relation("alarm").rows()) == [("a", 1), ("b", 3)]
-    state = db.outbox.state()
+    state = db._store.outbox.state()
     assert state.waiting == 1
     assert "alarm" in str(state.error)
 
@@ -288,16 +290,16 @@ def test_alerts_that_set_each_other_off_come_to_an_end(db: Database) -> None:
     )
     before = insert(db, [("first",)], "ping").commit_number
     db.deliver()
-    assert db.commits == (before or 0) + LONGEST_CHAIN
-    assert db.outbox.state().waiting == 1
-    assert "alerts have made" in str(db.outbox.state().error)
+    assert db.commits == (before or 0) + MAX_ALERT_DEPTH
+    assert db._store.outbox.state().waiting == 1
+    assert "alerts have made" in str(db._store.outbox.state().error)
 
 
 # ----------------------------------------------------------------------------------------- webhooks
 
 
 def allow(db: Database, *urls: str) -> None:
-    db.outlets = type(db.outlets).of(urls, db.outlets.directory)
+    db._senders.outlets = type(db._senders.outlets).of(urls, db._senders.outlets.directory)
 
 
 def test_alerts_are_posted_with_their_id(db: Database, listener: Listener) -> None:
@@ -317,12 +319,12 @@ def test_a_refusal_is_tried_again_with_the_same_id(db: Database, listener: Liste
     insert(db)
     db.deliver()
     assert len(listener.heard) == 3
-    assert "503" in str(db.outbox.state().error)
+    assert "503" in str(db._store.outbox.state().error)
     hurry(db)
     listener.status.clear()
     assert db.deliver().alerts == 3
     assert {key for key, _ in listener.heard[:3]} == {key for key, _ in listener.heard[3:]}
-    assert db.outbox.state().waiting == 0
+    assert db._store.outbox.state().waiting == 0
 
 
 def test_redirects_are_not_followed(db: Database, listener: Listener) -> None:
@@ -332,7 +334,7 @@ def test_redirects_are_not_followed(db: Database, listener: Listener) -> None:
     insert(db, ROWS[:1])
     db.deliver()
     assert len(listener.heard) == 1
-    assert "redirects are not followed" in str(db.outbox.state().error)
+    assert "redirects are not followed" in str(db._store.outbox.state().error)
 
 
 def test_a_url_that_is_not_permitted_keeps_nobody_else_waiting(
@@ -366,7 +368,7 @@ def test_a_host_that_does_not_answer_is_left_alone_for_a_while(
     insert(db, [(at, "a") for at in range(20)])
     db.deliver()
     assert len(tried) == 1
-    assert db.outbox.state().waiting == 20
+    assert db._store.outbox.state().waiting == 20
     assert not db.deliver().problems
     assert len(tried) == 1
 
@@ -396,7 +398,7 @@ def test_a_host_that_never_ends_its_answer_is_cut_off(
         insert(db, ROWS[:1])
         db.deliver()
         assert time.monotonic() - began < 5
-        assert "does not answer" in str(db.outbox.state().error)
+        assert "does not answer" in str(db._store.outbox.state().error)
         thread.join(10)
 
 
@@ -462,7 +464,7 @@ def test_a_callback_gets_the_rows_of_each_commit(db: Database) -> None:
     assert (row.event, row.message, row.commit) == ("edge", "edge 4", second.commit_number)
     assert calls[0][0].commit == first.commit_number
     assert len({row.id for call in calls for row in call}) == 4
-    assert db.outbox.state().waiting == 0
+    assert db._store.outbox.state().waiting == 0
 
 
 def test_a_callback_that_raises_is_called_again(db: Database) -> None:
@@ -477,8 +479,8 @@ def test_a_callback_that_raises_is_called_again(db: Database) -> None:
             raise ValueError("broken")
 
     assert insert(db).commit_number is not None
-    assert "`test_a_callback" in str(db.outbox.state().error)
-    assert "ValueError: broken" in str(db.outbox.state().error)
+    assert "`test_a_callback" in str(db._store.outbox.state().error)
+    assert "ValueError: broken" in str(db._store.outbox.state().error)
     assert codes(db) == []
     hurry(db)
     assert codes(db) == ["C1010"]
@@ -486,7 +488,7 @@ def test_a_callback_that_raises_is_called_again(db: Database) -> None:
     hurry(db)
     insert(db, [(4, "d")])
     assert ids[:3] == ids[3:6] == ids[6:9]
-    assert db.outbox.state().waiting == 0
+    assert db._store.outbox.state().waiting == 0
 
 
 def test_what_waits_is_delivered_when_a_callback_is_registered(tmp_path: Path) -> None:
@@ -517,7 +519,7 @@ def test_a_callback_may_commit(db: Database) -> None:
     insert(db, ROWS[:1])
     db.deliver()
     assert len(db.relation("edge")) == 5
-    assert db.outbox.state().waiting == 0
+    assert db._store.outbox.state().waiting == 0
 
 
 def test_a_callback_that_calls_itself_forever_comes_to_an_end(db: Database) -> None:
@@ -529,8 +531,8 @@ def test_a_callback_that_calls_itself_forever_comes_to_an_end(db: Database) -> N
             tx.insert("edge", [(x + 1, y) for x, y in rows])
 
     insert(db, ROWS[:1])
-    assert len(db.relation("edge")) == LONGEST_CHAIN + 1
-    assert db.outbox.state().waiting == 1
+    assert len(db.relation("edge")) == MAX_ALERT_DEPTH + 1
+    assert db._store.outbox.state().waiting == 1
 
 
 def test_an_event_that_there_is_not(db: Database) -> None:
@@ -626,14 +628,14 @@ def test_nobody_claims_what_another_has(place: str) -> None:
             while found := outbox.claim(sink, claim, 3):
                 claimed.extend(each.id for each in found)
 
-        boxes = [each.outbox for each in (db, other, db, other)]
+        boxes = [each._store.outbox for each in (db, other, db, other)]
         threads = [Thread(target=take, args=(box, str(at))) for at, box in enumerate(boxes)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert len(claimed) == len(set(claimed)) == 40
-        assert db.outbox.sinks() == []
+        assert db._store.outbox.sinks() == []
 
 
 def test_a_whole_delivery_on_any_catalog(place: str, listener: Listener) -> None:
@@ -667,7 +669,7 @@ def test_gc_keeps_what_is_not_delivered(lasting: Database) -> None:
 def test_a_copy_has_the_outbox_and_no_claims(lasting: Database, tmp_path: Path) -> None:
     lasting.load(text=BASE + TO_FILE)
     insert(lasting)
-    assert lasting.outbox.claim(Sink(SinkKind.JSONLINES, "alerts.jsonl"), "me", 10)
+    assert lasting._store.outbox.claim(Sink(SinkKind.JSONLINES, "alerts.jsonl"), "me", 10)
     copy(house_of(lasting), tmp_path / "copy")
     with opened(str(tmp_path / "copy")) as db:
         assert db.deliver().alerts == 3
@@ -707,7 +709,7 @@ def test_what_is_erased_goes_from_the_outbox_too(lasting: Database, tmp_path: Pa
     assert erased.alerts == 2
     files = [path for path in (tmp_path / "w").rglob("*") if path.is_file()]
     assert not any(secret.encode() in path.read_bytes() for path in files)
-    assert lasting.outbox.state().waiting == 0
+    assert lasting._store.outbox.state().waiting == 0
     insert(lasting, [("next",)], "p")
     lasting.deliver()
     assert len(lines(Path("w/alerts/p.jsonl"))) == 1

@@ -150,7 +150,7 @@ def _after(_: None, error: Exception) -> Exception:
 
 
 def test_names_are_demanded_wherever_they_are_used(db: Database) -> None:
-    for use in (db.relation, db.watch, db.read):
+    for use in (db.relation, db.watch):
         fails(lambda use=use: use("egde"), "C0916", "did you mean `edge`?")  # type: ignore[misc]
     fails(lambda: corollary.open(None).relation("p"), "C0916", "load a program")
     fails(lambda: db.query("egde(x, y)"), "C0201", "did you mean `edge`?")
@@ -192,12 +192,16 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_tuples_as_text(db: Database) -> None:
-    assert read_facts(db.loaded, "edge(1, 2). edge(-1, 3)", "here") == [
+    assert read_facts(db._state.loaded, "edge(1, 2). edge(-1, 3)", "here") == [
         ("edge", (1, 2)),
         ("edge", (-1, 3)),
     ]
-    fails(lambda: read_facts(db.loaded, "tc(x, y) :- edge(x, y)", "here"), "C0919", "is no tuple")
-    fails(lambda: read_facts(db.loaded, "edge(1, 1 + 1)", "here"), "C0919", "here:1:1")
+    fails(
+        lambda: read_facts(db._state.loaded, "tc(x, y) :- edge(x, y)", "here"),
+        "C0919",
+        "is no tuple",
+    )
+    fails(lambda: read_facts(db._state.loaded, "edge(1, 1 + 1)", "here"), "C0919", "here:1:1")
 
 
 def test_limits_change_nothing() -> None:

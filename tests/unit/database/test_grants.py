@@ -74,10 +74,10 @@ def refused(call: Callable[[], object], code: str = "C1040") -> str:
 def test_a_reader_sees_views_and_not_what_is_under_them(db: Database) -> None:
     alice = db.reader("alice")
     assert sorted(alice.relation("link").rows()) == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert alice.read("link").num_rows == 3
+    assert alice.relation("link").arrow().num_rows == 3
     assert alice.query('link("a", y)').to_pydict() == {"y": ["b", "c"]}
     for name in ("direct_link", "secret"):
-        for call in (alice.relation, alice.read, alice.shape, alice.feed, alice.watch, alice.on):
+        for call in (alice.relation, alice.feed, alice.watch, alice.on):
             refused(lambda name=name, call=call: call(name))
         refused(lambda name=name: alice.query(f"{name}(x, y)"))
         refused(lambda name=name: alice.answers(f"{name}(x, y)"))

@@ -81,11 +81,11 @@ def test_a_look_at_the_past_leaves_the_present_alone(db: Database) -> None:
         tx.delete("edge", [(4, 5)])
     with db.transaction() as tx:
         tx.add_rule("path(x, x) :- edge(x, _).")
-    assert db.store is not None
-    before = {name: value for name, value in vars(db.store).items() if name != "warehouse"}
+    assert db._store is not None
+    before = {name: value for name, value in vars(db._store).items() if name != "warehouse"}
     past = db.at(2)
     assert len(past.relation("path")) == 15
-    assert vars(db.store).items() >= before.items()
+    assert vars(db._store).items() >= before.items()
     with past.transaction() as tx:
         tx.insert("edge", [(7, 8)])
     assert len(past.relation("path")) == 16

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import corollary
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.journal import Reading
 from corollary.database.operations import Operation
+from corollary.database.pending_commit import DeferredOperations
 from corollary.errors import ConstraintError
 from support.comparison import comparable
 from support.maintained_database import apply, delete, insert, opened, reopened
@@ -172,7 +172,9 @@ def test_tuples_of_all_writers_count(place: str) -> None:
 
     def read(rows: Sequence[Row], sign: State = State.ADDED) -> None:
         with db.transaction() as tx:
-            tx.read(lambda: Reading([Operation(sign, "account", rows, "source crm")], {}))
+            tx.read(
+                lambda: DeferredOperations([Operation(sign, "account", rows, "source crm")], {})
+            )
 
     read([("crm", 5), ("text", 1)])
     refused(db, ({"account": [("crm", 6)]}, {}))

@@ -11,9 +11,9 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.journal import Reading
 from corollary.database.operations import Operation
 from corollary.database.parts import MANUAL, SOURCE, TEXT
+from corollary.database.pending_commit import DeferredOperations
 from corollary.database.transaction import Transaction
 from support.comparison import comparable
 from support.maintained_database import opened, reopened, truth
@@ -84,7 +84,7 @@ class Parted:
             else:
                 read.append(Operation(SIGN[sign], name, rows, part))
         if read:
-            tx.read(lambda: Reading(read, {}))
+            tx.read(lambda: DeferredOperations(read, {}))
         tx.commit()
         self.text = "\n".join(lines) + "\n"
         self.judge()
@@ -217,4 +217,4 @@ def test_a_part_that_says_nothing_new_is_noted(tmp_path: Any) -> None:
     parted.reopen()
     parted.transact([(CRM, "-", "plain", [(1, 2)])])
     assert len(parted.db.relation("plain")) == 1
-    assert TEXT not in parted.db.loaded.normal.parts["plain"]
+    assert TEXT not in parted.db._state.loaded.normal.parts["plain"]

@@ -28,8 +28,8 @@ def opened(place: str, *, log_queries: bool = True) -> Database:
 
 def counts(place: str) -> dict[str, int]:
     with opened(place, log_queries=False) as database:
-        assert database.store is not None
-        asked = queries_asked(database.store.warehouse.catalog)
+        assert database._store is not None
+        asked = queries_asked(database._store.warehouse.catalog)
         return {each.form: each.count for each in asked}
 
 

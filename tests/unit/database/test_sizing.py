@@ -10,7 +10,7 @@ import pytest
 import corollary
 from corollary.core.pipeline import Probe
 from corollary.core.plan import Plan, pipelines_of
-from corollary.database import database as asked
+from corollary.database import read_access as asked
 from corollary.database.database import Database
 from corollary.database.sizing import sizes_to_ask
 
@@ -86,6 +86,6 @@ def test_what_is_computed_comes_behind_what_is_small(plans: list[Plan]) -> None:
 
 def test_what_is_computed_is_as_large_as_what_it_is_computed_from() -> None:
     with filled(None) as database:
-        sizes = sizes_to_ask(database.loaded.normal, database.engine.size)
+        sizes = sizes_to_ask(database._state.loaded.normal, database._state.engine.size)
     told = {name: sizes[name] for name in ("large", "both", "far", "near", "counted", "kept")}
     assert told == {"large": 600, "both": 600, "far": 600, "near": 600, "counted": 2, "kept": 2}

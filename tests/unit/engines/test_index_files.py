@@ -95,7 +95,7 @@ def test_a_stored_run_is_a_run(
 ) -> None:
     layout, words = drawn
     with small_blocks(size, many):
-        stored_words = stored.store(words, layout)
+        stored_words = stored._store(words, layout)
         plain, run = Run(words), StoredRun(stored_words)
         assert len(run) == len(plain)
         assert run.decoded == 0
@@ -134,7 +134,7 @@ def test_a_probe_decodes_the_blocks_it_falls_in(widths: tuple[int, int]) -> None
     count = 40 * stored.BLOCK
     columns = [np.arange(count) // 7, np.arange(count) % 7 * 100]
     words = layout.pack(columns, count)
-    run = StoredRun(stored.store(words, layout))
+    run = StoredRun(stored._store(words, layout))
     key = np.array([5 * stored.BLOCK // 7, 20 * stored.BLOCK // 7])
     start, end = run.ranges(layout, [key], 2)
     assert (end - start).tolist() == [7, 7]
@@ -176,24 +176,24 @@ def test_few_blocks_of_strings_are_read() -> None:
     first = engine_with({"r": ((SYMBOL,), [(value,) for value in values])})
     second = reopened(first)
     assert second.restored == {"r"}
-    domain: Any = second.engine._dictionary.domain(SYMBOL)
+    domain: Any = second._state.engine._dictionary.domain(SYMBOL)
     texts = domain._stored
     assert texts.decoded == 0
-    codes = second.engine._dictionary.encode_python([values[77], "new", values[5]], SYMBOL)
+    codes = second._state.engine._dictionary.encode_python([values[77], "new", values[5]], SYMBOL)
     assert codes.tolist() == [78, 100_001, 6]
-    assert second.engine._dictionary.decode(codes, SYMBOL).tolist() == [
+    assert second._state.engine._dictionary.decode(codes, SYMBOL).tolist() == [
         values[77],
         "new",
         values[5],
     ]
     assert 0 < texts.decoded <= 40 < len(texts.texts)
     assert domain.nbytes < first._dictionary.domain(SYMBOL).nbytes // 4
-    assert second.engine.read("r").column(0).to_pylist() == values  # all at once, by Arrow
+    assert second._state.engine.read("r").column(0).to_pylist() == values  # all at once, by Arrow
     assert domain._stored is not None
     everything = np.arange(1, 100_002)
     assert domain.decode(everything).tolist() == [*values, "new"]  # all at once, as objects
     assert domain._stored is None
-    assert second.engine._dictionary.encode_python(values, SYMBOL).tolist() == list(
+    assert second._state.engine._dictionary.encode_python(values, SYMBOL).tolist() == list(
         range(1, 100_001)
     )
 
@@ -313,20 +313,20 @@ def test_relations_come_back(drawn: Contents, later: Contents, data: st.DataObje
         assert {name: rows_of(first, name) for name in drawn} == before
         first.rollback()
         assert second.restored == set(drawn)
-        again = files_of(second.engine)  # nothing was touched: nothing is coded anew
+        again = files_of(second._state.engine)  # nothing was touched: nothing is coded anew
         assert {name: bytes(each) for name, each in again.items()} == {
             name: bytes(each) for name, each in second.files.items()
         }
-        assert second.engine.statistics().rows == first.statistics().rows
-        check_same(first, second.engine)
-        for engine in (first, second.engine):
+        assert second._state.engine.statistics().rows == first.statistics().rows
+        check_same(first, second._state.engine)
+        for engine in (first, second._state.engine):
             for name, (types, rows) in later.items():
                 if drawn[name][0] == types:
                     engine.insert(name, rows)
                     engine.delete(name, drawn[name][1][5:9])
             engine.commit()
-        check_same(first, second.engine)
-        check_same(first, reopened(second.engine).engine)
+        check_same(first, second._state.engine)
+        check_same(first, reopened(second._state.engine).engine)
 
 
 def test_saving_takes_relations_as_they_are_when_it_begins() -> None:
@@ -507,15 +507,15 @@ def change(database: Database, drawn: tuple[set[Row], set[Row], set[Row], set[Ro
 
 def second_database(database: Database, algorithm: str, program: str) -> Database:
     """A database in the same state, made from the files of an index."""
-    engine = database.engine
+    engine = database._state.engine
     assert isinstance(engine, LocalEngine)
     other = corollary.open(None, algorithm=algorithm)
     other.load(text=program)
-    assert isinstance(other.engine, LocalEngine)
-    other.engine.declare(engine._relations)
-    assert other.engine.restore(files_of(engine)) == set(engine._relations)
-    other.loaded = database.loaded
-    other.planning.payload = database.planning.payload
+    assert isinstance(other._state.engine, LocalEngine)
+    other._state.engine.declare(engine._relations)
+    assert other._state.engine.restore(files_of(engine)) == set(engine._relations)
+    other._state.loaded = database._state.loaded
+    other._state.planning.payload = database._state.planning.payload
     return other
 
 
@@ -569,26 +569,26 @@ def test_an_index_is_small(closure: Database) -> None:
     """Two orders of the closure, and two with ranks, take less than twice its Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(closure.read("path"), sink, compression="zstd")
-    assert isinstance(closure.engine, LocalEngine)
+    assert isinstance(closure._state.engine, LocalEngine)
     ranks = "path•rank"
-    assert {name: len(closure.engine._tables[name]._others) for name in ("path", ranks)} == {
+    assert {name: len(closure._state.engine._tables[name]._others) for name in ("path", ranks)} == {
         "path": 1,
         ranks: 1,
     }
-    sizes = {name: len(data) for name, data in closure.engine.save(["path", ranks])}
+    sizes = {name: len(data) for name, data in closure._state.engine.save(["path", ranks])}
     assert sum(sizes.values()) < 2 * sink.getvalue().size, sizes
 
 
 def test_a_small_change_after_reopening_reads_few_blocks(closure: Database) -> None:
-    assert isinstance(closure.engine, LocalEngine)
+    assert isinstance(closure._state.engine, LocalEngine)
     second = second_database(closure, "ranked", CLOSURE)
     alone = set(range(1_500)) - {node for edge in closure.relation("edge").rows() for node in edge}
     with second.transaction() as transaction:
         transaction.insert("edge", [(min(alone), max(alone))])
     assert transaction.changes["path"].counts == (1, 0)
-    assert isinstance(second.engine, LocalEngine)
+    assert isinstance(second._state.engine, LocalEngine)
     for name in ("path", "path•rank"):
-        table = second.engine._tables[name]
+        table = second._state.engine._tables[name]
         for order in (table.primary, *table._others):
             run = table.arrangement(order).runs[0]
             assert isinstance(run, StoredRun)

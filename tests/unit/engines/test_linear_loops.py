@@ -95,13 +95,13 @@ def seen_loops(db: Any, rows: dict[str, list[Any]]) -> list[Loop]:
     """Return the loops of a transaction whose tuples only come."""
     found: list[Loop] = []
     with pytest.MonkeyPatch.context() as patch:
-        run = type(db.engine).run
+        run = type(db._state.engine).run
 
         def watched(engine: Any, plan: Any, *more: Any) -> int:
             found.extend(each for each in steps_of(plan) if isinstance(each, Loop))
             return run(engine, plan, *more)
 
-        patch.setattr(type(db.engine), "run", watched)
+        patch.setattr(type(db._state.engine), "run", watched)
         commit(db, rows)
     return [each for each in found if "suspended" not in str(each)]
 
@@ -175,8 +175,8 @@ def test_tuples_ranks_and_rounds_are_those_of_ordinary_rounds(
 def everything(db: Any, transaction: Any) -> Any:
     """Return all relations with what is kept beside them, and how many rounds there were."""
     held = {
-        name: sorted(db.engine.read(name, State.NEW).to_pylist(), key=str)
-        for name in db.engine.relations
+        name: sorted(db._state.engine.read(name, State.NEW).to_pylist(), key=str)
+        for name in db._state.engine.relations
     }
     return held, {name: each.counts.get("rounds") for name, each in transaction.stats.items()}
 

@@ -119,12 +119,12 @@ def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     for step in flips(5, 8, 80):
         apply(db, step)
-        counts.append(sum(1 for _ in db.engine._root.rglob("*")))
+        counts.append(sum(1 for _ in db._state.engine._root.rglob("*")))
     assert max(counts) <= 3 * 6 + 10 * 4  # bases, and entries of the log
     with db.transaction(is_dry=True) as tx:
         tx.insert("edge", [(90, 91)])
-    assert sum(1 for _ in db.engine._root.rglob("*")) == counts[-1]
-    root = db.engine._root
+    assert sum(1 for _ in db._state.engine._root.rglob("*")) == counts[-1]
+    root = db._state.engine._root
     db.close()
     assert not root.exists()
 
@@ -136,7 +136,7 @@ def test_what_is_not_concerned_stays_where_it_is(
     share_out(monkeypatch, placement)
     db = opened(f"{closure()}.decl other(x: symbol)\n.decl seen(x: symbol)\nseen(x) :- other(x).\n")
     insert(db, "edge", pairs("ab bc"))
-    monkeypatch.setattr(db.engine, "_bring", lambda name: pytest.fail(f"{name} was brought"))
+    monkeypatch.setattr(db._state.engine, "_bring", lambda name: pytest.fail(f"{name} was brought"))
     assert insert(db, "other", [("x",)]).changes["reach"].counts == (0, 0)
     assert insert(db, "edge", pairs("cd")).changes["reach"].counts == (3, 0)
 

@@ -45,7 +45,7 @@ def test_a_chain_is_cut_and_mended(algorithm: str) -> None:
     length = LENGTHS[algorithm]
     half = length // 2
     db = rooted(algorithm, chain(length))
-    assert db.engine.size("live") == length + 1
+    assert db._state.engine.size("live") == length + 1
     tx = delete(db, "edge", [(half, half + 1)])
     assert tx.changes["live"].counts == (0, half)
     assert min(tx.changes["live"].removed["x"].to_pylist()) == half + 1
@@ -72,11 +72,11 @@ def test_the_closure_of_a_chain_is_cut_and_mended(kind: str, algorithm: str) -> 
     half = length // 2
     db = opened(closure(kind, "number"), "auto", limits=UNBOUNDED)
     insert(db, "edge", chain(length))
-    assert db.engine.size("reach") == length * (length + 1) // 2
+    assert db._state.engine.size("reach") == length * (length + 1) // 2
     tx = delete(db, "edge", [(half, half + 1)], algorithm=algorithm)
     lost = (half + 1) * (length - half)
     assert tx.changes["reach"].counts == (0, lost)
-    assert db.engine.size("reach") == length * (length + 1) // 2 - lost
+    assert db._state.engine.size("reach") == length * (length + 1) // 2 - lost
     tx = insert(db, "edge", [(half, half + 1)], algorithm=algorithm)
     assert tx.changes["reach"].counts == (lost, 0)
 
@@ -98,7 +98,7 @@ def test_the_root_of_everything_goes_and_comes_back(algorithm: str) -> None:
     size = 1 + branches + branches**2
     assert size > 100_000
     db = rooted(algorithm, star_of_stars(branches))
-    assert db.engine.size("live") == size
+    assert db._state.engine.size("live") == size
     tx = delete(db, "root", [(0,)])
     assert tx.changes["live"].counts == (0, size)
     tx = insert(db, "root", [(0,)])
@@ -114,7 +114,7 @@ def test_a_node_that_reaches_everything_loses_its_edges(algorithm: str) -> None:
     assert size > 100_000
     db = opened(closure("left-linear", "number"), "auto", limits=UNBOUNDED)
     insert(db, "edge", edges)
-    assert db.engine.size("reach") == size
+    assert db._state.engine.size("reach") == size
     tx = delete(db, "edge", edges[:branches], algorithm=algorithm)
     assert tx.changes["reach"].counts == (0, branches + branches**2)
     tx = insert(db, "edge", edges[:1], algorithm=algorithm)

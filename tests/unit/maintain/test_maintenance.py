@@ -11,6 +11,7 @@ import corollary
 from corollary.core.plan import Plan
 from corollary.database.counters import TraceRow
 from corollary.database.database import Database
+from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError, InputError, LimitError
@@ -200,7 +201,7 @@ def test_same_generation_is_never_called_without_bindings(
     algorithm: str, virtual: tuple[str, ...]
 ) -> None:
     engine = WatchedEngine()
-    db = Database(engine, algorithm, limits=LIMITS)
+    db = Database(DatabaseState(engine, algorithm, limits=LIMITS))
     db.load(text=with_virtual(SAME_GENERATION, virtual))
     for name in virtual:
         db.watch(name)
@@ -343,8 +344,8 @@ def test_nothing_of_a_virtual_relation_is_stored(algorithm: str, virtual: tuple[
         inserts |= marks if number % 3 == 1 else {}
         deletes |= marks if number % 3 == 2 else {}
         judged.step((inserts, deletes))
-        sizes = judged.db.engine.statistics().rows
-        program = judged.db.loaded.normal
+        sizes = judged.db._state.engine.statistics().rows
+        program = judged.db._state.loaded.normal
         kept = {name for name, size in sizes.items() if size}
         for name in kept:
             relation = program.relations[name.partition("•")[0]]
@@ -355,7 +356,7 @@ def test_nothing_of_a_virtual_relation_is_stored(algorithm: str, virtual: tuple[
 
 def test_a_virtual_relation_that_nobody_asks_for_is_not_computed() -> None:
     db = opened(LAYERED.replace("y: number)\nreach", "y: number) virtual\nreach"), "auto")
-    assert db.loaded.normal.relations["reach"].is_virtual
+    assert db._state.loaded.normal.relations["reach"].is_virtual
     text = closure().replace("y: symbol)\nreach", "y: symbol) virtual\nreach")
     db = opened(text)
     tx = insert(db, "edge", pairs("ab bc"))
@@ -452,7 +453,7 @@ free(x, y) :- reach(x, y), !block(x).
 @pytest.mark.parametrize("sign", ["added", "removed"])
 def test_only_wanted_signs_are_propagated(algorithm: str, sign: str) -> None:
     db = opened(POLARITY, algorithm, ("reach", "free"))
-    db.watched.clear()
+    db._state.watched.clear()
     db.watch("free", added=sign == "added", removed=sign == "removed")
     insert(db, "edge", pairs("ab bc cd"))
     wanted = sign == "removed"

@@ -223,7 +223,7 @@ def test_a_commit_that_says_all(house: House) -> None:
     house.publish()
     rows = from_python([(2, "b"), (4, "d")], EDGE)
     full = Delta(rows, rows.slice(0, 0), is_full=True)
-    number = house.store({"edge": full})
+    number = house._store({"edge": full})
     house.rows = {repr(row): row for row in ((2, "b"), (4, "d"))}
     fresh = FreshHistory(1, number, lambda _: full, lambda _: Held(rows), house.history)
     for history in (fresh, house.history):
@@ -240,7 +240,7 @@ def test_a_commit_that_says_all(house: House) -> None:
 def test_one_bad_table_does_not_stop_the_others(house: House) -> None:
     other = replace(EDGE, name="other")
     rows = from_python([(1, "a")], EDGE)
-    house.store({"edge": Delta(rows, rows.slice(0, 0)), "other": Delta(rows, rows.slice(0, 0))})
+    house._store({"edge": Delta(rows, rows.slice(0, 0)), "other": Delta(rows, rows.slice(0, 0))})
     house.path.parent.mkdir()
     house.path.write_text("mine")
     outcome = house.publisher.publish_all([EDGE, other], house.commit, house.history)
@@ -252,7 +252,7 @@ def test_up_to_date_costs_no_version(house: House) -> None:
     house.change([(1, "a")])
     house.publish()
     for _ in range(70):
-        house.store({"other": Delta(from_python([], EDGE), from_python([], EDGE))})
+        house._store({"other": Delta(from_python([], EDGE), from_python([], EDGE))})
     assert house.publish() is None
     assert house.warehouse.catalog.published() == {"edge": (71, 0)}
     assert house.publisher.publish(EDGE, 1, house.history) is None

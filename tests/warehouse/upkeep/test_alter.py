@@ -70,8 +70,8 @@ def derived(database: Database) -> dict[str, Any]:
 
 
 def demand_sound(database: Database) -> None:
-    assert database.store is not None
-    findings = verify(database.store.warehouse).findings
+    assert database._store is not None
+    findings = verify(database._store.warehouse).findings
     assert not findings, "\n".join(map(str, findings))
 
 
@@ -104,14 +104,14 @@ def test_a_column_more(db: Database, tmp_path: Path) -> None:
 
 
 def test_the_past_has_the_columns_of_then(db: Database) -> None:
-    assert db.store is not None
-    db.store.fold(db)
+    assert db._store is not None
+    db._store.fold(db._state)
     number, before = db.commits, rows(db, "edge")
     alter(db, Alteration("edge", add=("w: number",), values={"w": "7"}))
     assert rows(db.at(number), "edge") == before
     assert rows(db.at(number + 1), "edge") == [(*row, 7) for row in before]
     assert db.changes(number)["edge"].counts == (2, 0)
-    db.store.fold(db)
+    db._store.fold(db._state)
     alter(db, Alteration("edge", drop=("w",)))
     assert rows(db.at(number + 1), "edge") == [(*row, 7) for row in before]
     assert rows(db, "edge") == before
@@ -138,7 +138,7 @@ def test_values_of_every_type(db: Database, column: str, text: str, value: Any) 
     from corollary.core.values import text_of
 
     alter(db, Alteration("edge", add=(column,), values={"n": text}))
-    type_ = db.loaded.normal.relations["edge"].types[2]
+    type_ = db._state.loaded.normal.relations["edge"].types[2]
     found = {row[2] for row in rows(db, "edge")}
     assert len({text_of(each, type_) for each in found}) == 1
     (one, *_) = found
@@ -226,7 +226,7 @@ def test_another_process_follows(db: Database, tmp_path: Path) -> None:
 
 def test_others_commit_meanwhile(db: Database, tmp_path: Path, monkeypatch: Any) -> None:
     with corollary.open(str(tmp_path / "warehouse")) as other:
-        store = db.store
+        store = db._store
         assert store is not None
         real, once = store.warehouse.commit, [True]
 
@@ -266,7 +266,7 @@ def test_a_new_program(db: Database) -> None:
     assert rows(db, "path")[0] == ("a", "b", 1)
     assert rows(db, "noted") == [("m",), ("q",)]
     assert altered.changes.keys() >= {"path", "extra"}
-    assert set(db.loaded.normal.relations) & {"fan", "same"} == set()
+    assert set(db._state.loaded.normal.relations) & {"fan", "same"} == set()
     db.publish()
     demand_sound(db)
     with pytest.raises(InputError, match="C0916"):
@@ -525,10 +525,10 @@ def test_any_alterations(tmp_path_factory: pytest.TempPathFactory, seed: int) ->
                 altered = alter(db, model.alteration())
                 assert altered.after == len(model.tuples)
             else:
-                assert db.store is not None
-                db.store.fold(db)
+                assert db._store is not None
+                db._store.fold(db._state)
             assert set(db.relation("p").rows()) == model.tuples
-            assert list(db.loaded.normal.relations["p"].columns) == model.columns
+            assert list(db._state.loaded.normal.relations["p"].columns) == model.columns
             assert set(db.relation("keys").rows()) == {row[:1] for row in model.tuples}
             assert db.relation("size").rows() == [(len(model.tuples),)]
             seen[db.commits] = state(db)

@@ -46,13 +46,13 @@ def demand_copy(house: House, place: str) -> None:
         for number, seen in house.seen.items():
             if number <= db.commits:
                 assert state(db.at(number)) == seen, number
-        assert db.store is not None
-        assert not verify(db.store.warehouse).findings
+        assert db._store is not None
+        assert not verify(db._store.warehouse).findings
         with db.transaction() as tx:
             tx.insert("edge", [("copied", "on")])
         assert tx.commit_number == db.commits
         db.publish()
-        assert not verify(db.store.warehouse).findings
+        assert not verify(db._store.warehouse).findings
 
 
 def test_a_backup_and_back(house: House, tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_refused_places(house: House, tmp_path: Path) -> None:
 
 def test_an_empty_warehouse(place: str, tmp_path: Path) -> None:
     with corollary.open(place) as db:
-        assert db.store is not None
-        assert copy(db.store.warehouse, tmp_path / "copy").commit == 0
+        assert db._store is not None
+        assert copy(db._store.warehouse, tmp_path / "copy").commit == 0
     with corollary.open(str(tmp_path / "copy"), create=False) as db:
         assert db.commits == 0
 

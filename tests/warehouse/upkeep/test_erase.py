@@ -37,8 +37,8 @@ SECRET = "Zq" + secrets.token_hex(16)
 
 
 def store_of(db: Database) -> Any:
-    assert db.store is not None
-    return db.store
+    assert db._store is not None
+    return db._store
 
 
 @pytest.fixture(params=["inline", "files"])
@@ -50,7 +50,7 @@ def db(tmp_path: Path, monkeypatch: Any, request: pytest.FixtureRequest) -> Iter
             tx.insert("person", [(1, "ann", "a"), (2, "bob", None), (3, SECRET, "b")])
             tx.insert("knows", [(1, 3), (3, 2), (2, 1)])
         database.publish()
-        store_of(database).fold(database)
+        store_of(database).fold(database._state)
         with database.transaction() as tx:
             tx.insert("person", [(4, "dan", "a")])
             tx.insert("knows", [(4, 3)])
@@ -94,7 +94,7 @@ def test_it_stays_away(db: Database, tmp_path: Path) -> None:
     for each in (db, other):
         with each.transaction() as tx:
             tx.insert("person", [(5, "eve", None)] if each is db else [(6, "fay", None)])
-        store_of(each).fold(each)
+        store_of(each).fold(each._state)
         each.publish()
     assert places_of(SECRET, root) == []
     assert state(other) == state(corollary.open(str(root)))
@@ -147,7 +147,7 @@ def test_others_commit_and_fold_meanwhile(db: Database, tmp_path: Path, monkeypa
                 tx.insert("person", [(7, "gus", None)])
         if len(times) == 2:
             other.refresh()
-            store_of(other).fold(other)  # with the value in its dictionary
+            store_of(other).fold(other._state)  # with the value in its dictionary
         return real(*arguments, **more)
 
     monkeypatch.setattr(erasing, "fence", meanwhile)

@@ -139,8 +139,8 @@ def test_bounds_make_sense(house: House, retention: Retention) -> None:
 
 def test_of_a_warehouse_without_commits(place: str) -> None:
     with corollary.open(place) as db:
-        assert db.store is not None
-        assert collect(db.store.warehouse, Retention(commits=1)).oldest == 0
+        assert db._store is not None
+        assert collect(db._store.warehouse, Retention(commits=1)).oldest == 0
 
 
 def test_keys_are_remembered(either: House) -> None:
@@ -211,7 +211,7 @@ def test_changes_dropped_while_they_are_read(
 ) -> None:
     """They are not known any more, whether rows or only files of them are missed."""
     house.change(8)
-    edge = house.db.loaded.normal.relations["edge"]
+    edge = house.db._state.loaded.normal.relations["edge"]
     content = StoredHistory(house.warehouse).content(edge, house.db.commits).table()
     real = type(house.warehouse.catalog).changes
     asked = 0
@@ -354,8 +354,8 @@ def test_a_fold_of_the_past_is_not_recorded(house: House) -> None:
     old = corollary.open(house.place)
     house.change(5)
     collect(house.warehouse, Retention(commits=1))
-    assert old.store is not None
-    old.store.fold(old)
+    assert old._store is not None
+    old._store.fold(old._state)
     old.close()
     assert house.warehouse.catalog.snapshots(oldest_of(house) - 1) == {}
     house.demand_sound()
@@ -378,7 +378,7 @@ DROP = """
 import sys, corollary
 from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 with corollary.open(sys.argv[1]) as db:
-    collect(db.store.warehouse, Retention(commits=2, intents=0.0))
+    collect(db._store.warehouse, Retention(commits=2, intents=0.0))
 """
 
 

@@ -81,8 +81,8 @@ def test_sources_and_virtual_relations(tmp_path: Path) -> None:
     (tmp_path / "p.facts").write_text("1\n2\n")
     with corollary.open(str(tmp_path / "warehouse")) as db:
         run(db, read_programs([tmp_path / "p.dl"]), Inputs(tmp_path))
-        assert db.store is not None
-        told = status(db.store.warehouse).as_json()
+        assert db._store is not None
+        told = status(db._store.warehouse).as_json()
         assert told["relations"]["v"] == {"kind": "virtual", "tuples": None}
         (source,) = told["sources"].values()
         assert source["relation"] == "p"
@@ -94,8 +94,8 @@ def test_sources_and_virtual_relations(tmp_path: Path) -> None:
 def test_a_table_that_is_no_longer_published(tmp_path: Path) -> None:
     text = ".decl p(x: number)\n"
     with corollary.open(str(tmp_path / "warehouse")) as db:
-        assert db.store is not None
-        warehouse = db.store.warehouse
+        assert db._store is not None
+        warehouse = db._store.warehouse
         db.load(text=text + ".output p\np(1).\n")
         db.publish()
         db.load(text=text + "p(2).\n")
@@ -117,8 +117,8 @@ def test_a_table_that_is_no_longer_published(tmp_path: Path) -> None:
 
 def test_without_a_commit(place: str) -> None:
     with corollary.open(place) as db:
-        assert db.store is not None
-        told = status(db.store.warehouse).as_json()
+        assert db._store is not None
+        told = status(db._store.warehouse).as_json()
     assert told["commits"] == {"first": None, "last": None, "at": None}
     assert told["relations"] == {}
 

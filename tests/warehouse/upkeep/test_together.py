@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import corollary
-from corollary.database import durable
+from corollary.database import warehouse_store
 from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
@@ -107,7 +107,7 @@ class Crowd:
 
 def test_everything_at_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warehouse, "INLINE_BYTES", 1)
-    monkeypatch.setattr(durable, "COMMITS", 5)
+    monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 5)
     with corollary.open(place) as db:
         db.load(text=PROGRAM)
     crowd = Crowd(place, tmp_path)

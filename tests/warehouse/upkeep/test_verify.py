@@ -271,7 +271,7 @@ def test_a_lost_change_before_a_snapshot(house: House) -> None:
 
 def test_a_change_that_does_not_fit(house: House) -> None:
     """It adds what is there and removes what is not."""
-    rows = from_python([("nobody", "no one")], house.db.loaded.normal.relations["path"])
+    rows = from_python([("nobody", "no one")], house.db._state.loaded.normal.relations["path"])
     latest = house.warehouse.commit_at()
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
@@ -284,7 +284,7 @@ def test_a_change_that_does_not_fit(house: House) -> None:
 
 
 def test_a_derived_relation_that_is_wrong(house: House) -> None:
-    rows = from_python([("nobody", "no one")], house.db.loaded.normal.relations["path"])
+    rows = from_python([("nobody", "no one")], house.db._state.loaded.normal.relations["path"])
     latest = house.warehouse.commit_at()
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
@@ -301,7 +301,7 @@ def test_a_derived_relation_that_is_wrong(house: House) -> None:
 
 
 def test_a_base_relation_that_is_not_the_union_of_its_parts(house: House) -> None:
-    rows = from_python([("nobody", "no one")], house.db.loaded.normal.relations["edge"])
+    rows = from_python([("nobody", "no one")], house.db._state.loaded.normal.relations["edge"])
     latest = house.warehouse.commit_at()
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
@@ -373,8 +373,8 @@ def test_while_gc_takes_things_away(house: House, monkeypatch: pytest.MonkeyPatc
 
 def test_without_a_commit(place: str) -> None:
     with corollary.open(place) as db:
-        assert db.store is not None
-        assert not verify(db.store.warehouse).findings
+        assert db._store is not None
+        assert not verify(db._store.warehouse).findings
 
 
 def test_on_either_catalog(place: str) -> None:

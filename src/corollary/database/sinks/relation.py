@@ -5,34 +5,36 @@ may set off alerts of its own, which wait in the outbox for their turn; the chai
 """
 
 import json
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Sequence
 
 from corollary import fault
 from corollary.core.program import Relation
 from corollary.core.terms import Value
 from corollary.database.sinks.sender import Claim, DeliveryError
+from corollary.database.state import DatabaseState
+from corollary.database.transaction import Transaction
 from corollary.errors import InputError
 from corollary.warehouse.entries import Cause
 from corollary.warehouse.waiting import Waiting
-
-if TYPE_CHECKING:
-    from corollary.database.database import Database
 
 
 class IntoRelation:
     """A base relation that alerts are inserted into.
 
     Args:
-        database: which has the relation.
+        state: has the relation.
+        begin: begins the transaction that delivers some alerts.
         name: of the relation.
     """
 
     most = 500
     is_divisible = True
 
-    def __init__(self, database: "Database", name: str) -> None:
-        self._database = database
+    def __init__(
+        self, state: DatabaseState, begin: Callable[[Cause], Transaction], name: str
+    ) -> None:
+        self._state = state
+        self._begin = begin
         self._name = name
 
     def group(self, waiting: Waiting) -> Hashable:
@@ -45,10 +47,9 @@ class IntoRelation:
             DeliveryError: they do not fit the relation, or the transaction fails.
             ClaimError: another process has taken over.
         """
-        transaction = self._database.transaction()
-        transaction.cause = Cause(claim.id, tuple(each.id for each in alerts))
+        transaction = self._begin(Cause(claim.id, tuple(each.id for each in alerts)))
         try:
-            declared = self._database.declared(self._name)
+            declared = self._state.writable(self._name)
             with transaction:
                 transaction.insert(self._name, [_row(each, declared) for each in alerts])
         except InputError as error:

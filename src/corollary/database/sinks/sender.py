@@ -4,9 +4,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from corollary.core.alerts import Sink
+from corollary.database.store import Outbox
 from corollary.errors import ClaimError, CorollaryError
-from corollary.warehouse.waiting import OutboxState, Waiting
+from corollary.warehouse.waiting import Waiting
 
 
 class DeliveryError(CorollaryError):
@@ -17,36 +17,11 @@ class UnreachableError(DeliveryError):
     """There is nobody to deliver to, so that other alerts need not be tried either."""
 
 
-class Outgoing(Protocol):
-    """An outbox: that of a catalog, or of a database in memory."""
-
-    def sinks(self) -> list[Sink]:
-        """Return the sinks for which something is due."""
-
-    def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
-        """Claim what is due for a sink, oldest first; so many at most."""
-
-    def renew(self, claim: str, ids: Sequence[str]) -> bool:
-        """Let a claim last longer; return whether it is still there, so that nobody else has it."""
-
-    def mark(self, claim: str, ids: Sequence[str]) -> None:
-        """Note that alerts are delivered; what is no longer claimed is another's business."""
-
-    def postpone(self, claim: str, waiting: Sequence[Waiting], error: str) -> None:
-        """Note that an attempt at some alerts has failed."""
-
-    def rest(self, sink: Sink, seconds: float) -> None:
-        """Leave a sink alone for a while, which cannot be reached."""
-
-    def state(self) -> OutboxState:
-        """Return how the outbox is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to deliver some alerts."""
 
-    outbox: Outgoing
+    outbox: Outbox
     id: str
 
     def demand(self, alerts: Sequence[Waiting]) -> None:

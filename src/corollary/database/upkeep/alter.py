@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 from corollary.core.printer import print_clause, print_declaration, print_program
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.core.states import State
-from corollary.database.database import Database
-from corollary.database.journal import Reading
+from corollary.database.commit import retry_on_conflict
+from corollary.database.database import Database, state_of, warehouse_store_of
+from corollary.database.memory_store import MemoryStore
 from corollary.database.names import readable
 from corollary.database.operations import Operation
 from corollary.database.parts import TEXT
+from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program import Loaded, load
+from corollary.database.state import DatabaseState, payload_of
+from corollary.database.transaction import Transaction
 from corollary.database.upkeep.edit import edited, edited_declaration
 from corollary.database.upkeep.reshape import Alteration, Reshape, refused, reshape
 from corollary.engines.local.engine import LocalEngine
@@ -27,7 +31,7 @@ from corollary.warehouse.entries import NewCommit
 from corollary.warehouse.places import places_of
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.quarantine import QUARANTINE
-from corollary.warehouse.warehouse import Delta
+from corollary.warehouse.warehouse import Delta, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,31 +86,34 @@ def alter(database: Database, asked: Alteration, program: Program | None = None)
         ConstraintError: a key would not hold.
         ConflictError: others commit all the time.
     """
-    done: list[Altered] = []
-    database.insist(lambda: done.append(_alter(database, asked, program)))
+    state, store = state_of(database), warehouse_store_of(database)
+    assert store is not None, "a database in memory is loaded again instead"
+    warehouse = store.warehouse
+    altered = retry_on_conflict(state, store, lambda: _alter(state, warehouse, asked, program))
     database.refresh()
-    database.settle()
-    return done[-1]
+    store.fold_if_due(state)
+    return altered
 
 
-def _alter(database: Database, asked: Alteration, program: Program | None) -> Altered:
-    store, before = database.store, database.loaded
-    assert store is not None, "a database in memory is loaded anew"
+def _alter(
+    state: DatabaseState, warehouse: Warehouse, asked: Alteration, program: Program | None
+) -> Altered:
+    before = state.loaded
     relation = _alterable(before, asked.relation)
     if program is None:
         after, how = _edited(before, relation, asked)
     else:
-        after, how = _given(database, relation, asked, program)
-    future = _future(database, after, how)
-    changes = dict(_changes(database, future))
+        after, how = _given(state, relation, asked, program)
+    future = _future(state, after, how)
+    changes = dict(_changes(state, future))
     new = NewCommit(
-        parent=database.commits,
+        parent=state.commits,
         payload=frozenset(),
         stats={},
         program=(print_program(after), places_of(future.loaded.normal)),
     )
-    number = store.warehouse.commit(new, changes)
-    size = database.engine.size(relation.name)
+    number = warehouse.commit(new, changes)
+    size = state.engine.size(relation.name)
     (declaration,) = (each for each in after.declarations if each.name == relation.name)
     return Altered(
         number,
@@ -151,7 +158,7 @@ def _shape(program: Program, declaration: Declaration) -> Relation:
 
 
 def _given(
-    database: Database, relation: Relation, asked: Alteration, program: Program
+    state: DatabaseState, relation: Relation, asked: Alteration, program: Program
 ) -> tuple[Program, Reshape]:
     """Return a program that the user has edited, and what it makes of the relation's columns."""
     if asked.add or asked.drop:
@@ -159,9 +166,9 @@ def _given(
     for name in asked.rename:
         if name not in relation.columns:
             raise refused(f"`{relation.name}` has no column `{name}`.", "name one that it has")
-    program = _with_quarantine(database.program, program)
+    program = _with_quarantine(state.program, program)
     after = load(program).normal
-    _refuse_lost(database, after, relation.name)
+    _refuse_lost(state, after, relation.name)
     new = after.relations[relation.name]
     for name in asked.rename.values():
         if name not in new.columns:
@@ -183,10 +190,10 @@ def _with_quarantine(before: Program, program: Program) -> Program:
     return replace(program, declarations=(*program.declarations, *kept))
 
 
-def _refuse_lost(database: Database, after: NormalProgram, altered: str) -> None:
+def _refuse_lost(state: DatabaseState, after: NormalProgram, altered: str) -> None:
     """Refuse a program in which tuples that it does not say itself have no place."""
-    for name in (altered, *_written(database)):
-        old, new = database.loaded.normal.relations[name], after.relations.get(name)
+    for name in (altered, *_written(state)):
+        old, new = state.loaded.normal.relations[name], after.relations.get(name)
         if new is None:
             raise InputError.of(
                 "C0913",
@@ -203,9 +210,9 @@ def _refuse_lost(database: Database, after: NormalProgram, altered: str) -> None
             )
 
 
-def _written(database: Database) -> Iterator[str]:
+def _written(state: DatabaseState) -> Iterator[str]:
     """Yield the relations that have tuples of others than the program text."""
-    normal, engine = database.loaded.normal, database.engine
+    normal, engine = state.loaded.normal, state.engine
     for name, relation in normal.relations.items():
         held = normal.parts.get(normal.bases.get(name, name), {})
         has_tuples = any(part != TEXT and engine.size(at) for part, at in held.items())
@@ -216,43 +223,43 @@ def _written(database: Database) -> Iterator[str]:
 # --- the data ------------------------------------------------------------------------------------
 
 
-def _future(database: Database, program: Program, how: Reshape) -> Database:
+def _future(state: DatabaseState, program: Program, how: Reshape) -> DatabaseState:
     """Return a database in memory with the new program and all base tuples."""
     alone = load(program).normal
     empty = {
         name: alone.relations[name]
         if name in alone.bases
         else replace(alone.relations[name], is_derived=False)
-        for name in _written(database)
+        for name in _written(state)
     }
     bare = NormalProgram(empty, (), (), {})
     engine = LocalEngine()
-    engine.declare({**empty, **Database.payload_of(bare)})
-    future = Database(engine, limits=database.limits, console=database.console)
-    future.become(engine, replace(future.loaded, normal=bare), 0, frozenset())
-    operations = list(_operations(database, how))
-    transaction = future.transaction()
+    engine.declare({**empty, **payload_of(bare)})
+    future = DatabaseState(engine, limits=state.limits, console=state.console)
+    future.restore(engine, replace(future.loaded, normal=bare), 0, frozenset())
+    operations = list(_operations(state, how))
+    transaction = Transaction(future, MemoryStore())
     transaction.set_program(program)
-    transaction.read(lambda: Reading(operations, {}))
+    transaction.read(lambda: DeferredOperations(operations, {}))
     transaction.commit()
     return future
 
 
-def _operations(database: Database, how: Reshape) -> Iterator[Operation]:
+def _operations(state: DatabaseState, how: Reshape) -> Iterator[Operation]:
     """Yield what everybody but the program text has written, converted."""
-    normal = database.loaded.normal
-    for name in _written(database):
+    normal = state.loaded.normal
+    for name in _written(state):
         base = normal.bases.get(name, name)
         for part, at in normal.parts.get(base, {}).items():
             if part != TEXT:
-                table = database.engine.read(at)
+                table = state.engine.read(at)
                 rows = how.table(table) if name == how.after.name else table
                 yield Operation(State.ADDED, name, rows, part)
 
 
-def _changes(database: Database, future: Database) -> "Iterator[tuple[str, Delta]]":
+def _changes(state: DatabaseState, future: DatabaseState) -> "Iterator[tuple[str, Delta]]":
     """Yield what differs between a database and the one that takes its place."""
-    before = database.loaded.normal.relations
+    before = state.loaded.normal.relations
     for name, relation in future.loaded.normal.relations.items():
         if not relation.is_stored:
             continue
@@ -262,7 +269,7 @@ def _changes(database: Database, future: Database) -> "Iterator[tuple[str, Delta
         if not is_alike:
             yield name, Delta(now, now.slice(0, 0), is_full=True)
             continue
-        added, removed = difference(database.engine.read(name), now)
+        added, removed = difference(state.engine.read(name), now)
         if added.num_rows or removed.num_rows:
             yield name, Delta(added, removed)
 

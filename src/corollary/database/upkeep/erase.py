@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.plan import WORKING
 from corollary.core.values import row_text, shown
-from corollary.database.database import Database
-from corollary.database.delivery import ALERTS
-from corollary.database.durable import Durable
+from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.facts import read_facts
 from corollary.database.parts import MANUAL, TEXT, described
 from corollary.database.sinks.jsonlines import empty
+from corollary.database.state import payload_of
 from corollary.database.upkeep.fence import fence
 from corollary.database.upkeep.retention import Outline, finish, stored_at
+from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, Diagnostic, InputError
 from corollary.warehouse.publishing.publisher import Publisher
@@ -81,12 +81,12 @@ def erase(database: Database, facts: Sequence[str]) -> Erased:
         InputError: a text is no tuple; `C0961`, the program text or a source says one of them.
         ConflictError: others commit all the time.
     """
-    store = database.store
+    store = warehouse_store_of(database)
     assert store is not None, "a database in memory has no history"
     database.refresh()
     rows: dict[str, list[tuple[Value, ...]]] = defaultdict(list)
     for text in facts:
-        for relation, row in read_facts(database.loaded, text, "tuple"):
+        for relation, row in read_facts(state_of(database).loaded, text, "tuple"):
             rows[relation].append(row)
     _refuse_asserted(database, rows)
     undelivered = database.deliver().waiting
@@ -97,9 +97,9 @@ def erase(database: Database, facts: Sequence[str]) -> Erased:
     found = sum(each.counts[1] for each in gone if each is not None)
     dropped = _start_anew(database, store)
     expire_intents(store.warehouse.catalog, 0.0)
-    collected = finish(store.warehouse, Outline(dropped=dropped), database.console)
+    collected = finish(store.warehouse, Outline(dropped=dropped), state_of(database).console)
     _publish_anew(database, store)
-    empty(store.warehouse.root / ALERTS)
+    empty(store.alert_directory)
     rewrite(store.warehouse.catalog)
     still = _still(database, rows)
     return Erased(found, database.commits, dropped.commits, collected.files, still, undelivered)
@@ -112,7 +112,7 @@ def _refuse_asserted(database: Database, rows: Rows) -> None:
             transaction.delete(relation, gone)
     findings = []
     for name, kept in transaction.kept.items():
-        types = database.loaded.normal.relations[name].types
+        types = state_of(database).loaded.normal.relations[name].types
         for row in sorted(set(_python(kept.table())), key=repr):
             parts = _asserting(database, name, row)
             cure = "take it out there and run the program on the warehouse again, then erase it"
@@ -126,12 +126,12 @@ def _refuse_asserted(database: Database, rows: Rows) -> None:
 
 def _asserting(database: Database, name: str, row: "tuple[Value, ...]") -> list[str]:
     """Return the parts, other than manual writes, that have a tuple."""
-    normal = database.loaded.normal
+    normal = state_of(database).loaded.normal
     held = normal.parts.get(normal.bases.get(name, name), {})
     return [
         part
         for part, at in held.items()
-        if part != MANUAL and row in set(_python(database.engine.read(at)))
+        if part != MANUAL and row in set(_python(state_of(database).engine.read(at)))
     ]
 
 
@@ -141,13 +141,13 @@ def _python(table: Any) -> "list[tuple[Value, ...]]":
     return to_python(table)
 
 
-def _start_anew(database: Database, store: Durable) -> Dropped:
+def _start_anew(database: Database, store: WarehouseStore) -> Dropped:
     """Let history begin now, with files from an engine that knows only the values of now."""
     warehouse = store.warehouse
     for _ in range(TRIES):
         database.refresh()
         _renew(database)
-        store.fold(database)
+        store.fold(state_of(database))
         folded = warehouse.catalog.index(database.commits)
         latest = warehouse.commit_at(database.commits)
         assert latest is not None
@@ -165,19 +165,20 @@ def _start_anew(database: Database, store: Durable) -> Dropped:
 
 def _renew(database: Database) -> None:
     """Let a database hold the same in an engine that has met no other values."""
-    old, new, normal = database.engine, LocalEngine(), database.loaded.normal
-    beside = database.payload_of(normal)
-    valid = database.planning.payload
+    state = state_of(database)
+    old, new, normal = state.engine, LocalEngine(), state.loaded.normal
+    beside = payload_of(normal)
+    valid = state.planning.payload
     new.declare({**normal.relations, **beside})
     names = [name for name, each in normal.relations.items() if each.is_stored]
     names += [name for name in beside if name.partition(WORKING)[0] in valid]
     for name in names:
         new.insert(name, old.read(name))
     new.commit()
-    database.become(new, database.loaded, database.commits, valid)
+    state.restore(new, state.loaded, state.commits, valid)
 
 
-def _publish_anew(database: Database, store: Durable) -> None:
+def _publish_anew(database: Database, store: WarehouseStore) -> None:
     """Put new tables into the place of those whose log and files have the past."""
     catalog = store.warehouse.catalog
     published = catalog.published()
@@ -196,10 +197,10 @@ def _still(database: Database, rows: Rows) -> dict[str, tuple[str, ...]]:
     values = {value for gone in rows.values() for row in gone for value in row}
     texts = pa.array(sorted(value for value in values if isinstance(value, str)), pa.string())
     found: dict[str, list[str]] = defaultdict(list)
-    for name, relation in database.loaded.normal.relations.items():
+    for name, relation in state_of(database).loaded.normal.relations.items():
         if not relation.is_declared or not relation.is_stored or not len(texts):
             continue
-        for column in database.engine.read(name).columns:
+        for column in state_of(database).engine.read(name).columns:
             if column.type == pa.string():
                 there = pc.unique(column.filter(pc.is_in(column, value_set=texts))).to_pylist()
                 for value in there:

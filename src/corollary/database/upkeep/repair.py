@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from corollary.console import Console, SilentConsole
 from corollary.core.plan import WORKING
 from corollary.core.program import NormalProgram
-from corollary.database.durable import ENDINGS, Durable
 from corollary.database.upkeep.fence import fence
 from corollary.database.upkeep.findings import Finding, Kind, Report
 from corollary.database.upkeep.replay import Follower, Past, events
@@ -27,6 +26,7 @@ from corollary.database.upkeep.retention import fold_at
 from corollary.database.upkeep.rightful import is_made, rightful
 from corollary.database.upkeep.soundness import Reader
 from corollary.database.upkeep.verify import verify
+from corollary.database.warehouse_store import PAYLOAD_SUFFIXES, WarehouseStore
 from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse.entries import StoredChange, StoredSnapshot
 from corollary.warehouse.holdings import holdings
@@ -89,7 +89,7 @@ class Mender:
         self._held = holdings(catalog)
         is_wrong = any(each.kind is Kind.STATE for each in found)
         for each in found:
-            if each.kind is Kind.CHANGE and each.relation.endswith(ENDINGS):
+            if each.kind is Kind.CHANGE and each.relation.endswith(PAYLOAD_SUFFIXES):
                 owner = each.relation.partition(WORKING)[0]
                 is_wrong |= not forget_payload(catalog, each.relation, owner, each.commit)
         if is_wrong:
@@ -109,7 +109,7 @@ class Mender:
         anew: list[Made] = []
         self._held = holdings(self._warehouse.catalog)
         for each in findings:
-            if each.kind is not kind or each.relation.endswith(ENDINGS):
+            if each.kind is not kind or each.relation.endswith(PAYLOAD_SUFFIXES):
                 continue
             program = self._past.program_at(each.commit)
             if is_made(program, each.relation) is not made:
@@ -128,7 +128,7 @@ class Mender:
     def _program(self, commit: int) -> NormalProgram:
         found = self._warehouse.commit_at(commit)
         assert found is not None
-        return Durable(self._warehouse).loaded_at(found).normal
+        return WarehouseStore(self._warehouse).loaded_at(found).normal
 
     def _right(self, commit: int) -> "dict[str, pa.Table]":
         """Return what relations that are made of others should have held at a commit."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from corollary import fault
 from corollary.console import Console, SilentConsole
-from corollary.database.database import Database
-from corollary.database.durable import Durable
+from corollary.database.state import DatabaseState
+from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError, WarehouseError
 from corollary.warehouse.holdings import holdings
@@ -227,8 +227,8 @@ def stored_at(warehouse: Warehouse, number: int) -> list[str]:
 
 def fold_at(warehouse: Warehouse, number: int, console: Console) -> None:
     """Write snapshots and an index of a commit."""
-    store = Durable(warehouse)
-    past = Database(LocalEngine(), console=console, store=store)
+    store = WarehouseStore(warehouse)
+    past = DatabaseState(LocalEngine(), console=console)
     store.restore(past, number)
     store.fold(past)
 

@@ -18,12 +18,12 @@ from corollary.console import Console, SilentConsole
 from corollary.core.engine import Kept
 from corollary.core.plan import WORKING
 from corollary.core.program import Relation
-from corollary.database.durable import Durable
 from corollary.database.names import published
 from corollary.database.upkeep.findings import Finding, Kind, Report
 from corollary.database.upkeep.replay import Follower, Past, events
 from corollary.database.upkeep.rightful import is_made, rightful
 from corollary.database.upkeep.soundness import Index, Reader
+from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.warehouse.entries import StoredChange, StoredSnapshot
 from corollary.warehouse.holdings import Holdings, holdings, integrity
@@ -240,7 +240,7 @@ class Verification:
         """Compare relations that are made of others with what they are made of."""
         latest = self._warehouse.commit_at(self._held.latest)
         assert latest is not None
-        program = Durable(self._warehouse).loaded_at(latest).normal
+        program = WarehouseStore(self._warehouse).loaded_at(latest).normal
         self._console.progress("recomputing")
         made = rightful(program, self.state, self._console)
         self._report.has_recomputed = made is not None
@@ -266,7 +266,7 @@ class Verification:
         if latest is None:
             return
         publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
-        loaded = Durable(self._warehouse).loaded_at(latest)
+        loaded = WarehouseStore(self._warehouse).loaded_at(latest)
         relations = {e.name: e for e in published(loaded.normal, loaded.program.directives)}
         for name in sorted(noted.keys() & relations.keys()):
             self._console.progress(f"comparing the table of {name}")

@@ -1,33 +1,39 @@
-"""A database that lasts: what a warehouse keeps of it, and how it comes back.
+"""The store of a database that lasts: its commits, snapshots and index files in a warehouse.
 
 Opened, a database is the index files of the last fold, mapped, and the changes since. A commit
-records its changes; of payload too, as long as the catalog has it as the engine has it. Where that
-is not so (payload made anew, relations copied) the whole relation is recorded in its place.
+records its changes; those of payload too, as long as the recorded payload is that of the engine.
+Where it is not (payload rebuilt, relations copied) the whole relation is recorded instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.core.engine import Engine, Held, Kept
 from corollary.core.plan import WORKING
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
-from corollary.core.states import State
+from corollary.core.rules import Literal
+from corollary.core.states import CHANGES, State
 from corollary.database.changes import Change, Changes
 from corollary.database.counters import Stats
 from corollary.database.frames import Frames
-from corollary.database.journal import Attempt, Journal, Position, Told
 from corollary.database.names import published
+from corollary.database.opened import Opened
+from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program import Loaded
+from corollary.database.queries import QueryLog
 from corollary.database.rules import load_after
+from corollary.database.state import DatabaseState, payload_of
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, WarehouseError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange
-from corollary.warehouse.outbox import alerts_at
+from corollary.warehouse.grants import StoredGrants
+from corollary.warehouse.outbox import Outbox, alerts_at
 from corollary.warehouse.places import places_of, relations_in
 from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Apart, Delta, Warehouse
@@ -35,70 +41,93 @@ from corollary.warehouse.warehouse import Apart, Delta, Warehouse
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.database.kernel import Kernel
-    from corollary.database.transaction import Transaction
     from corollary.warehouse.publishing.publisher import Outcome
 
-COMMITS = 256
-"""After so many commits the index is written anew: opening has to go through all changes since."""
+FOLD_MAX_COMMITS = 256
+"""A fold is due after this many commits: opening has to apply all changes since the last one."""
 
-SHARE = 4
-"""It is also written anew when more than one in so many tuples has changed since."""
+FOLD_CHANGED_FRACTION = 4
+"""It is also due when more than one in so many tuples has changed since..."""
 
-SMALLEST = 1 << 14
-"""Fewer changed tuples are no reason."""
+FOLD_MIN_TUPLES = 1 << 14
+"""…unless fewer tuples than this have changed."""
+
+ALERTS = "alerts"
+"""The directory of a warehouse in which the files of its alerts are."""
+
+PAYLOAD_SUFFIXES = tuple(f"{WORKING}{payload}" for payload in Payload)
 
 
-SIGNS = (State.ADDED, State.REMOVED)
-
-ENDINGS = tuple(f"{WORKING}{payload}" for payload in Payload)
-
-
-class Durable:
-    """The warehouse of a database.
+class WarehouseStore:
+    """The warehouse of a state.
 
     Args:
         warehouse: where the database lasts.
         engine: makes the engine that holds what is read from there.
-        frames: of the session that the user works in.
+        frames: of the Spark session that the user works in.
+        opened: how the warehouse was opened, if other processes may have to open it too.
+        has_query_log: whether goals are counted in the catalog.
 
     Attributes:
         warehouse: where the database lasts.
+        opened: how the warehouse was opened.
     """
+
+    is_durable = True
 
     def __init__(
         self,
         warehouse: Warehouse,
         engine: Callable[[], Engine] = LocalEngine,
         frames: Frames | None = None,
+        *,
+        opened: Opened | None = None,
+        has_query_log: bool = False,
     ) -> None:
         self.warehouse = warehouse
+        self.opened = opened
         self._engine = engine
         self._frames = frames or Frames()
+        self._query_log = QueryLog(warehouse.catalog) if has_query_log else None
         self._program = 0
         self._recorded: frozenset[str] = frozenset()
-        """The relations whose payload the catalog has as the engine has it."""
+        """The relations whose payload in the catalog is that of the engine."""
         self._folded = 0
         """The commit of the last index."""
         self._changed = 0
-        """The tuples that came and went since."""
+        """How many tuples were added and removed since then."""
 
-    # --- coming back ---------------------------------------------------------------------------
+    @property
+    def outbox(self) -> Outbox:
+        """The alerts that are not delivered yet."""
+        return Outbox(self.warehouse.catalog)
 
-    def restore(self, database: "Kernel", number: int | None = None) -> None:
-        """Let a database hold what it held at a commit, or at the last one.
+    @property
+    def alert_directory(self) -> Path:
+        """The directory of the files of alerts."""
+        return self.warehouse.root / ALERTS
+
+    @property
+    def grants(self) -> StoredGrants:
+        """Which reader may see which relation."""
+        return StoredGrants(self.warehouse.catalog)
+
+    # --- restoring -------------------------------------------------------------------------
+
+    def restore(self, state: DatabaseState, number: int | None = None) -> None:
+        """Let a state hold what the database held at a commit, or at the last one.
 
         Raises:
             WarehouseError: there is no such commit, it is no longer kept, or a file is damaged.
         """
-        steadily(self.warehouse.catalog, lambda: self._restore(database, number))
+        steadily(self.warehouse.catalog, lambda: self._restore(state, number))
 
-    def _restore(self, database: "Kernel", number: int | None) -> None:
+    def _restore(self, state: DatabaseState, number: int | None) -> None:
         commit = self.warehouse.commit_at(number)
         if commit is None:
             return
         loaded = self.loaded_at(commit)
-        payload = database.payload_of(loaded.normal)
+        payload = payload_of(loaded.normal)
         every = {**loaded.normal.relations, **payload}
         stored = {
             name
@@ -107,7 +136,7 @@ class Durable:
         }
         engine, found = self._filled(every, stored, commit.number)
         valid = commit.payload - {_owner(name) for name in payload.keys() - found}
-        database.become(engine, loaded, commit.number, valid)
+        state.restore(engine, loaded, commit.number, valid)
         self._program, self._recorded = commit.program, valid
 
     def loaded_at(self, commit: Commit) -> Loaded:
@@ -169,33 +198,33 @@ class Durable:
         engine.commit()
         return engine, known
 
-    def recall(self, database: "Kernel", number: int) -> None:
-        """Let another database, which does not last, hold what this one held at a commit."""
-        Durable(self.warehouse).restore(database, number)
+    def recall(self, state: DatabaseState, number: int) -> None:
+        """Let another state, which does not last, hold what this one held at a commit."""
+        WarehouseStore(self.warehouse).restore(state, number)
 
-    def catch_up(self, database: "Kernel") -> None:
-        """Let a database follow what other processes have committed."""
+    def catch_up(self, state: DatabaseState) -> None:
+        """Let a state follow what other processes have committed."""
         catalog = self.warehouse.catalog
         latest = catalog.latest()
-        if latest is None or latest.number == database.commits:
+        if latest is None or latest.number == state.commits:
             return
-        if latest.program != self._program or latest.number < database.commits:
-            self.restore(database)
+        if latest.program != self._program or latest.number < state.commits:
+            self.restore(state)
             return
-        found = steadily(catalog, lambda: self._since(database.commits, latest.number))
+        found = steadily(catalog, lambda: self._since(state.commits, latest.number))
         if found is None:
-            self.restore(database)
+            self.restore(state)
             return
-        payload = database.payload_of(database.loaded.normal)
+        payload = payload_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
             if stored.relation in payload and stored.is_full:
                 full.add(_owner(stored.relation))
-            _apply(database.engine, stored.relation, delta)
+            _apply(state.engine, stored.relation, delta)
             self._changed += stored.added + stored.removed
-        database.engine.commit()
+        state.engine.commit()
         valid = latest.payload & (self._recorded | full)
-        database.follow(latest.number, valid)
+        state.advance(latest.number, valid)
         self._recorded = valid
 
     def _since(self, after: int, upto: int) -> list[tuple[StoredChange, Delta]] | None:
@@ -206,38 +235,32 @@ class Durable:
         changes = catalog.changes(after, upto)
         return [(stored, self.warehouse.change(stored)) for _, stored in changes]
 
-    # --- going on ------------------------------------------------------------------------------
+    # --- recording -----------------------------------------------------------------------------
 
-    def record(
-        self,
-        database: "Kernel",
-        attempt: Attempt,
-        payload: frozenset[str],
-        journal: Journal,
-    ) -> int:
+    def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
         """Make a transaction durable; return the number of its commit.
 
         Raises:
             ConflictError: another one came first.
             WarehouseError: it cannot be written.
         """
-        changes = dict(self._changes(database, attempt, payload))
-        after = attempt.after
-        is_same = after.normal is database.loaded.normal and after.program == database.program
+        changes = dict(self._changes(state, pending, payload))
+        after = pending.after
+        is_same = after.normal is state.loaded.normal and after.program == state.program
         program = None
-        if not is_same or not database.commits:
+        if not is_same or not state.commits:
             program = (print_program(after.program), places_of(after.normal))
         number = self.warehouse.commit(
             NewCommit(
-                parent=database.commits,
+                parent=state.commits,
                 payload=payload,
-                stats=journal.stats,
+                stats=pending.stats,
                 program=program,
-                sources=journal.positions,
-                idempotency=journal.idempotency,
-                alerts=journal.alerts,
-                cause=journal.cause,
-                depth=journal.depth,
+                sources=pending.positions,
+                idempotency=pending.idempotency,
+                alerts=pending.alerts,
+                cause=pending.cause,
+                depth=pending.depth,
             ),
             changes,
         )
@@ -250,39 +273,40 @@ class Durable:
         return number
 
     def _changes(
-        self, database: "Kernel", attempt: Attempt, payload: frozenset[str]
+        self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]
     ) -> Iterator[tuple[str, Delta | Apart]]:
         """Yield what a transaction has changed, relation by relation."""
-        engine, normal = database.engine, attempt.after.normal
-        recorded = self._recorded - attempt.rebuilt
-        beside = database.payload_of(normal)
+        engine, normal = state.engine, pending.after.normal
+        recorded = self._recorded - pending.rebuilt
+        beside = payload_of(normal)
         for name, relation in (*normal.relations.items(), *beside.items()):
             is_payload = name in beside
             if not is_payload and not relation.is_stored:
                 continue
             if is_payload and _owner(name) not in payload:
                 continue
-            if name in attempt.fresh or (is_payload and _owner(name) not in recorded):
+            if name in pending.created or (is_payload and _owner(name) not in recorded):
                 yield name, _whole(engine.keep(name))
             elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
-                yield name, _difference(*(engine.keep(name, each) for each in SIGNS))
+                yield name, _difference(*(engine.keep(name, each) for each in CHANGES))
 
-    def distrust(self, relations: Iterable[str]) -> None:
-        """Take note that payload in the engine is not what the catalog has."""
+    def invalidate_payload(self, relations: Iterable[str]) -> None:
+        """Note that the payload of relations in the engine is not the recorded one."""
         self._recorded -= set(relations)
 
-    def note(self, database: "Kernel", positions: Mapping[str, Position]) -> None:
-        """Take note of how far sources have been read, where no tuple has changed."""
-        self.warehouse.catalog.note_sources(positions, database.commits)
+    def note_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
+        """Note how far sources have been read, where no tuple has changed."""
+        if positions:
+            self.warehouse.catalog.note_sources(positions, state.commits)
 
-    def told(self, idempotency: str) -> Told | None:
+    def replay_of(self, idempotency: str) -> Replay | None:
         """Return what the commit of a key did, if there is one."""
         found = self.warehouse.catalog.commit_with(idempotency)
         if found is None:
             return None
         stats = {name: Stats.from_json(each) for name, each in found.stats.items()}
         alerts = alerts_at(self.warehouse.catalog, found.number)
-        return Told(found.number, self.changes_of(found), stats, alerts)
+        return Replay(found.number, self.changes_of(found), stats, alerts)
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
@@ -302,60 +326,67 @@ class Durable:
         assert commit is not None
         return self.changes_of(commit)
 
-    def publish(self, database: "Kernel", transaction: "Transaction | None") -> "Outcome | None":
-        """Bring the tables of all `.output` relations forward to the commit of the database."""
+    def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
+        """Bring the tables of all `.output` relations forward to the last commit."""
         from corollary.warehouse.publishing.history import FreshHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
 
-        number = database.commits
-        relations = published(database.loaded.normal, database.program.directives)
+        number = state.commits
+        relations = published(state.loaded.normal, state.program.directives)
         if not relations or not number:
             return None
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
-        is_fresh = transaction is not None and transaction.commit_number == number
-        changes = transaction.changes if transaction is not None and is_fresh else {}
 
         def changed(name: str) -> Delta | None:
-            each = changes.get(name)
+            each = None if fresh is None else fresh.get(name)
             return None if each is None else Delta(each.added, each.removed)
 
         history = FreshHistory(
-            number - is_fresh,
+            number - (fresh is not None),
             number,
             changed,
-            database.engine.keep,
+            state.engine.keep,
             StoredHistory(self.warehouse),
         )
+        publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
         return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------
 
-    def settle(self, database: "Kernel") -> None:
-        """Fold what has piled up, if that is due.
+    def fold_if_due(self, state: DatabaseState) -> None:
+        """Fold if enough has changed since the last fold.
 
-        If it fails, the commit before it stands all the same, and the next one tries again.
+        If that fails, the commit before it stands all the same, and the next one tries again.
         """
-        total = sum(database.planning.statistics.rows.values())
-        is_much = self._changed > max(SMALLEST, total // SHARE)
-        if is_much or database.commits - self._folded >= COMMITS:
+        tuples = sum(state.planning.statistics.rows.values())
+        is_large = self._changed > max(FOLD_MIN_TUPLES, tuples // FOLD_CHANGED_FRACTION)
+        if is_large or state.commits - self._folded >= FOLD_MAX_COMMITS:
             try:
-                self.fold(database)
+                self.fold(state)
             except (ConflictError, WarehouseError) as error:
-                database.console.note(f"The commit stands, but the fold behind it failed:\n{error}")
+                state.console.note(f"The commit stands, but the fold after it failed:\n{error}")
 
-    def fold(self, database: "Kernel") -> None:
+    def fold(self, state: DatabaseState) -> None:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
-        number, normal = database.commits, database.loaded.normal
+        number, normal = state.commits, state.loaded.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.stale(stored, number)
-        tuples = ((name, database.engine.keep(name)) for name in stale)
-        valid = [
-            name
-            for name in database.payload_of(normal)
-            if _owner(name) in database.planning.payload
-        ]
-        self.warehouse.fold(number, tuples, database.engine.save([*stored, *valid]))
+        tuples = ((name, state.engine.keep(name)) for name in stale)
+        valid = [name for name in payload_of(normal) if _owner(name) in state.planning.payload]
+        self.warehouse.fold(number, tuples, state.engine.save([*stored, *valid]))
         self._folded, self._changed = number, 0
+
+    # --- queries, the end ----------------------------------------------------------------------
+
+    def log_query(self, goal: Literal) -> None:
+        """Count a goal that was asked."""
+        if self._query_log is not None:
+            self._query_log.note(goal)
+
+    def close(self) -> None:
+        """Write the counted goals, and close the catalog."""
+        if self._query_log is not None:
+            self._query_log.flush()
+        self.warehouse.close()
 
 
 def _whole(every: Kept) -> Delta | Apart:
@@ -367,23 +398,23 @@ def _whole(every: Kept) -> Delta | Apart:
 
 
 def _difference(added: Kept, removed: Kept) -> Delta | Apart:
-    """Return tuples that came and went as a change."""
+    """Return added and removed tuples as a change."""
     if added.is_apart and not len(removed):
         return Apart(added, is_full=False)
     return Delta(added.table(), removed.table())
 
 
 def _owner(payload: str) -> str:
-    """Return the relation beside which payload stands."""
+    """Return the relation that payload belongs to."""
     return payload.partition(WORKING)[0]
 
 
 def _is_payload(name: str) -> bool:
-    return name.endswith(ENDINGS)
+    return name.endswith(PAYLOAD_SUFFIXES)
 
 
 def _apply(engine: Engine, name: str, delta: Delta) -> None:
-    """Let a change happen to a relation."""
+    """Apply a recorded change to a relation."""
     if delta.is_full:
         engine.clear([name])
         engine.insert(name, delta.added)

@@ -2,19 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.core.states import State
 from corollary.database.operations import Operation
 from corollary.database.parts import SOURCE
+from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, quarantine_change
 
-if TYPE_CHECKING:
-    from corollary.database.kernel import Kernel
-
-SET_ASIDE = Declaration(
+QUARANTINE_DECLARATION = Declaration(
     QUARANTINE.name,
     tuple(
         Column(name, TypeName(str(type_)))
@@ -34,8 +31,8 @@ def with_quarantine(program: Program) -> Program:
         InputError: it has another relation of that name.
     """
     for each in program.declarations:
-        if each.name == SET_ASIDE.name:
-            if each == SET_ASIDE:
+        if each.name == QUARANTINE_DECLARATION.name:
+            if each == QUARANTINE_DECLARATION:
                 return program
             raise InputError.of(
                 "C0959",
@@ -44,21 +41,21 @@ def with_quarantine(program: Program) -> Program:
                 "give the relation another name, or refuse malformed records with "
                 "`--bad-rows abort`",
             )
-    return replace(program, declarations=(*program.declarations, SET_ASIDE))
+    return replace(program, declarations=(*program.declarations, QUARANTINE_DECLARATION))
 
 
 def with_same_quarantine(program: Program, before: Program) -> Program:
     """Return the program with that relation if the one before it had it: it may hold records."""
-    return with_quarantine(program) if SET_ASIDE in before.declarations else program
+    return with_quarantine(program) if QUARANTINE_DECLARATION in before.declarations else program
 
 
-def set_aside(
-    database: "Kernel", source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
+def quarantine_operations(
+    state: DatabaseState, source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
 ) -> list[Operation]:
     """Return what happens to the quarantine when a source was read.
 
     Args:
-        database: the database as it is before.
+        state: as it is before.
         source: the name of the source.
         bad: its malformed records.
         reread: the files whose earlier records no longer count; None for all.
@@ -66,10 +63,10 @@ def set_aside(
     from corollary.core.arrow import from_python
 
     bad = list(bad)
-    known = QUARANTINE.name in database.loaded.normal.relations
+    known = QUARANTINE.name in state.loaded.normal.relations
     if not bad and not known:
         return []
-    held = database.engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
+    held = state.engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
     added, removed = quarantine_change(held, source, bad, reread)
     return [
         Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),

@@ -1,4 +1,4 @@
-"""What a transaction's changes set off: constraints are judged, alerts are found.
+"""Reactions to what a transaction changes: constraints that abort it, alerts that report it.
 
 `.alert` and `.abort` on an event predicate react to its tuples, on any other relation to those that
 are new in it. A reaction that is itself new looks at what comes with it, too: tuples that the data
@@ -7,7 +7,8 @@ of OLD has under the rules of NEW were there before it was declared.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import Any
 
 from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
@@ -20,20 +21,39 @@ from corollary.core.values import row_text
 from corollary.database.causes import Causes
 from corollary.database.once import answer_relation
 from corollary.database.progress import Progress
+from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError
 from corollary.maintain.solve import answer
 from corollary.maintain.update import Update
 
-if TYPE_CHECKING:
-    from corollary.database.kernel import Kernel
-
 Row = tuple[Any, ...]
 
-EXISTING = ("report", "refuse", "accept")
-"""What may be done about tuples that violate a constraint when it is declared."""
+MESSAGE_VIOLATIONS = 20
+"""The maximum number of violations in a message."""
 
-MOST_SHOWN = 20
-"""So many violations a message lists."""
+
+class ExistingViolations(StrEnum):
+    """What is done about tuples that violate a constraint when it is declared."""
+
+    REPORT = "report"
+    REFUSE = "refuse"
+    ACCEPT = "accept"
+
+    @classmethod
+    def of(cls, choice: str) -> "ExistingViolations":
+        """Return the choice of that name.
+
+        Raises:
+            InputError: there is no such choice.
+        """
+        if choice not in set(cls):
+            raise InputError.of(
+                "C1050",
+                f"`{choice}` says nothing about tuples that violate a new constraint.",
+                None,
+                f"the choices are {', '.join(cls)}",
+            )
+        return cls(choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +70,8 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What is to be told of a transaction.
+class ReactionResult:
+    """The alerts of a transaction, and the violations that it leaves.
 
     Attributes:
         existing: the tuples that violate a new constraint and were there before.
@@ -61,64 +81,53 @@ class Verdict:
     existing: list[Violation] = field(default_factory=list)
 
 
-def demand_choice(existing: str) -> None:
-    """Refuse a word that says nothing about existing violations.
-
-    Raises:
-        InputError: there is no such choice.
-    """
-    if existing not in EXISTING:
-        raise InputError.of(
-            "C1050",
-            f"`{existing}` says nothing about tuples that violate a new constraint.",
-            None,
-            f"the choices are {', '.join(EXISTING)}",
-        )
-
-
-def judged(database: "Kernel", update: Update, existing: str) -> Verdict:
-    """Return what is to be told of a transaction whose views are maintained.
+def evaluate_reactions(
+    state: DatabaseState, update: Update, existing: ExistingViolations
+) -> ReactionResult:
+    """Return the alerts and violations of a transaction whose views are maintained.
 
     Raises:
         ConstraintError: a constraint is violated by what it changes; or by what was there, if the
             constraint is new and that is to be refused.
     """
     normal = update.new
-    happened = _Happened(database, normal)
-    verdict = Verdict()
+    occurred = _Occurrences(state, normal)
+    result = ReactionResult()
     findings: list[Diagnostic] = []
     fresh: set[Reaction] = set()
-    asked: Iterable[Reaction] = happened.reactions(database.reacting)
+    asked: Iterable[Reaction] = occurred.reactions(state.reactions)
     if update.old is not update.new:
-        fresh = set(normal.active.reactions) - set(database.loaded.normal.active.reactions)
+        fresh = set(normal.active.reactions) - set(state.loaded.normal.active.reactions)
         asked = normal.active.reactions
     for reaction in asked:
         name = reaction.relation
-        rows = happened[name]
+        rows = occurred[name]
         if reaction in fresh and name not in normal.active.relations:
-            rows, there = _beside_existing(database, normal, name, rows)
+            rows, there = _split_existing(state, normal, name, rows)
             if reaction.name == "abort":
                 found = [_violation(reaction, row, normal) for row in there]
-                verdict.existing += found
-                if existing == "refuse" and found:
+                result.existing += found
+                if existing is ExistingViolations.REFUSE and found:
                     findings += _refused(reaction, found, normal)
         if not rows:
             continue
         if reaction.name == "abort":
-            findings += _violated(database, update, reaction, rows)
+            findings += _violated(state, update, reaction, rows)
         else:
             relation = _relation(normal, name)
-            verdict.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
+            result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
     if findings:
         raise ConstraintError(findings)
-    for name in sorted(database.heard(normal)):
-        told = [each for each in normal.active.reactions if each.relation == name]
-        verdict.alerts += _heard(_relation(normal, name), happened[name], told)
-    return verdict
+    for name in sorted(state.callback_events(normal)):
+        reactions = [each for each in normal.active.reactions if each.relation == name]
+        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], reactions)
+    return result
 
 
-def _heard(relation: Relation, rows: list[Row], reactions: list[Reaction]) -> Iterable[Alert]:
-    """Return what callbacks are told."""
+def _callback_alerts(
+    relation: Relation, rows: list[Row], reactions: list[Reaction]
+) -> Iterable[Alert]:
+    """Return the alerts that go to callbacks."""
     every = alerts_of(
         relation.name, relation.columns, relation.types, rows, reactions, is_heard=True
     )
@@ -129,21 +138,21 @@ def _relation(normal: NormalProgram, name: str) -> Relation:
     return normal.active.relations.get(name) or normal.relations[name]
 
 
-class _Happened(dict[str, list[Row]]):
+class _Occurrences(dict[str, list[Row]]):
     """The tuples of event predicates, and those that are new in other relations."""
 
-    def __init__(self, database: "Kernel", normal: NormalProgram) -> None:
+    def __init__(self, state: DatabaseState, normal: NormalProgram) -> None:
         super().__init__()
-        self._engine = database.engine
+        self._engine = state.engine
         self._normal = normal
         self._merged: dict[str, dict[str, list[Row]]] = {}
 
     def reactions(self, reacting: Mapping[str, Mapping[str, list[Reaction]]]) -> list[Reaction]:
-        """Return the reactions to what has happened, out of those by relation and event."""
+        """Return the reactions to what has occurred, out of those by relation and event."""
         found: list[Reaction] = []
         for place, by_event in reacting.items():
             is_merged = place not in by_event
-            events = self._sorted_out(place) if is_merged else by_event
+            events = self._by_predicate(place) if is_merged else by_event
             found += [each for event in events for each in by_event.get(event, ()) if self[event]]
         return found
 
@@ -154,7 +163,7 @@ class _Happened(dict[str, list[Row]]):
     def _read(self, name: str) -> list[Row]:
         active = self._normal.active
         if name in active.merged:
-            return self._sorted_out(active.merged[name]).get(name, [])
+            return self._by_predicate(active.merged[name]).get(name, [])
         if name in active.relations:
             return self._rows(event_of(name), State.NEW)
         relation = self._normal.relations[name]
@@ -162,7 +171,7 @@ class _Happened(dict[str, list[Row]]):
             return self._rows(working(name, State.ADDED), State.NEW)
         return self._rows(name, State.ADDED)
 
-    def _sorted_out(self, merged: str) -> dict[str, list[Row]]:
+    def _by_predicate(self, merged: str) -> dict[str, list[Row]]:
         """Return the tuples of event predicates that were evaluated together, by predicate."""
         if merged not in self._merged:
             found: dict[str, list[Row]] = {}
@@ -180,13 +189,13 @@ def _order(row: Row) -> list[tuple[bool, str, Any]]:
     return [(value is not None, type(value).__name__, repr(value)) for value in row]
 
 
-def _beside_existing(
-    database: "Kernel", normal: NormalProgram, name: str, rows: list[Row]
+def _split_existing(
+    state: DatabaseState, normal: NormalProgram, name: str, rows: list[Row]
 ) -> tuple[list[Row], list[Row]]:
     """Return which tuples of a relation are new, and which were there by the rules of NEW."""
-    if not database.commits:
+    if not state.commits:
         return rows, []
-    was, now = (_held(database, normal, name, state) for state in (State.OLD, State.NEW))
+    was, now = (_contents(state, normal, name, data) for data in (State.OLD, State.NEW))
     known = set(map(_exact, was))
     new = [row for row in now if _exact(row) not in known]
     there = [row for row in now if _exact(row) in known]
@@ -197,20 +206,20 @@ def _exact(row: Row) -> tuple[tuple[str, str], ...]:
     return tuple((type(value).__name__, repr(value)) for value in row)
 
 
-def _held(database: "Kernel", normal: NormalProgram, name: str, state: State) -> list[Row]:
+def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: State) -> list[Row]:
     """Return what a relation holds under the rules of NEW, with the data of a state."""
     relation = normal.relations[name]
     slots = tuple(Variable(f"v{at}", type_) for at, type_ in enumerate(relation.types))
     goal = Literal(name, slots)
     answers = answer_relation(goal)
-    engine = database.engine
-    statistics = database.planning.statistics
+    engine = state.engine
+    statistics = state.planning.statistics
     plan = answer(
-        normal, goal, statistics, lambda each: not normal.relations[each].is_derived, state
+        normal, goal, statistics, lambda each: not normal.relations[each].is_derived, data
     )
     engine.declare({answers.name: answers})
     try:
-        engine.run(plan, Progress(database.console), database.limits)
+        engine.run(plan, Progress(state.console), state.limits)
         return list(to_python(engine.read(answers.name)))
     finally:
         engine.drop([answers.name])
@@ -223,25 +232,25 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
 
 
 def _violated(
-    database: "Kernel", update: Update, reaction: Reaction, rows: list[Row]
+    state: DatabaseState, update: Update, reaction: Reaction, rows: list[Row]
 ) -> list[Diagnostic]:
     """Return what to say of tuples that violate a constraint, and of the changes behind them."""
     normal = update.new
-    causes = Causes(database, update)
+    causes = Causes(state, update)
     listed = []
-    for row in rows[:MOST_SHOWN]:
+    for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.of(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
         listed.append(_said(reaction, row, normal, f"{caused}nothing was changed"))
-    if len(rows) > MOST_SHOWN:
-        more = f"`{reaction.relation}` has {len(rows) - MOST_SHOWN:,} more such tuples."
+    if len(rows) > MESSAGE_VIOLATIONS:
+        more = f"`{reaction.relation}` has {len(rows) - MESSAGE_VIOLATIONS:,} more such tuples."
         listed.append(Diagnostic("C1051", more, reaction.span))
     return listed
 
 
 def _refused(reaction: Reaction, found: list[Violation], normal: NormalProgram) -> list[Diagnostic]:
     note = "it was there before the constraint: mend the data first, or say `--existing report`"
-    return [_said(reaction, each.row, normal, note, "C1052") for each in found[:MOST_SHOWN]]
+    return [_said(reaction, each.row, normal, note, "C1052") for each in found[:MESSAGE_VIOLATIONS]]
 
 
 def _said(

@@ -1,0 +1,400 @@
+"""Commit: the one place that knows the order in which things happen.
+
+net change of base relations and rules
+→ plan
+→ maintain every relevant relation, stratum by stratum
+→ rounds of triggers, until one changes nothing
+→ constraints, alerts and other event predicates, on the net change
+→ record, all or nothing
+→ publish
+→ deliver
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from corollary.active.events import is_felt
+from corollary.core.alerts import Alert
+from corollary.core.engine import Kept
+from corollary.core.plan import WORKING
+from corollary.core.program import NormalProgram, Program, Relation
+from corollary.core.states import CHANGES
+from corollary.database.changes import Changes, collect_changes
+from corollary.database.counters import Counters, Stats, TraceRow, collect_stats
+from corollary.database.keys import check_keys, dependences
+from corollary.database.names import writable
+from corollary.database.operations import Operation, apply, edited_facts, with_writers
+from corollary.database.pending_commit import (
+    ALERT_DEPTH,
+    DeferredOperations,
+    PendingCommit,
+    PlanRun,
+    Position,
+    Replay,
+)
+from corollary.database.planning import Stage
+from corollary.database.program import Loaded
+from corollary.database.progress import Progress
+from corollary.database.reactions import ExistingViolations, Violation, evaluate_reactions
+from corollary.database.rules import load_after
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
+from corollary.database.trigger_rounds import TriggerEffects, TriggerRounds, trigger_effects
+from corollary.errors import ConflictError, InputError, LimitError
+from corollary.maintain.maintenance import Maintenance
+from corollary.maintain.update import Update
+from corollary.warehouse.entries import Cause
+
+if TYPE_CHECKING:
+    from corollary.warehouse.publishing.publisher import Outcome
+
+MAX_TRIES = 10
+"""How often a transaction is tried when other processes commit first."""
+
+MAX_ALERT_DEPTH = 16
+"""How many commits in a row may each be made by alerts of the one before."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class CommitRequest:
+    """What a transaction asks for.
+
+    Attributes:
+        operations: on base relations, in the order given.
+        columns: the relations that rows were given for, as they were declared then.
+        reads: functions that return further operations, called on the state that is committed to.
+        edits: of the program, in the order given.
+        dropped: derived relations that the edits may drop.
+        algorithm: instead of the database's own.
+        is_traced: whether to keep the rows of the papers' tables.
+        idempotency: a key of the caller's, under which this is done once.
+        is_dry: whether to find out only what would change.
+        publishes: whether to bring published tables forward after the commit.
+        existing: what to do about tuples that violate a new constraint.
+        cause: the alerts that the commit itself delivers.
+    """
+
+    operations: list[Operation] = field(default_factory=list)
+    columns: dict[str, Relation] = field(default_factory=dict)
+    reads: list[Callable[[], DeferredOperations]] = field(default_factory=list)
+    edits: list[Callable[[Program], Program]] = field(default_factory=list)
+    dropped: set[str] = field(default_factory=set)
+    algorithm: str | None = None
+    is_traced: bool = False
+    idempotency: str | None = None
+    is_dry: bool = False
+    publishes: bool = False
+    existing: ExistingViolations = ExistingViolations.REPORT
+    cause: Cause | None = None
+
+    def edit(self, program: Program) -> Program:
+        """Return a program with all edits."""
+        for edit in self.edits:
+            program = edit(program)
+        return program
+
+
+@dataclass(slots=True)
+class CommitOutcome:
+    """What a transaction did.
+
+    Attributes:
+        commit_number: of the commit; None if there was nothing to commit, or in a dry run.
+        is_repeated: whether an earlier transaction of the same key did it.
+        kept: by relation, the tuples that were deleted but that another part asserts.
+        triggered: what triggers did, round by round.
+        existing: the tuples that violate a new constraint and were there before it.
+        published: the tables that show the commit, if they were to be published.
+    """
+
+    changes: Changes = field(default_factory=lambda: Changes({}, {}))
+    alerts: Sequence[Alert] = ()
+    stats: Mapping[str, Stats] = field(default_factory=dict)
+    trace: Sequence[TraceRow] = ()
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    triggered: Sequence[TriggerEffects] = ()
+    existing: Sequence[Violation] = ()
+    commit_number: int | None = None
+    is_repeated: bool = False
+    published: "Outcome | None" = None
+
+    @classmethod
+    def of_replay(cls, replay: Replay) -> "CommitOutcome":
+        """Return what an earlier transaction of the same key did."""
+        return cls(
+            replay.changes,
+            replay.alerts,
+            replay.stats,
+            commit_number=replay.number,
+            is_repeated=True,
+        )
+
+
+def commit(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
+    """Do what a transaction asks for, and maintain what depends on it; all or nothing.
+
+    Raises:
+        InputError: the rules do not fit, or an expression has no value.
+        ConstraintError: a key, a functional dependency or a constraint would not hold.
+        LimitError: a limit was hit.
+        ConflictError: other processes committed first again and again.
+    """
+    if ALERT_DEPTH.get() > MAX_ALERT_DEPTH:
+        raise LimitError(
+            f"alerts have made {MAX_ALERT_DEPTH} commits, each by an alert of the one before; "
+            "nothing was changed\n"
+            "  = let the relation that alerts go to not be watched by what sets them off"
+        )
+    with state.lock:
+        outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+        if outcome.commit_number is not None and not outcome.is_repeated:
+            store.fold_if_due(state)
+        if request.publishes and not request.is_dry:
+            state.console.progress("publishing")
+            is_fresh = outcome.commit_number == state.commits
+            outcome.published = store.publish(state, outcome.changes if is_fresh else None)
+    if not request.is_dry:
+        state.after_commit()  # delivers to callbacks
+    return outcome
+
+
+def retry_on_conflict(
+    state: DatabaseState, store: Store, work: Callable[[], Result], tries: int = MAX_TRIES
+) -> Result:
+    """Do work that ends in a commit, again if another process has committed first.
+
+    Raises:
+        ConflictError: others came first every time.
+    """
+    with state.lock:
+        while True:
+            store.catch_up(state)
+            # What the work reads has to be of the one state that the commit follows.
+            state.is_committing = True
+            try:
+                return work()
+            except ConflictError:
+                tries -= 1
+                if not tries:
+                    raise
+            finally:
+                state.is_committing = False
+
+
+def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
+    """Try to commit on the state as it is now."""
+    replay = None if request.idempotency is None else store.replay_of(request.idempotency)
+    if replay is not None:
+        return CommitOutcome.of_replay(replay)
+    outcome = CommitOutcome()
+    program, operations, positions = _gather(state, request)
+    with state.begin(with_writers(program, operations)) as pending:
+        pending.positions, pending.idempotency = positions, request.idempotency
+        pending.cause, pending.depth = request.cause, ALERT_DEPTH.get()
+        after = pending.after.normal
+
+        # Net change of base relations and rules.
+        operations = [*edited_facts(pending.before, after), *operations]
+        outcome.kept = apply(state.engine, after, operations, state.limits)
+
+        update, maintenance = _plan(state, request, pending.before, after)
+
+        # Another program, or a key, is worth a commit even if no tuple changes: a key that left
+        # no trace would let a retry act on whatever has been committed since.
+        is_new = program.program != state.program or request.idempotency is not None
+        must_record = store.is_durable and is_new
+        run: PlanRun | None = None
+        if must_record or not _is_empty(state, update):
+            has_triggers = _has_triggers(update)
+            if not has_triggers:  # triggers may mend a key
+                _check_keys(state, pending)
+            run = _maintain(state, pending, update, maintenance)
+            if has_triggers:
+                rounds = TriggerRounds(state, store, pending)
+                _run_triggers(state, request, rounds, run)
+                operations = [*operations, *rounds.operations]
+                outcome.triggered = rounds.chain
+                if rounds.chain:  # taken back: do in one step what was asked and what they added
+                    outcome.kept = apply(state.engine, after, operations, state.limits)
+                _check_keys(state, pending)
+                run = _maintain_net_change(state, request, pending, run, rounds)
+            update = run.update
+        else:
+            _check_keys(state, pending)
+
+        outcome.changes = collect_changes(state.engine, update, state.watched, state.frames)
+        if run is not None and (must_record or not _is_empty(state, update)):
+            outcome.trace = run.recorder.rows
+            outcome.stats = collect_stats(state.engine, update, run.maintenance, run.recorder)
+        else:
+            run = None  # triggers may undo everything
+
+        # Constraints and alerts.
+        result = evaluate_reactions(state, update, request.existing)
+        outcome.alerts, outcome.existing = result.alerts, result.existing
+
+        if request.is_dry:
+            return outcome
+        if run is None:
+            store.note_positions(state, positions)
+            state.note_no_change(program)
+            return outcome
+
+        # Record, all or nothing.
+        pending.alerts = result.alerts
+        pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
+        payload = state.planning.payload_after(update, run.maintenance, run.recorder)
+        number = store.record(state, pending, payload)
+        state.accept(pending, run, number)
+    outcome.commit_number = number
+    return outcome
+
+
+# --- net change ----------------------------------------------------------------------------------
+
+
+def _gather(
+    state: DatabaseState, request: CommitRequest
+) -> tuple[Loaded, list[Operation], dict[str, Position]]:
+    """Return the program after all edits, all operations, and how far sources have been read."""
+    loaded, program = state.loaded, _edited_program(state, request)
+    deferred = [read() for read in request.reads]
+    if state.loaded is not loaded:  # a read has seen what others have committed
+        program = _edited_program(state, request)
+    _refuse_altered_columns(request.columns, program.normal)
+    operations = [*request.operations, *(each for read in deferred for each in read.operations)]
+    positions = {name: each for read in deferred for name, each in read.positions.items()}
+    return program, operations, positions
+
+
+def _edited_program(state: DatabaseState, request: CommitRequest) -> Loaded:
+    if not request.edits:
+        return state.loaded
+    return load_after(request.edit(state.program), state.loaded.normal, going=request.dropped)
+
+
+def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProgram) -> None:
+    """Refuse rows that were given for columns that others have altered since."""
+    for name, given in columns.items():
+        now = writable(program, name)
+        if (now.columns, now.types) != (given.columns, given.types):
+            raise InputError.of(
+                "C0910",
+                f"The columns of `{name}` have been altered since rows were given for it.",
+                None,
+                f"its columns are {', '.join(now.columns) or 'none'} now; nothing was changed",
+            )
+
+
+def _is_empty(state: DatabaseState, update: Update) -> bool:
+    """Whether nothing changes: no rule, no base relation, and no part of one either."""
+    before, after, engine = update.old, update.new, state.engine
+    if update.changed or before.rules != after.rules:
+        return False
+    parts = {at for name, held in after.parts.items() for at in held.values() if at != name}
+    if any(engine.size(at, sign) for at in parts for sign in CHANGES):
+        return False
+    old, new = (
+        {name: relation for name, relation in each.relations.items() if name not in parts}
+        for each in (before, after)
+    )
+    return old == new
+
+
+def _check_keys(state: DatabaseState, pending: PendingCommit) -> None:
+    after = pending.after
+    known = set(dependences(state.program, state.loaded.normal))
+    check_keys(state.engine, known, after.program, after.normal, state.limits)
+
+
+# --- plan, maintain, trigger rounds --------------------------------------------------------------
+
+
+def _plan(
+    state: DatabaseState,
+    request: CommitRequest,
+    before: NormalProgram,
+    after: NormalProgram,
+    *,
+    has_triggered: bool = False,
+) -> tuple[Update, Maintenance]:
+    engine = state.engine
+    changes = {
+        name: sizes
+        for name, relation in after.relations.items()
+        if not relation.is_derived and WORKING not in name
+        if (sizes := {sign: size for sign in CHANGES if (size := engine.size(name, sign))})
+    }
+    if before is after is state.loaded.normal:
+        before = after = state.planned_program
+    stage = Stage.REACTIONS
+    if not is_felt(before, after, changes):
+        stage = Stage.NOTHING
+    elif after.active.triggers and not has_triggered:
+        stage = Stage.TRIGGERS
+    return state.planning.planned(
+        before,
+        after,
+        changes,
+        state.demand(after, stage),
+        request.algorithm,
+        is_traced=request.is_traced,
+    )
+
+
+def _has_triggers(update: Update) -> bool:
+    """Whether the change may set off a trigger."""
+    is_active = bool(update.new.active.triggers)
+    return is_active and is_felt(update.old, update.new, update.changed)
+
+
+def _maintain(
+    state: DatabaseState, pending: PendingCommit, update: Update, maintenance: Maintenance
+) -> PlanRun:
+    """Run the plan."""
+    recorder = Counters(state.console, update.new, maintenance.choices)
+    pending.rebuilt |= state.planning.refresh(update, maintenance, state.limits)
+    limits = state.limits
+    if limits.seconds is not None:
+        limits = replace(limits, since=time.monotonic())
+    state.engine.run(maintenance.plan, recorder, limits)
+    state.console.done()
+    return PlanRun(update, maintenance, recorder)
+
+
+def _run_triggers(
+    state: DatabaseState, request: CommitRequest, rounds: TriggerRounds, run: PlanRun
+) -> None:
+    """Let triggers act, from state to state; in the end all rounds are taken back."""
+    normal = rounds.pending.after.normal
+    effects = trigger_effects(state.engine, normal)
+    if not effects.operations:
+        return
+    with rounds:
+        while effects.operations:
+            rounds.advance(effects, run)
+            apply(state.engine, normal, effects.operations, state.limits)
+            plan = _plan(state, request, normal, normal)
+            run = _maintain(state, rounds.pending, *plan)
+            effects = trigger_effects(state.engine, normal)
+
+
+def _maintain_net_change(
+    state: DatabaseState,
+    request: CommitRequest,
+    pending: PendingCommit,
+    run: PlanRun,
+    rounds: TriggerRounds,
+) -> PlanRun:
+    """Maintain what was asked and what triggers added, and evaluate event predicates on it."""
+    if rounds.chain:
+        plan = _plan(state, request, pending.before, pending.after.normal, has_triggered=True)
+        return _maintain(state, pending, *plan)
+    # No trigger fired: all views are maintained, only the event predicates are left.
+    plan_of_events = state.planning.reacting(run.update, state.demand(run.update.new))
+    state.engine.run(plan_of_events, Progress(state.console), state.limits)
+    return run

@@ -1,0 +1,83 @@
+"""What is known of a transaction on its way to a commit."""
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from corollary.core.alerts import Alert
+from corollary.core.program import NormalProgram
+from corollary.database.changes import Changes
+from corollary.database.counters import Counters, Stats
+from corollary.database.operations import Operation
+from corollary.database.program import Loaded
+from corollary.maintain.maintenance import Maintenance
+from corollary.maintain.update import Update
+from corollary.warehouse.entries import Cause
+
+ALERT_DEPTH: ContextVar[int] = ContextVar("ALERT_DEPTH", default=0)
+"""How many commits led to the code that runs, each made by delivering alerts of the one before."""
+
+Position = tuple[str, Any]
+"""The relation that a source fills, and how far it has been read, fit for JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredOperations:
+    """What a function that was given to `tx.read` asks for at the commit.
+
+    Attributes:
+        operations: in the order in which they apply.
+        positions: how far sources have been read then, by the name of the source.
+    """
+
+    operations: Sequence[Operation]
+    positions: Mapping[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRun:
+    """A plan that was run for an update, and its record."""
+
+    update: Update
+    maintenance: Maintenance
+    recorder: Counters
+
+
+@dataclass(slots=True)
+class PendingCommit:
+    """A transaction that has changed relations and is not recorded yet.
+
+    Attributes:
+        before: the program before, with the relations that the one after has.
+        after: the program after.
+        created: the relations that were declared for it.
+        rebuilt: the relations whose payload was computed again before the plan ran.
+        stats: how each relation was maintained, as JSON.
+        positions: how far sources have been read, by the name of the source.
+        idempotency: the key that the caller gave.
+        alerts: go to the outbox with the commit.
+        cause: the alerts that the commit itself delivers, if a sink makes it.
+        depth: how many commits led to this one, each made by alerts of the one before.
+    """
+
+    before: NormalProgram
+    after: Loaded
+    created: frozenset[str]
+    rebuilt: set[str] = field(default_factory=set)
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    idempotency: str | None = None
+    alerts: Sequence[Alert] = ()
+    cause: Cause | None = None
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What an earlier transaction of the same idempotency key did."""
+
+    number: int
+    changes: Changes
+    stats: Mapping[str, Stats]
+    alerts: Sequence[Alert] = ()

@@ -1,0 +1,223 @@
+"""Reading a database: relations, answers to goals, history; watching what changes."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from corollary.analysis.wording import suggestion
+from corollary.core.program import Relation
+from corollary.core.states import CHANGES
+from corollary.database.changes import Changes
+from corollary.database.engines import LOCAL, made
+from corollary.database.memory_store import MemoryStore
+from corollary.database.names import readable
+from corollary.database.once import answer_relation
+from corollary.database.program import read_goal
+from corollary.database.progress import Progress
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
+from corollary.database.views import RelationView
+from corollary.errors import InputError
+from corollary.maintain.solve import answer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.database.history import Logged
+    from corollary.database.warehouse_store import WarehouseStore
+
+Callback = TypeVar("Callback", bound=Callable[..., Any])
+
+
+class ReadAccess:
+    """A database that is read and watched, not changed.
+
+    Args:
+        state: what is read.
+        store: where it lasts; in memory if not given.
+    """
+
+    def __init__(self, state: DatabaseState, store: Store | None = None) -> None:
+        self._state = state
+        self._store: Store = MemoryStore() if store is None else store
+
+    @property
+    def commits(self) -> int:
+        """The number of the last commit."""
+        return self._state.commits
+
+    def relation(self, name: str) -> RelationView:
+        """Return a relation to read."""
+        self.refresh()
+        self._columns(name)
+        return RelationView(name, self._columns, self._read, self._state.frames)
+
+    def _columns(self, name: str) -> Relation:
+        return readable(self._state.loaded.normal, name)
+
+    def _read(self, name: str) -> "pa.Table":
+        """Return the tuples of a relation; a virtual one is computed."""
+        with self._state.lock:
+            relation = self._columns(name)
+            if relation.is_derived and relation.is_virtual:
+                columns = ", ".join(f"v{at}" for at in range(relation.arity))
+                answers = self.query(f"{name}({columns})")
+                return answers.rename_columns(list(relation.columns)) if relation.arity else answers
+            return self._state.engine.read(name)
+
+    def query(self, goal: str) -> "pa.Table":
+        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
+        return self.answers(goal)[1]
+
+    def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
+        """Return the answers to a goal, and the relation that they make."""
+        state = self._state
+        with state.lock:
+            self.refresh()
+            literal = read_goal(state.program, goal)
+            self._store.log_query(literal)
+            normal = state.loaded.normal
+            answers = answer_relation(literal)
+
+            def is_stored(name: str) -> bool:
+                relation = normal.relations[name]
+                return not (relation.is_derived and relation.is_virtual)
+
+            plan = answer(normal, literal, state.planning.statistics_to_ask(normal), is_stored)
+            state.engine.declare({answers.name: answers})
+            try:
+                state.engine.run(plan, Progress(state.console), state.limits)
+                return answers, state.engine.read(answers.name)
+            finally:
+                state.console.done()
+                state.engine.drop([answers.name])
+
+    def refresh(self) -> None:
+        """See what other processes have committed."""
+        with self._state.lock:
+            if not self._state.is_committing:
+                self._store.catch_up(self._state)
+
+    # --- history -------------------------------------------------------------------------------
+
+    @property
+    def _history(self) -> "WarehouseStore":
+        from corollary.database.warehouse_store import WarehouseStore
+
+        if isinstance(self._store, WarehouseStore):
+            return self._store
+        raise InputError.of(
+            "C0918",
+            "This database is in memory, so it has no history.",
+            None,
+            "open one that lasts with `corollary.open(DIRECTORY)`",
+        )
+
+    def _past(self, commit: int) -> tuple[DatabaseState, MemoryStore]:
+        """Return the state after a commit, in memory.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        from corollary.database.warehouse_store import WarehouseStore
+
+        now = self._state
+        past = DatabaseState(made(LOCAL), limits=now.limits, console=now.console, frames=now.frames)
+        past.is_trial = True
+        WarehouseStore(self._history.warehouse).restore(past, commit)
+        return past, MemoryStore()
+
+    def log(self, limit: int | None = None) -> "list[Logged]":
+        """Return the commits that are kept, newest first, with how much each has changed.
+
+        Args:
+            limit: the maximum number of commits.
+        """
+        from corollary.database.history import logged
+
+        return logged(self._history.warehouse, limit)
+
+    def changes(self, commit: int) -> Changes:
+        """Return what a commit changed.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        return self._history.changes_at(commit)
+
+    def feed(
+        self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
+    ) -> "Iterator[tuple[Relation, pa.Table]]":
+        """Yield what commits have changed, relation by relation, as change feeds of Delta do.
+
+        A table has the columns of the relation, then `_change_type` (`insert` or `delete`),
+        `_commit_version` and `_commit_timestamp`.
+
+        Args:
+            relation: the one whose changes are asked for; all if it is not given.
+            since: only commits after this one; if it is not given, all that are kept.
+            upto: the last commit to include.
+
+        Raises:
+            InputError: there is no such relation, or its changes are not kept.
+            WarehouseError: not all commits since then are kept.
+        """
+        from corollary.database.history import fed
+
+        warehouse = self._history.warehouse
+        self.refresh()
+        return fed(warehouse, None if relation is None else self._columns(relation), since, upto)
+
+    # --- watching ------------------------------------------------------------------------------
+
+    def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
+        """Ask for the changes of a virtual relation in every transaction from now on."""
+        self._columns(relation)
+        asked = zip(CHANGES, (added, removed), strict=True)
+        self._state.watch(relation, frozenset(sign for sign, is_asked in asked if is_asked))
+
+    def on(self, event: str) -> Callable[[Callback], Callback]:
+        """Let a function be called after every commit in which an event has happened.
+
+        The function is called with a list of tuples, which have the attributes `id`, `event`,
+        `message` and `commit`: at least once for each, with the same `id`. If it raises, or the
+        process ends first, it is called again later: what waits is delivered when a function is
+        registered, after a transaction, and by `deliver`.
+
+        >>> import corollary
+        >>> db = corollary.open(None)
+        >>> _ = db.load(text=".decl link(x: symbol) lost(x) :- -link(x).")
+        >>> @db.on("lost")
+        ... def show(rows):
+        ...     print([(x, row.commit) for row in rows for x in row])
+
+        Args:
+            event: an event predicate or relation.
+
+        Raises:
+            InputError: `C1013`, the program has none of that name.
+        """
+        known = self._state.loaded.checked.signatures
+        if known and event not in known:
+            near = suggestion(event, known)
+            text = f"There is no event or relation `{event}`."
+            raise InputError.of("C1013", text, None, near or "load the program that has it first")
+
+        def register(function: Callback) -> Callback:
+            self._state.add_callback(event, function)
+            self._state.after_commit()
+            return function
+
+        return register
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the warehouse and of the engine; streams are stopped between two batches."""
+        self._state.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,283 @@
+"""The state of an open database: engine, program in force, plans, watchers and callbacks.
+
+It knows no store: `commit` brings the two together.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import RLock
+from typing import Any
+
+from corollary.active.events import asked
+from corollary.analysis.relevance import NONE, Signs
+from corollary.analysis.strata import strata
+from corollary.console import Console, SilentConsole
+from corollary.core.engine import Engine, Limits
+from corollary.core.optimisations import NONE as NO_OPTIMISATION
+from corollary.core.optimisations import Optimisation
+from corollary.core.plan import effect_of, event_of, working
+from corollary.core.program import NormalProgram, Program, Reaction, Relation
+from corollary.core.states import CHANGES, State
+from corollary.database.frames import Frames
+from corollary.database.names import writable
+from corollary.database.parts import separated
+from corollary.database.pending_commit import PendingCommit, PlanRun
+from corollary.database.planning import Demand, Planning, Stage
+from corollary.database.program import Loaded, load
+from corollary.database.rules import moved, with_base_parts
+from corollary.maintain.payload import payload_relations
+from corollary.maintain.update import EMPTY
+
+
+class DatabaseState:
+    """Relations kept true while the data under them changes, as transactions see them.
+
+    Attributes:
+        engine: holds the relations.
+        loaded: the program in force.
+        planning: plans, and what is known for them.
+        planned_program: the program in force as it is planned for: specialised for constants.
+        reactions: alerts and constraints by the relation that holds what they react to, and by
+            event.
+        commits: the number of the last commit.
+        watched: the virtual relations whose changes are asked for.
+        callbacks: the functions that ask for events, by event.
+        frames: of the Spark session that the user works in.
+        lock: held by the thread that uses the engine; streams commit in threads of their own.
+        is_committing: whether a transaction is under way: all that it reads is of one state, so
+            that nobody may catch up with other processes meanwhile.
+        is_trial: whether nobody is notified of what happens here: it is only tried.
+        closing: called before the database lets go of its engine.
+        after_commit: called after every commit; delivers to callbacks.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        algorithm: str | Mapping[str, str] = "auto",
+        *,
+        is_strict: bool = False,
+        limits: Limits | None = None,
+        console: Console | None = None,
+        frames: Frames | None = None,
+        without: frozenset[Optimisation] = NO_OPTIMISATION,
+    ) -> None:
+        self.engine = engine
+        self.limits = limits or Limits()
+        self.console = console or SilentConsole()
+        self.frames = frames or Frames()
+        self.planning = Planning(engine, algorithm, is_strict=is_strict, without=without)
+        self.loaded = Loaded(Program(), load(Program()).checked, EMPTY)
+        self.planned_program = EMPTY
+        self.reactions: dict[str, dict[str, list[Reaction]]] = {}
+        self.commits = 0
+        self.watched: dict[str, frozenset[State]] = {}
+        self.callbacks: dict[str, list[Callable[[Any], object]]] = {}
+        self.lock = RLock()
+        self.is_committing = False
+        self.is_trial = False
+        self.closing: list[Callable[[], object]] = []
+        self.after_commit: Callable[[], None] = lambda: None
+        self._event_relations: dict[str, Relation] = {}
+        self._demand: tuple[NormalProgram, Collection[str], Signs] | None = None
+
+    @property
+    def program(self) -> Program:
+        """The program in force, as written."""
+        return self.loaded.program
+
+    def writable(self, name: str) -> Relation:
+        """Return a relation that may be written to.
+
+        Raises:
+            InputError: there is none of that name, or it has rules and no base part.
+        """
+        return writable(self.loaded.normal, name)
+
+    # --- what is asked of transactions ---------------------------------------------------------
+
+    def demand(self, program: NormalProgram, stage: Stage = Stage.REACTIONS) -> Demand:
+        """Return what is asked of a transaction besides the stored relations.
+
+        Args:
+            program: what will be in force, perhaps as it is planned for.
+            stage: which event predicates are to be evaluated.
+        """
+        if self._demand is None or self._demand[0] is not program:
+            active = program.active
+            reacting = {each.relation for each in active.reactions} | self.callback_events(program)
+            reacting = {active.merged.get(name, name) for name in reacting}
+            found = asked(active, (*active.triggers, *reacting))
+            self._demand = program, reacting & active.relations.keys(), found
+        _, events, signs = self._demand
+        goals: Collection[str] = ()
+        if stage is Stage.TRIGGERS:
+            goals = program.active.triggers.keys()
+        elif stage is Stage.REACTIONS:
+            goals = events
+        return Demand(_both(self.watched, signs), frozenset(goals))
+
+    def callback_events(self, program: NormalProgram) -> frozenset[str]:
+        """Return the relations and event predicates of a program that have callbacks."""
+        known = (program.relations, program.active.relations)
+        return frozenset(name for name in self.callbacks if any(name in each for each in known))
+
+    def watch(self, relation: str, signs: frozenset[State]) -> None:
+        """Ask for the changes of a virtual relation in every transaction from now on."""
+        self.watched[relation] = signs
+        self._observers_changed()
+
+    def add_callback(self, event: str, function: Callable[[Any], object]) -> None:
+        """Let a function be called after every commit in which an event happened."""
+        self.callbacks.setdefault(event, []).append(function)
+        self._observers_changed()
+
+    def _observers_changed(self) -> None:
+        self.planning.forget(self.loaded.normal)
+        self.declare_event_relations()
+
+    def declare_event_relations(self, program: NormalProgram | None = None) -> None:
+        """Declare relations for the changes of virtual relations, and for event predicates.
+
+        They are empty between transactions.
+
+        Args:
+            program: what comes into force with a transaction; the one in force if not given.
+        """
+        self.engine.drop(self._event_relations)
+        self._demand = None
+        self.planned_program = self._plan_program() if program is None else program
+        demand, active = self.demand(self.planned_program), self.planned_program.active
+        relations = self.planned_program.relations
+        declared = {
+            working(name, sign): relations[name]
+            for name in demand.signs
+            if relations[name].is_virtual
+            for sign in CHANGES
+        }
+        declared |= {effect_of(name): active.relations[name] for name in active.triggers}
+        declared |= {event_of(name): active.relations[name] for name in demand.goals}
+        self._event_relations = {
+            name: replace(relation, name=name, is_declared=False)
+            for name, relation in declared.items()
+        }
+        self.engine.declare(self._event_relations)
+        self.reactions = {}
+        for reaction in active.reactions:
+            name = reaction.relation
+            events = self.reactions.setdefault(active.merged.get(name, name), {})
+            events.setdefault(name, []).append(reaction)
+
+    def _plan_program(self) -> NormalProgram:
+        """Return the program in force as it is planned for."""
+        program = self.loaded.normal
+        if not program.active.rules:
+            return program
+        reacting = {each.relation for each in program.active.reactions}
+        observed = reacting & program.relations.keys() | self.callback_events(program)
+        return self.planning.formed(program, frozenset(observed | self.watched.keys()))
+
+    def clear_event_relations(self) -> None:
+        """Forget the changes of virtual relations, and what event predicates held."""
+        self.engine.clear(self._event_relations)
+
+    # --- a transaction, from its beginning to its end ------------------------------------------
+
+    @contextmanager
+    def begin(self, after: Loaded) -> Iterator[PendingCommit]:
+        """Let a transaction change relations; unless it is accepted, all is rolled back.
+
+        Args:
+            after: the program that comes into force with it.
+        """
+        before = self.loaded.normal
+        created: dict[str, Relation] = {}
+        has_other_program = after.normal is not before
+        if has_other_program:
+            known = {*before.relations, *payload_of(before)}
+            every = {**after.normal.relations, **payload_of(after.normal)}
+            created = {name: each for name, each in every.items() if name not in known}
+            self.engine.declare(created)
+            for name, base in moved(before, after.normal).items():
+                self.engine.copy(name, base)
+            for part, name in separated(before, after.normal).items():
+                self.engine.copy(name, part)
+            before = with_base_parts(before, after.normal)
+            self.declare_event_relations(after.normal)
+        commits = self.commits
+        try:
+            yield PendingCommit(before, after, frozenset(created))
+        finally:
+            if self.commits == commits:  # an error, a dry run, or nothing to commit
+                self.console.done()
+                self.clear_event_relations()
+                self.engine.rollback()
+                self.engine.drop(created)
+                if has_other_program:
+                    self.declare_event_relations()
+
+    def accept(self, pending: PendingCommit, run: PlanRun, number: int) -> None:
+        """Make NEW the OLD: the transaction is recorded under a number."""
+        self.planning.note(run.update, run.maintenance, run.recorder)
+        self.clear_event_relations()
+        self.engine.commit()
+        self.commits = number
+        old, new = self.loaded.normal, pending.after.normal
+        if new is not old:
+            kept = {**new.relations, **payload_of(new)}
+            self.engine.drop(
+                name for name in (*old.relations, *payload_of(old)) if name not in kept
+            )
+            self.engine.clear(name for name in moved(old, new) if new.relations[name].is_virtual)
+            self.loaded = pending.after
+            self.planning.forget(new)
+            self.declare_event_relations()
+
+    def note_no_change(self, after: Loaded) -> None:
+        """Take over a program that derives the same tuples, without a commit."""
+        if after is not self.loaded:
+            self.loaded = after
+            self.planning.forget(after.normal)
+
+    # --- what other processes have committed ---------------------------------------------------
+
+    def restore(self, engine: Engine, loaded: Loaded, number: int, payload: frozenset[str]) -> None:
+        """Replace everything by what a store holds at a commit."""
+        self.engine.close()
+        self.engine, self.loaded = engine, loaded
+        self.planning.begin(engine)
+        self.advance(number, payload)
+        self._event_relations = {}
+        self.declare_event_relations()
+
+    def advance(self, number: int, payload: frozenset[str]) -> None:
+        """Note that the relations are those of a later commit, and which payload is valid."""
+        self.commits = number
+        self.planning.payload = payload
+
+    def invalidate_payload(self, relations: Iterable[str]) -> None:
+        """Note that the ranks or counts of relations are not what they were."""
+        self.planning.payload -= set(relations)
+
+    def close(self) -> None:
+        """Stop what uses the engine, then let go of it."""
+        while self.closing:
+            self.closing.pop()()
+        self.engine.close()
+
+
+def payload_of(program: NormalProgram) -> dict[str, Relation]:
+    """Return the payload relations of a program by name."""
+    return {
+        each.name: each
+        for stratum in strata(program)
+        for each in payload_relations(stratum, program).values()
+    }
+
+
+def _both(some: Signs, others: Signs) -> Signs:
+    return {
+        name: some.get(name, NONE) | others.get(name, NONE)
+        for name in dict.fromkeys((*some, *others))
+    }

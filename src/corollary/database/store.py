@@ -1,0 +1,107 @@
+"""What a database needs of the place where it lasts: a warehouse, or the memory of the process."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from corollary.core.alerts import Sink
+from corollary.core.rules import Literal
+from corollary.database.changes import Changes
+from corollary.database.grants import Grants
+from corollary.database.pending_commit import PendingCommit, Position, Replay
+from corollary.database.state import DatabaseState
+from corollary.warehouse.waiting import OutboxState, Waiting
+
+if TYPE_CHECKING:
+    from corollary.warehouse.publishing.publisher import Outcome
+
+
+class Outbox(Protocol):
+    """Alerts that commits have left to be delivered."""
+
+    def sinks(self) -> list[Sink]:
+        """Return the sinks for which something is due."""
+
+    def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
+        """Claim what is due for a sink, oldest first, up to a number of alerts."""
+
+    def renew(self, claim: str, ids: Sequence[str]) -> bool:
+        """Extend a claim; return whether it is still there, so that nobody else has it."""
+
+    def mark(self, claim: str, ids: Sequence[str]) -> None:
+        """Note that alerts are delivered, unless another process has claimed them since."""
+
+    def postpone(self, claim: str, waiting: Sequence[Waiting], error: str) -> None:
+        """Note that an attempt at some alerts has failed."""
+
+    def rest(self, sink: Sink, seconds: float) -> None:
+        """Try a sink that cannot be reached only after some seconds."""
+
+    def state(self) -> OutboxState:
+        """Return how many alerts wait, since when, and what went wrong last."""
+
+
+class Store(Protocol):
+    """Records commits and gives them back; `WarehouseStore` or `MemoryStore`.
+
+    Attributes:
+        is_durable: whether commits survive the process.
+    """
+
+    is_durable: bool
+
+    @property
+    def alert_directory(self) -> Path:
+        """The directory of the files of alerts."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """The alerts that are not delivered yet."""
+
+    @property
+    def grants(self) -> Grants:
+        """Which reader may see which relation."""
+
+    def catch_up(self, state: DatabaseState) -> None:
+        """Let a state follow what other processes have committed."""
+
+    def replay_of(self, idempotency: str) -> Replay | None:
+        """Return what the transaction of a key did, if it was made before."""
+
+    def record(
+        self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str], /
+    ) -> int:
+        """Record a commit, all or nothing; return its number.
+
+        Args:
+            state: as it is before the commit.
+            pending: the transaction.
+            payload: the relations whose payload is valid after it.
+
+        Raises:
+            ConflictError: another process has committed first.
+            WarehouseError: it cannot be written.
+        """
+
+    def note_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
+        """Note how far sources have been read, where no tuple has changed."""
+
+    def invalidate_payload(self, relations: Iterable[str]) -> None:
+        """Note that the payload of relations in the engine is not the recorded one."""
+
+    def fold_if_due(self, state: DatabaseState) -> None:
+        """Write a new snapshot if enough has changed since the last one."""
+
+    def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
+        """Bring the tables of all `.output` relations forward to the last commit.
+
+        Args:
+            state: after the commit.
+            fresh: what the last commit changed, so that it need not be read back.
+        """
+
+    def log_query(self, goal: Literal) -> None:
+        """Count a goal that was asked, for the advisor."""
+
+    def close(self) -> None:
+        """Write what is buffered, and let go of the files."""

@@ -1,0 +1,19 @@
+"""What lower packages call in upper ones: `corollary` fills it when it is imported."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class Extensions:
+    """Functions that import what they need when they are called.
+
+    Attributes:
+        start_stream: starts `Database.stream`, see `corollary.streaming.stream.start`.
+    """
+
+    start_stream: Callable[..., Any] = lambda *_, **__: None
+
+
+EXTENSIONS = Extensions()
