@@ -93,7 +93,7 @@ class Session:
 
     def files(self) -> int:
         """Return the bytes of all files of shares that there are now."""
-        found = self._directory.parent.glob("corollary-shares-*/**/*")
+        found = self._directory.parent.glob("corollary-partitions-*/**/*")
         return sum(each.stat().st_size for each in found if each.is_file())
 
     def forget_peaks(self) -> None:

@@ -1,4 +1,4 @@
-"""What the person at the terminal sees while something goes on; library use is silent."""
+"""Notes and progress for the user of a terminal; the library itself is silent."""
 
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,26 +11,26 @@ class Console(Protocol):
     """Where notes, warnings and progress go."""
 
     def note(self, text: str) -> None:
-        """Say something that is not a result."""
+        """Print a line that is not a result."""
 
     def progress(self, text: str) -> None:
-        """Replace the line that says what is going on."""
+        """Replace the progress line."""
 
     def done(self) -> None:
-        """Take the progress line away."""
+        """Remove the progress line."""
 
 
 class SilentConsole:
-    """Says nothing."""
+    """Prints nothing."""
 
     def note(self, text: str) -> None:
-        """Say nothing."""
+        """Ignored."""
 
     def progress(self, text: str) -> None:
-        """Show nothing."""
+        """Ignored."""
 
     def done(self) -> None:
-        """Nothing to take away."""
+        """Ignored."""
 
 
 class TerminalConsole:
@@ -42,13 +42,13 @@ class TerminalConsole:
         self._shows_progress = sys.stderr.isatty() and not is_quiet
 
     def note(self, text: str) -> None:
-        """Print a line, unless asked to be quiet."""
+        """Print a line, unless quiet."""
         if not self._is_quiet:
             self.done()
             print(text, file=sys.stderr)
 
     def progress(self, text: str) -> None:
-        """Show the line on a terminal."""
+        """Replace the progress line, on a terminal only."""
         if not self._shows_progress:
             return
         if self._status is None:
@@ -58,7 +58,7 @@ class TerminalConsole:
             self._status.update(text)
 
     def done(self) -> None:
-        """Take the progress line away."""
+        """Remove the progress line."""
         if self._status is not None:
             self._status.stop()
             self._status = None

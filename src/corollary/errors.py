@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as data: diagnostics with a code, a sentence, a span and a cure."""
+"""Errors and diagnostics: each with a code, a sentence, a span and a note on how to mend it."""
 
 import errno
 import re
@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from corollary.source import Span
 
-WIDEST_LINE = 160
-LEFT_OF_CARET = 60
-"""Of a line longer than the widest, so many characters before the caret are shown."""
+EXCERPT_MAX_CHARS = 160
+"""Longer lines are clipped in an excerpt."""
+BEFORE_CARET_MAX_CHARS = 60
+"""The maximum number of characters before the caret in a clipped line."""
 
 
 class Severity(StrEnum):
@@ -27,9 +28,9 @@ class Diagnostic:
     Attributes:
         code: stable identifier such as ``C0201``; the catalogue is `docs/diagnostics.md`.
         message: one sentence, with `names` in backquotes.
-        span: where it stands, if it stands anywhere.
+        span: the place in the user's text, if there is one.
         note: how to mend it.
-        related: further places, each with a remark (the links of a cycle, an earlier declaration).
+        related: other places, each with a remark (the links of a cycle, an earlier declaration).
     """
 
     code: str
@@ -57,11 +58,13 @@ def render(diagnostic: Diagnostic) -> str:
 
 def _excerpt(span: Span, remark: str) -> list[str]:
     line = span.file.line(span.line)
-    first = max(0, span.column - 1 - LEFT_OF_CARET) if len(line) > WIDEST_LINE else 0
-    text = "".join(map(_printable, line[first : first + WIDEST_LINE]))
+    is_clipped = len(line) > EXCERPT_MAX_CHARS
+    first = max(0, span.column - 1 - BEFORE_CARET_MAX_CHARS) if is_clipped else 0
+    text = "".join(map(_printable, line[first : first + EXCERPT_MAX_CHARS]))
     number = str(span.line)
     margin = " " * len(number)
     visible = text.expandtabs(4)
+    # Columns count characters, but the caret is placed below the text with tabs expanded.
     start = len(text[: span.column - 1 - first].expandtabs(4))
     last = span.end_column - 1 - first if span.end_line == span.line else len(text)
     width = max(1, len(text[:last].expandtabs(4)) - start)
@@ -75,7 +78,7 @@ def _printable(character: str) -> str:
 
 
 class CorollaryError(Exception):
-    """The base of every error that Corollary raises on purpose."""
+    """The base of all errors that Corollary raises."""
 
     exit_code = 1
 
@@ -87,6 +90,7 @@ class InputError(CorollaryError):
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(render(found) for found in self.diagnostics))
 
+    # Errors of Spark tasks are pickled; by default `Exception` would pass the text, not the data.
     def __reduce__(self) -> tuple[type["InputError"], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)
 
@@ -99,7 +103,7 @@ class InputError(CorollaryError):
 
 
 class LimitError(CorollaryError):
-    """A limit on rounds, tuples, seconds or memory was hit; nothing was changed."""
+    """A limit on rounds, tuples, seconds or memory was exceeded; nothing was changed."""
 
     exit_code = 5
 
@@ -109,7 +113,7 @@ class EvaluationError(InputError):
 
 
 class ConstraintError(InputError):
-    """A key, a functional dependency or a constraint would not hold; nothing was changed."""
+    """A key, a functional dependency or a constraint would be violated; nothing was changed."""
 
     exit_code = 3
 
@@ -119,7 +123,7 @@ class AccessError(InputError):
 
 
 class ConflictError(CorollaryError):
-    """Another transaction came first; nothing was changed."""
+    """Another transaction has committed first; nothing was changed."""
 
     exit_code = 4
 
@@ -130,7 +134,7 @@ class ConflictError(CorollaryError):
 
     @classmethod
     def fenced(cls) -> "ConflictError":
-        """Return the error of a writer that was given up for dead."""
+        """Return the error of a writer whose intent `gc` has removed."""
         return cls(
             "this transaction took so long that `gc` gave it up; nothing was changed\n"
             "  = run it again, and let `gc` wait longer with `--keep-intents`"
@@ -146,7 +150,7 @@ class WarehouseError(InputError):
 
     @classmethod
     def no_warehouse(cls, place: object) -> "WarehouseError":
-        """Return the error of a place that holds no warehouse."""
+        """Return the error of a place without a warehouse."""
         text = f"There is no warehouse in `{place}`."
         cure = "make one with `corollary run PROGRAM --warehouse DIR`"
         return cls([Diagnostic("C0930", text, None, cure)])
@@ -154,11 +158,11 @@ class WarehouseError(InputError):
     @classmethod
     def cannot_write(cls, path: object, error: OSError) -> "WarehouseError":
         """Return the error of a file that cannot be written."""
-        cure = "see to the permissions of the directory; nothing was changed"
+        cure = "check the permissions of the directory; nothing was changed"
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             cure = "make room on the disk; nothing was changed"
         elif error.errno in (errno.EEXIST, errno.ENOTDIR):
-            cure = "name a directory: a file stands in its place"
+            cure = "name a directory: there is a file in its place"
         text = f"`{path}` cannot be written: {error.strerror or error}."
         return cls([Diagnostic("C0932", text, None, cure)])
 
@@ -167,7 +171,7 @@ class WarehouseError(InputError):
         """Return the error of a file that is missing or cannot be read."""
         text = f"`{path}` cannot be read: {error.strerror or error}."
         cure = (
-            "see to its permissions"
+            "check its permissions"
             if error.errno in (errno.EACCES, errno.EPERM)
             else "restore the warehouse from a backup, or see with `corollary verify` what is left"
         )
@@ -175,14 +179,14 @@ class WarehouseError(InputError):
 
     @classmethod
     def is_damaged(cls, path: object) -> "WarehouseError":
-        """Return the error of a file that is not what was written."""
+        """Return the error of a file with a wrong checksum."""
         text = f"`{path}` is damaged: its checksum is not the one that was noted."
         cure = "restore the file from a backup, or run `corollary verify --repair`"
         return cls([Diagnostic("C0934", text, None, cure)])
 
     @classmethod
     def lost_catalog(cls, place: str, files: object) -> "WarehouseError":
-        """Return the error of a catalog without anything in it, where there are data files."""
+        """Return the error of an empty catalog beside data files."""
         text = f"`{place}` is missing or empty, but there are data files in `{files}`."
         cure = "restore the catalog from a backup; or name another place for a new warehouse"
         return cls([Diagnostic("C0933", text, None, cure)])
@@ -197,28 +201,25 @@ class WarehouseError(InputError):
 
     @classmethod
     def catalog(cls, url: str, error: Exception) -> "WarehouseError":
-        """Return the error of a catalog that does not answer as it should."""
+        """Return the error of a catalog that cannot be used."""
         reason = str(getattr(error, "orig", error)).strip().splitlines()
-        said, place = reason[0] if reason else str(error), shown_place(url)
-        code, text, cure = (
-            "C0935",
-            f"The catalog cannot be used: {said}.",
-            f"see whether {place} can be reached and written; nothing was changed",
-        )
-        if said in ("file is not a database", "database disk image is malformed"):
-            code, text = "C0934", f"The catalog `{place}` is damaged: {said}."
+        problem, place = reason[0] if reason else str(error), shown_place(url)
+        code, text = "C0935", f"The catalog cannot be used: {problem}."
+        cure = f"check that {place} can be reached and written; nothing was changed"
+        if problem in ("file is not a database", "database disk image is malformed"):
+            code, text = "C0934", f"The catalog `{place}` is damaged: {problem}."
             cure = "restore the warehouse from a backup with `corollary restore`"
-        elif said in ("unable to open database file", "attempt to write a readonly database"):
-            code, text = "C0932", f"The catalog `{place}` cannot be opened and written: {said}."
+        elif problem in ("unable to open database file", "attempt to write a readonly database"):
+            code, text = "C0932", f"The catalog `{place}` cannot be opened and written: {problem}."
             cure = (
-                "see to the permissions of its directory, or copy the warehouse elsewhere: "
+                "check the permissions of its directory, or copy the warehouse elsewhere: "
                 "it must be writable even to be read"
             )
         return cls([Diagnostic(code, text, None, cure)])
 
 
 def shown_place(url: str) -> str:
-    """Return where a catalog is, as it may be shown: the path of a file, a URL without password.
+    """Return where a catalog is, for messages: the path of a file, or a URL without password.
 
     >>> shown_place("sqlite:////w/catalog.sqlite"), shown_place("postgresql://me:secret@host/w")
     ('/w/catalog.sqlite', 'postgresql://me:…@host/w')
@@ -227,5 +228,5 @@ def shown_place(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return a URL as it may be shown."""
+    """Return a URL with `…` in place of its password."""
     return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:…@", url)

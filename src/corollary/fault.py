@@ -2,7 +2,7 @@
 
 `COROLLARY_FAULT=after_data_files` kills the process at the first pass of that point,
 `after_data_files:3` at the third; several are separated by commas. Without the variable a point
-costs a look into an empty mapping.
+costs one look-up in an empty mapping.
 """
 
 import os
@@ -20,12 +20,12 @@ POINTS = (
     "after_snapshot",
     "during_gc",
 )
-"""All points, in the order in which a transaction passes them."""
+"""The points of a transaction, in the order in which it passes them."""
 OF_DELIVERY = ("before_claim", "after_claim", "after_append", "before_mark")
-"""The points that the delivery of alerts passes behind it."""
+"""The points of the delivery of alerts, which follows."""
 
 
-def _armed() -> dict[str, int]:
+def _read_counts() -> dict[str, int]:
     found = {}
     for each in filter(None, os.environ.get("COROLLARY_FAULT", "").split(",")):
         name, _, count = each.partition(":")
@@ -36,13 +36,13 @@ def _armed() -> dict[str, int]:
     return found
 
 
-_waiting = _armed()
+_counts = _read_counts()
 
 
 def hit(point: str) -> None:
-    """Pass a point; die here if a test has asked for it."""
+    """Pass a point; kill the process here if the variable says so."""
     assert point in POINTS or point in OF_DELIVERY, point
-    if point in _waiting:
-        _waiting[point] -= 1
-        if not _waiting[point]:
+    if point in _counts:
+        _counts[point] -= 1
+        if not _counts[point]:
             os.kill(os.getpid(), signal.SIGKILL)

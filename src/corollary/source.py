@@ -1,11 +1,11 @@
-"""Where something stands in the user's text: files and spans."""
+"""Places in the user's text: files and spans."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One text the user gave us, under the name that messages use for it.
+    """One text of the user, with its name in messages.
 
     `text` may be an excerpt of a big file; `first_line` is then the number of its first line.
     """
@@ -23,7 +23,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source file; lines and columns count from 1, the end is exclusive."""
+    """A range of a source file; lines and columns count from 1, the end is exclusive."""
 
     file: SourceFile
     line: int

@@ -35,7 +35,7 @@ def test_advice_of_the_paper(case: dict[str, Any]) -> None:
     assert degrees(advice) == expected.get("mat_degrees", [])
     assert arities(advice) == expected.get("mat_arities", [])
     if "self_materialisation" in expected:
-        is_itself = any(each.is_itself for each in advice.views.values())
+        is_itself = any(each.is_self_materialisation for each in advice.views.values())
         assert is_itself == expected["self_materialisation"]
     if "reason" in expected:
         assert [each.reason for each in advice.queries.values()] == [expected["reason"]]

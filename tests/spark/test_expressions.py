@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from corollary.core.functors import FUNCTORS, SHARE, TOTAL, result_type
-from corollary.core.rules import NEGATED, Condition
-from corollary.core.terms import Constant, Functor, Variable
+from corollary.core.rules import NEGATED, Condition, Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
 from corollary.engines.local import expressions as local
 from corollary.engines.local.codes import Dictionary

@@ -82,8 +82,8 @@ def test_tasks_write_what_lasts(
     with corollary.open(place, spark=spark, placement="tasks") as db:
         db.load(text=f"{CLOSURE}.output p")
         with monkeypatch.context() as patch:
-            patch.setattr(shares, "APART", 1)
-            patch.setattr(shares, "read_share", refused)
+            patch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
+            patch.setattr(shares, "read_partition", refused)
             before = jobs(spark)
             with db.transaction() as tx:
                 tx.insert("e", EDGES)

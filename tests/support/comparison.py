@@ -9,8 +9,7 @@ from typing import Any
 from corollary.console import SilentConsole
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
-from corollary.core.rules import Literal
-from corollary.core.terms import Constant, Variable
+from corollary.core.rules import Constant, Literal, Variable
 from corollary.database.once import Places, answer_relation, evaluate, fill
 from corollary.database.program import Loaded, load
 from corollary.database.progress import Progress

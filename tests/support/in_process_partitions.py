@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark import serving
+from corollary.engines.spark.messages import Request
 from corollary.engines.spark.placed import PlacedEngine
-from corollary.engines.spark.queries import Queries
 
 SHARES = 3
 
@@ -25,15 +24,15 @@ class InProcess(PlacedEngine):
     def __init__(self, placement: str = "tasks", shares: int = SHARES) -> None:
         super().__init__(placement=placement, shares=shares)
 
-    @cached_property
-    def _queries(self) -> Queries:  # type: ignore[override]
-        return Queries(Counted())
+    def _new_sql_engine(self) -> Counted:
+        return Counted()
 
-    def _job(self, request: serving.Request) -> list[bytes]:
+    def _run_job(self, request: Request) -> list[bytes]:
         InProcess.jobs += 1
         sent = pickle.dumps(request)
         return [
-            serving.serve(pickle.loads(sent), share) for share in reversed(range(request.shares))
+            serving.serve(pickle.loads(sent), partition)
+            for partition in reversed(range(request.partitions))
         ]
 
 

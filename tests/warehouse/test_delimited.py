@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from corollary.core.arrow import from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -325,7 +325,7 @@ def test_pieces_read_like_the_whole(file: tuple[Relation, Directive, bytes], siz
     malformed: list[list[Diagnostic]] = []
     whole = exact.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "PIECE_SIZE", size)
+        patch.setattr(delimited, "PIECE_BYTES", size)
         table, found = delimited.parse(data, "p.facts", p, dialect_of(p, asked))
     assert_same_rows(to_python(table), to_python(whole))
     assert found == malformed

@@ -17,7 +17,8 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark import serving, shares
+from corollary.engines.spark import serving, shares, versions
+from corollary.engines.spark.messages import Reply, Request
 from corollary.errors import WarehouseError
 from corollary.warehouse import files, parts
 from corollary.warehouse.publishing import data_files
@@ -33,11 +34,11 @@ NODES = "abcdef"
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A database whose shares are large at once, and whose driver reads none of them."""
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "APART", 1)
+    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
     with corollary.open(tmp_path / "w") as found:
         found.load(text=closure() + "\n.output reach")
         with monkeypatch.context() as patch:
-            patch.setattr(shares, "read_share", refused)
+            patch.setattr(shares, "read_partition", refused)
             patch.setattr(files, "parquet_table", refused)
             with found.transaction() as tx:
                 tx.insert("edge", EDGES)
@@ -134,7 +135,7 @@ def test_what_a_lost_task_wrote_is_loose(db: Database) -> None:
 
 def test_a_directory_that_tasks_do_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "APART", 1)
+    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
     for writer in (parts.PartWriter, data_files.PartOfTable):
         monkeypatch.setattr(writer, "__call__", lambda *_: None)
     with corollary.open(tmp_path / "w") as db:
@@ -152,7 +153,7 @@ def test_a_task_that_cannot_write_fails_the_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "APART", 1)
+    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
 
     def full(self: parts.PartWriter, rows: pa.Table) -> None:
         raise WarehouseError.cannot_write(self.root, OSError(28, "No space left on device"))
@@ -175,16 +176,16 @@ def test_a_task_that_cannot_write_fails_the_transaction(
 
 def test_a_worker_keeps_so_many_bytes_open(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(serving, "_OPEN", type(serving._OPEN)())
+    monkeypatch.setattr(serving, "_open_partitions", type(serving._open_partitions)())
     with corollary.open(None) as db:
         db.load(text=closure())
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
-        assert len(serving._OPEN) == SHARES
-        monkeypatch.setattr(serving, "OPEN", 1)
+        assert len(serving._open_partitions) == SHARES
+        monkeypatch.setattr(serving, "OPEN_PARTITIONS_MAX_BYTES", 1)
         with db.transaction() as tx:
             tx.delete("edge", pairs("ab"))
-        assert len(serving._OPEN) == 1
+        assert len(serving._open_partitions) == 1
         with db.transaction() as tx:
             tx.insert("edge", pairs("ab"))
         assert reached(db) == EVERY
@@ -192,14 +193,14 @@ def test_a_worker_keeps_so_many_bytes_open(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_driver_keeps_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(serving, "_OPEN", type(serving._OPEN)())
+    monkeypatch.setattr(serving, "_open_partitions", type(serving._open_partitions)())
     with corollary.open(None) as db:
         db.load(text=closure())
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
-        serving._OPEN.clear()
+        serving._open_partitions.clear()
         assert reached(db) == EVERY
-        assert not serving._OPEN
+        assert not serving._open_partitions
 
 
 def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +210,7 @@ def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) ->
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
         before = sorted(db._state.engine._root.iterdir())
-        monkeypatch.setattr(shares, "ENTRIES", 0)
+        monkeypatch.setattr(versions, "LOG_MAX_ENTRIES", 0)
         monkeypatch.setattr(serving, "_run", refuse_last(serving._run))
         with pytest.raises(WarehouseError, match="lost"), db.transaction() as tx:
             tx.delete("edge", pairs("ab"))
@@ -217,7 +218,7 @@ def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def refuse_last(run: Any) -> Any:
-    def running(request: serving.Request, share: int, opened: Any) -> serving.Reply:
+    def running(request: Request, share: int, opened: Any) -> Reply:
         if not share:
             raise WarehouseError.of("C0934", "It is lost.")
         return run(request, share, opened)

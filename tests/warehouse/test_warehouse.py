@@ -255,7 +255,10 @@ def test_a_transaction_begins_from_what_others_have_committed(place: str) -> Non
 
 def test_a_warehouse_that_is_made_late(tmp_path: Path) -> None:
     place = tmp_path / "deep" / "warehouse"
-    with corollary.open(place, create_on_commit=True) as db, corollary.open(place, create_on_commit=True) as other:
+    with (
+        corollary.open(place, create_on_commit=True) as db,
+        corollary.open(place, create_on_commit=True) as other,
+    ):
         assert db.commits == other.commits == 0
         assert not place.parent.exists()
         waiting = db.transaction()

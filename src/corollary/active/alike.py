@@ -1,4 +1,4 @@
-"""Event rules that differ in constants only are evaluated as one.
+"""Multi-query optimisation: event rules that differ in constants only are evaluated as one.
 
 `lost_a(y) :- -link("a", y)` and `lost_b(y) :- -link("b", y)`, and a thousand more, become
 
@@ -13,39 +13,47 @@ from dataclasses import replace
 
 from corollary.active.constants import holding
 from corollary.core.program import Active, NormalProgram, Relation
-from corollary.core.rules import Condition, Literal, Rule
-from corollary.core.terms import Constant, Expression, Functor, Slot, Variable
+from corollary.core.rules import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Rule,
+    Slot,
+    Variable,
+)
 from corollary.core.types import Kind, Type
 
-FEWEST = 2
-"""Fewer rules are left as they are."""
+MERGE_MIN_RULES = 2
+"""The minimum number of rules to merge."""
 
 EVENT = Type(Kind.SYMBOL)
 
 
 def alike(program: NormalProgram) -> NormalProgram:
-    """Return a program in which event rules that differ in constants only are one."""
+    """Return a program in which event rules that differ in constants only are merged."""
     active = program.active
     groups: dict[object, list[tuple[Rule, tuple[Constant, ...]]]] = {}
-    for rule in _alone(active):
+    for rule in _mergeable(active):
         constants: list[Constant] = []
         shape = _shape(rule, active.relations[rule.head.relation], constants)
         if constants:
             groups.setdefault(shape, []).append((rule, tuple(constants)))
     relations, rules = dict(active.relations), list(active.rules)
-    known, held = dict(program.relations), dict(program.constants)
+    known, tuples = dict(program.relations), dict(program.constants)
     merged = dict(active.merged)
     for number, members in enumerate(groups.values(), 1):
-        if len(members) < FEWEST:
+        if len(members) < MERGE_MIN_RULES:
             continue
         name = f"alike {number}"
         first = members[0][0]
         rows = [(Constant(rule.head.relation, EVENT), *constants) for rule, constants in members]
-        relation, tuples = holding(rows)
-        known[relation.name], held[relation.name] = relation, tuples
-        gone = {id(rule) for rule, _ in members}
-        rules = [rule for rule in rules if id(rule) not in gone]
-        rules.append(_merged(first, name, relation))
+        relation, values = holding(rows)
+        known[relation.name], tuples[relation.name] = relation, values
+        replaced = {id(rule) for rule, _ in members}
+        rules = [rule for rule in rules if id(rule) not in replaced]
+        rules.append(_merge(first, name, relation))
         head = relations[first.head.relation]
         relations[name] = replace(
             head,
@@ -60,13 +68,13 @@ def alike(program: NormalProgram) -> NormalProgram:
     return replace(
         program,
         relations=known,
-        constants=held,
+        constants=tuples,
         active=replace(active, relations=relations, rules=tuple(rules), merged=merged),
     )
 
 
-def _alone(active: Active) -> Iterator[Rule]:
-    """Yield the rules of event predicates that have no other rule, and that no rule reads."""
+def _mergeable(active: Active) -> Iterator[Rule]:
+    """Yield the rules of event predicates with one rule that no other rule reads."""
     read = {each.relation for rule in active.rules for each in rule.literals}
     read |= {each.body for each in active.aggregations} | set(active.triggers)
     count: dict[str, int] = {}
@@ -79,7 +87,10 @@ def _alone(active: Active) -> Iterator[Rule]:
 
 
 def _shape(rule: Rule, head: Relation, constants: list[Constant]) -> object:
-    """Return what a rule says without its constants, which are put aside in order."""
+    """Return a rule without its constants, variables numbered; append the constants to a list.
+
+    Null stays in the shape: a null matches null, the variable of a join does not.
+    """
     numbers: dict[str, int] = {}
 
     def term(each: Slot | Expression) -> object:
@@ -108,22 +119,23 @@ def _shape(rule: Rule, head: Relation, constants: list[Constant]) -> object:
     )
 
 
-def _merged(rule: Rule, name: str, constants: Relation) -> Rule:
-    """Return the rule of all that are alike: constants are looked up."""
+def _merge(rule: Rule, name: str, constants: Relation) -> Rule:
+    """Return the merged rule: a join with the constants in place of the constants of one rule."""
     event = Variable("event•", EVENT)
-    places: list[Variable] = []
+    variables: list[Variable] = []
 
-    def place() -> Variable:
-        at = len(places)
-        places.append(Variable(f"constant•{at}", constants.types[at + 1]))
-        return places[-1]
+    # Must visit the constants in the same order as `_shape`.
+    def variable() -> Variable:
+        at = len(variables)
+        variables.append(Variable(f"constant•{at}", constants.types[at + 1]))
+        return variables[-1]
 
     def slot(each: Slot) -> Slot:
-        return place() if isinstance(each, Constant) and each.value is not None else each
+        return variable() if isinstance(each, Constant) and each.value is not None else each
 
     def expression(each: Expression) -> Expression:
         if isinstance(each, Constant) and each.value is not None:
-            return place()
+            return variable()
         if isinstance(each, Functor):
             return replace(each, arguments=tuple(map(expression, each.arguments)))  # type: ignore[arg-type]
         return each
@@ -134,11 +146,11 @@ def _merged(rule: Rule, name: str, constants: Relation) -> Rule:
         for each in rule.conditions
     )
     head = Literal(name, (event, *map(slot, rule.head.slots)))
-    literals.append(Literal(constants.name, (event, *places)))
+    literals.append(Literal(constants.name, (event, *variables)))
     return replace(
         rule,
         head=head,
         literals=tuple(literals),
         conditions=conditions,
-        origin=rule.origin.by("alike"),
+        origin=rule.origin.by("merge_alike"),
     )

@@ -1,14 +1,14 @@
-"""Causes: which changes are one step behind the tuples that came or went.
+"""Causes: the changes that directly caused tuples to be added or removed.
 
-A tuple h came because of a rule `h :- L1, …, Lk` and a literal Li that has changed, the others in
-NEW: add_i of the delta pipelines, read backwards. (For one that went: rem_i, the others in OLD.)
+A tuple h was added because of a rule `h :- L1, …, Lk` and a change of a literal Li, the others in
+NEW: add_i of the delta pipelines, read backwards. (For a removed one: rem_i, the others in OLD.)
 
 | symbol | name here |
 |---|---|
 | the tuples to explain | `given` |
-| the changes of Li behind them | `i.j•cause`: rule i, literal j |
+| the changes of Li that caused them | `i.j•cause`: rule i, literal j |
 
-Example: `tc(x,z) :- tc(x,y), edge(y,z)`; tc(a,c) went: edge(b,c) went while tc(a,b) held.
+Example: `tc(x,z) :- tc(x,y), edge(y,z)`; tc(a,c) was removed: edge(b,c) was, with tc(a,b) in OLD.
 """
 
 from collections.abc import Container, Iterator
@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from corollary.analysis.relevance import flipped
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Plan, Step, working
-from corollary.core.rules import Aggregation, Literal, Rule
-from corollary.core.states import State
-from corollary.core.terms import Constant, Variable
+from corollary.core.rules import Aggregation, Constant, Literal, Rule, Variable
+from corollary.core.states import CHANGES, State
 from corollary.maintain.delta import in_state, instance
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
@@ -28,7 +27,7 @@ from corollary.maintain.update import Update
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The change of a literal's relation that may be behind a tuple, and where its tuples are."""
+    """A change that may have caused tuples, and the working relation of its tuples."""
 
     relation: str
     sign: State
@@ -41,17 +40,17 @@ def causes(
     given: str,
     known: Container[tuple[str, State]],
 ) -> tuple[Plan, tuple[Cause, ...]]:
-    """Return the plan that finds what is one step behind some tuples, and where it will be.
+    """Return the plan that finds the direct causes of some tuples, and the causes it finds.
 
     Args:
-        update: all views of which are maintained.
-        head: the relation, or event predicate, of the tuples, and whether they came or went.
+        update: an update whose views are all maintained.
+        head: the relation, or event predicate, of the tuples, and their sign.
         given: the relation that holds the tuples.
         known: the relations and signs whose changes can be read; a rule that reads an event
             predicate which is not among them is left out.
     """
     draft = Draft(update)
-    draft.finished.update(update.new.relations)
+    draft.finished.update(update.new.relations)  # all views can be read as they are
     name, sign = head
     draft.types[given] = draft.types[name]
     found: list[Cause] = []
@@ -71,31 +70,31 @@ def causes(
             )
             source = draft.event(cause.relation) or draft.changes(*change)
             lead = Goal(Literal(cause.relation, slots), source)
-            asked = Goal(Literal(given, rule.head.slots), Reference(given))
+            effects = Goal(Literal(given, rule.head.slots), Reference(given))
             state = State.NEW if sign is State.ADDED else State.OLD
             body = instance(
-                rule, in_state(state), lead=lead, place=place, goals=[asked], head=slots
+                rule, in_state(state), lead=lead, place=place, goals=[effects], head=slots
             )
             steps += draft.derive(cause.place, [body])
             found.append(cause)
     for aggregation in update.new.aggregations:
         if aggregation.relation == name:
-            for side in (State.ADDED, State.REMOVED):
+            for side in CHANGES:
                 if (aggregation.body, side) in known:
                     cause = Cause(aggregation.body, side, working(side, "cause"))
-                    steps += _touching(aggregation, cause, given, draft)
+                    steps += _group_changes(aggregation, cause, given, draft)
                     found.append(cause)
     return draft.plan(steps), tuple(found)
 
 
-def _touching(aggregation: Aggregation, cause: Cause, given: str, draft: Draft) -> list[Step]:
-    """Return the steps that find the changes of a body in the groups of some values."""
+def _group_changes(aggregation: Aggregation, cause: Cause, given: str, draft: Draft) -> list[Step]:
+    """Return the steps that find the changes of an aggregate's body in the groups of its tuples."""
     draft.types[cause.place] = draft.types[cause.relation]
     row, value = draft.variables(cause.relation), Variable("value", draft.types[given][-1])
     lead = Goal(Literal(cause.relation, row), draft.changes(cause.relation, cause.sign))
     keys = tuple(row[at] for at in aggregation.groups)
-    asked = Goal(Literal(given, (*keys, value)), Reference(given))
-    body = Body(row, (lead, asked), (), aggregation.origin, lead)
+    effects = Goal(Literal(given, (*keys, value)), Reference(given))
+    body = Body(row, (lead, effects), (), aggregation.origin, lead)
     return draft.derive(cause.place, [body])
 
 
@@ -110,11 +109,11 @@ def _rules(
 
 
 def _change(update: Update, literal: Literal, sign: State) -> tuple[str, State] | None:
-    """Return the change of a literal that lets a head come or go; None if there is none."""
+    """Return the change of a literal that can add or remove a head; None if there is none."""
     active = update.new.active
     marked = active.marked.get(literal.relation)
     if marked is not None:
-        return marked if marked[1] in (State.ADDED, State.REMOVED) else None
+        return marked if marked[1] in CHANGES else None
     if literal.relation in active.relations:
         return None if literal.negated else (literal.relation, State.ADDED)
     (change,) = flipped({sign}) if literal.negated else {sign}

@@ -1,15 +1,19 @@
-"""Relations that hold constants of a program's rules: known with the rules, never changed."""
+"""Relations that hold constants of a program's rules; they change with the rules only."""
 
 import hashlib
 from collections.abc import Sequence
 
 from corollary.core.program import Relation
-from corollary.core.terms import Constant, Value
+from corollary.core.rules import Constant, Value
 from corollary.core.types import Type
 
 
 def holding(rows: Sequence[tuple[Constant, ...]]) -> tuple[Relation, tuple[tuple[Value, ...], ...]]:
-    """Return a relation for some rows of constants, and its tuples; its name says what it holds."""
+    """Return a relation for some rows of constants, and its tuples.
+
+    Its name is a digest of the tuples, so that equal ones share a relation and it stays the same
+    when other rules change.
+    """
     types: list[Type] = []
     for constant in rows[0]:
         assert constant.type is not None

@@ -1,4 +1,4 @@
-"""Event predicates: what a transaction's changes mean, evaluated once all views are maintained.
+"""Event predicates over a transaction's changes, evaluated when all views are maintained.
 
 Reference: J. V. Harrison, S. W. Dietrich, "Integrating active and deductive rules" (1993),
 section 4. An event-condition pair is a rule whose body reads changes and both states:
@@ -10,12 +10,12 @@ section 4. An event-condition pair is a rule whose body reads changes and both s
 | ec-pred | event predicate, `e•event` in a plan |
 | Δp_add, Δp_rem | `+p`, `-p`: the changes of p |
 | p_Old, p_New | `p@old`, `p` |
-| relevant | `asked`: whose changes the goals need, and of which sign |
+| relevant | `required_changes`: the relations whose changes the goals need, and of which sign |
 
 They are ordinary rules, evaluated stratum by stratum. A literal that reads a change, or another
 event predicate, leads its body, so that a rule whose event did not happen costs nothing; a virtual
-relation that stands beside it is solved for the bindings that the event gives (`solve`), with one
-memo for all rules.
+relation in the same body is solved for the bindings of the event (`solve`), with one memo for all
+rules.
 
 Example: edge(b,d) removed from a→b→d; `lost(x,y) :- -link(x,y)`, link virtual:
 
@@ -33,16 +33,14 @@ from corollary.core.pipeline import Reference
 from corollary.core.plan import Plan, Step, When, effect_of, event_of
 from corollary.core.program import Active, NormalProgram, Relation
 from corollary.core.rules import Aggregation, Rule
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.maintain.draft import Draft
 from corollary.maintain.seminaive import fixpoint
 from corollary.maintain.update import Update
 
-CHANGES = (State.ADDED, State.REMOVED)
-
 
 def reached(active: Active, goals: Iterable[str]) -> set[str]:
-    """Return the event predicates that some of them need, themselves included."""
+    """Return the event predicates that the goals depend on, themselves included."""
     reads: dict[str, set[str]] = {name: set() for name in active.relations}
     for rule in active.rules:
         reads[rule.head.relation] |= {each.relation for each in rule.literals}
@@ -61,7 +59,7 @@ def reached(active: Active, goals: Iterable[str]) -> set[str]:
 def asked(active: Active, goals: Collection[str]) -> dict[str, frozenset[State]]:
     """Return the relations whose changes goals need, with the signs.
 
-    A goal is an event predicate, or a relation whose additions are wanted.
+    A goal is an event predicate, or a relation whose additions are needed.
     """
     events = reached(active, goals)
     found: dict[str, set[State]] = {}
@@ -76,7 +74,7 @@ def asked(active: Active, goals: Collection[str]) -> dict[str, frozenset[State]]
 
 
 def _read(active: Active, events: Collection[str]) -> Iterator[str]:
-    """Yield what the rules of event predicates read, with repetitions."""
+    """Yield the relations that the rules of event predicates read, with repetitions."""
     for rule in active.rules:
         if rule.head.relation in events:
             yield from (each.relation for each in rule.literals)
@@ -86,9 +84,9 @@ def _read(active: Active, events: Collection[str]) -> Iterator[str]:
 
 
 def is_felt(before: NormalProgram, after: NormalProgram, changed: Collection[str]) -> bool:
-    """Whether something happens that an event could tell of: data or rules of views change.
+    """Whether an event could happen: base relations or the rules of views have changed.
 
-    What comes and goes with active rules themselves is no event.
+    Changes of the active rules themselves are not events.
     """
     if changed:
         return True
@@ -104,11 +102,11 @@ def _views(program: NormalProgram) -> tuple[list[Rule], list[Aggregation]]:
 
 
 def react(draft: Draft, goals: Collection[str]) -> list[Step]:
-    """Return the steps that evaluate event predicates; all views are maintained before.
+    """Return the steps that evaluate event predicates after all views are maintained.
 
     Args:
         draft: the plan under construction.
-        goals: the event predicates that are asked for.
+        goals: the event predicates to evaluate.
     """
     active = draft.update.new.active
     events = reached(active, goals)
@@ -120,38 +118,43 @@ def react(draft: Draft, goals: Collection[str]) -> list[Step]:
                 target = event_of(name)
                 draft.types[target] = draft.types[name]
                 evaluated.append(draft.copy(target, Reference(result)))
-            happened = _happened(stratum, draft)
-            steps += evaluated if happened is None else [When(happened, tuple(evaluated))]
+            needed = _prerequisites(stratum, draft)
+            steps += evaluated if needed is None else [When(needed, tuple(evaluated))]
     steps += [_effect(name, draft) for name in active.triggers if name in events]
     return steps
 
 
 def reacting(update: Update, goals: Collection[str]) -> Plan:
-    """Return the plan that evaluates event predicates, where all views are maintained."""
+    """Return the plan that evaluates event predicates, when all views are maintained."""
     draft = Draft(update)
     draft.finished.update(update.new.relations)
     return draft.plan(react(draft, goals))
 
 
 def _effect(trigger: str, draft: Draft) -> Step:
-    """Return the step that finds what a trigger changes: deletes apply first, then inserts."""
+    """Return the step that finds the effective change of a trigger.
+
+    Deletes apply first, then inserts: a tuple that a trigger of the same relation inserts stays.
+    """
     program = draft.update.new
     relation, sign = program.active.triggers[trigger]
-    there = Reference(program.bases.get(relation, relation))
+    base = Reference(program.bases.get(relation, relation))
     head, target = Reference(event_of(trigger)), effect_of(trigger)
     draft.types[target] = draft.types[trigger]
     if sign is State.ADDED:
-        return draft.copy(target, head, without=(there,))
-    other = next(
+        return draft.copy(target, head, without=(base,))
+    inserting = next(
         (name for name, each in program.active.triggers.items() if each == (relation, State.ADDED)),
         None,
     )
-    gone = draft.common(target, head, there)
-    return gone if other is None else replace(gone, without=(Reference(event_of(other)),))
+    deletes = draft.common(target, head, base)
+    if inserting is None:
+        return deletes
+    return replace(deletes, without=(Reference(event_of(inserting)),))
 
 
-def _happened(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | None:
-    """Return the changes and events of which one at least must have happened; None if none must."""
+def _prerequisites(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | None:
+    """Return changes and events without which the stratum is empty; None if it may not be."""
     found: dict[Reference, None] = {}
     for rule in stratum.rules:
         lead = next(
@@ -178,7 +181,7 @@ def _happened(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | None:
 
 
 def _as_program(active: Active) -> NormalProgram:
-    """Return the active rules as a program, in which all else that they read is base."""
+    """Return the active rules as a program, in which all other relations they read are base."""
     every = _read(active, active.relations)
     below = {
         name: Relation(name, (), (), is_derived=False)

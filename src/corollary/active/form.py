@@ -1,7 +1,7 @@
-"""The form in which a program with active rules is planned for while it is in force.
+"""The passes that optimise a program with active rules before it is planned.
 
-specialise   views that are watched for some constants are copied for them
-alike        event rules that differ in constants only become one
+specialise   copies views that are watched for some constants only
+merge_alike  merges event rules that differ in constants only
 """
 
 from collections.abc import Callable, Collection
@@ -23,12 +23,12 @@ def form(
     kept: Collection[str] = (),
     without: Collection[Optimisation] = NONE,
 ) -> NormalProgram:
-    """Return the form of a program.
+    """Return the optimised program.
 
     Args:
         program: the program.
-        kept: relations whose changes are asked for as they are.
-        without: what to leave out.
+        kept: relations whose changes are needed for all constants.
+        without: the optimisations to leave out.
     """
     for optimisation, rewrite in PASSES:
         if optimisation not in without:

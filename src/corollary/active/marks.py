@@ -1,8 +1,8 @@
-"""Marked literals get names of their own, so that every other pass sees plain ones.
+"""Marked literals become plain literals of relations with the mark in their name.
 
-`+p(x)`, `-p(x)` and `p@old(x)` become literals of relations called so; `p@new(x)` is `p(x)`. The
-heads of triggers, `+p(x) :- …` and `-p(x) :- …`, define relations `insert p` and `delete p`. No
-relation of a program can have these names: they are none.
+`+p(x)`, `-p(x)` and `p@old(x)` read relations `+p`, `-p` and `p@old`; `p@new(x)` is `p(x)`. The
+heads of triggers, `+p(x) :- …` and `-p(x) :- …`, define relations `insert p` and `delete p`. So all
+other passes see plain literals only. No relation of a user has these names.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,27 +10,32 @@ from typing import assert_never
 
 from corollary.core.program import Marked, mark_of
 from corollary.core.rules import (
+    Aggregate,
     Atom,
     BodyItem,
     Clause,
     Comparison,
+    Constant,
     Disjunction,
+    Functor,
     Negation,
+    Term,
     Truth,
+    Variable,
+    Wildcard,
 )
 from corollary.core.states import State
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
 
 SIGNS = {"+": State.ADDED, "-": State.REMOVED}
 
 
 @dataclass(slots=True)
 class Marks:
-    """Renames marked literals, and remembers what the names stand for.
+    """Renames marked literals, and records the relation and state of each new name.
 
     Attributes:
-        read: the marked literals of bodies.
-        triggers: the heads of triggers.
+        read: the names of marked literals in bodies.
+        triggers: the names of the heads of triggers.
     """
 
     read: dict[str, Marked] = field(default_factory=dict)
@@ -50,7 +55,7 @@ class Marks:
         self.triggers[name] = head.relation, sign
         return replace(head, relation=name, sign="")
 
-    def _named(self, atom: Atom) -> Atom:
+    def _rename(self, atom: Atom) -> Atom:
         state = SIGNS.get(atom.sign) or atom.state or State.NEW
         name = mark_of(atom.relation, state)
         if state is not State.NEW:
@@ -63,10 +68,10 @@ class Marks:
     def _item(self, item: BodyItem) -> BodyItem:
         match item:
             case Atom():
-                return self._named(replace(item, arguments=self._terms(item.arguments)))
+                return self._rename(replace(item, arguments=self._terms(item.arguments)))
             case Negation(atom=atom):
                 marked = replace(atom, arguments=self._terms(atom.arguments))
-                return replace(item, atom=self._named(marked))
+                return replace(item, atom=self._rename(marked))
             case Comparison(left=left, right=right):
                 return replace(item, left=self._term(left), right=self._term(right))
             case Disjunction(alternatives=alternatives):
@@ -82,8 +87,8 @@ class Marks:
     def _term(self, term: Term) -> Term:
         match term:
             case Aggregate(target=target, body=body):
-                aimed = None if target is None else self._term(target)
-                return replace(term, target=aimed, body=self._items(body))
+                goal = None if target is None else self._term(target)
+                return replace(term, target=goal, body=self._items(body))
             case Functor(arguments=arguments):
                 return replace(term, arguments=self._terms(arguments))
             case Variable() | Constant() | Wildcard():

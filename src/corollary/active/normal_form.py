@@ -1,15 +1,15 @@
 """Active rules in normal form: event predicates, triggers, alerts and constraints.
 
-Marked literals get names (`marks`), then the clauses go through the passes of all others
-(`lower`). What those make for them is one of two kinds:
+Marked literals get names (`marks`), then the clauses go through the same passes as all others
+(`lower`). The auxiliary relations that these passes make are of two kinds:
 
-| what rewriting made reads | it becomes |
+| an auxiliary relation that reads | becomes |
 |---|---|
-| relations of the program, all in NEW or all in OLD | a virtual relation of the program |
-| a change, an event predicate, or both states | evaluated with the event predicates |
+| relations of the program, all in NEW or all in OLD | a query: a virtual relation of the program |
+| a change, an event predicate, or both states | a relation evaluated with the event predicates |
 
-A virtual relation is asked for with the bindings that the change gives, so that
-`n = count : { part(x, _) }` beside `+order(x)` counts for the orders that came, and no others.
+A query is solved for the bindings of the change, so that `n = count : { part(x, _) }` beside
+`+order(x)` counts for the added orders only.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,12 @@ from corollary.analysis.check import Checked, check
 from corollary.core.program import Active, NormalProgram, Program, Relation, mark_of
 from corollary.core.rules import Aggregation, Literal, Rule
 from corollary.core.states import State
-from corollary.rewrite.lower import Lowered, lower
+from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.normalise import lower
 
 
 def passive(program: Program) -> Program:
-    """Return a program without its active rules: what it derives, and nothing that reacts."""
+    """Return a program without its event predicates, triggers and reactions."""
     checked = check(program)
     kept = tuple(each for each in program.clauses if not checked.is_active(each))
     derived = [each for each in program.declarations if not checked.signatures[each.name].is_event]
@@ -55,28 +56,28 @@ def with_active(program: NormalProgram, checked: Checked) -> NormalProgram:
 
 
 def with_queries(before: NormalProgram, after: NormalProgram) -> NormalProgram:
-    """Return the program before, in which the queries of new active rules can be asked too.
+    """Return the old program with the queries of new active rules on the OLD state.
 
-    What they read and the program before does not have was empty then.
+    Relations that only the new program has are empty in it.
     """
-    asked = [name for name, state in after.active.marked.values() if state is State.OLD]
-    wanted = [name for name in asked if _is_query(name, before, after)]
+    old = [name for name, state in after.active.marked.values() if state is State.OLD]
+    work = [name for name in old if _is_query(name, before, after)]
     relations = dict(before.relations)
     rules, aggregations = list(before.rules), list(before.aggregations)
-    while wanted:
-        name = wanted.pop()
+    while work:
+        name = work.pop()
         if name in relations:
             continue
         relation = relations[name] = after.relations[name]
         if relation.is_declared or not relation.is_virtual:
             relations[name] = replace(relation, is_derived=False)
             continue
-        defined = [rule for rule in after.rules if rule.head.relation == name]
-        counted = [each for each in after.aggregations if each.relation == name]
-        rules += defined
-        aggregations += counted
-        wanted += [each.relation for rule in defined for each in rule.literals]
-        wanted += [each.body for each in counted]
+        own_rules = [rule for rule in after.rules if rule.head.relation == name]
+        own_aggregations = [each for each in after.aggregations if each.relation == name]
+        rules += own_rules
+        aggregations += own_aggregations
+        work += [each.relation for rule in own_rules for each in rule.literals]
+        work += [each.body for each in own_aggregations]
     if len(relations) == len(before.relations):
         return before
     return replace(
@@ -90,7 +91,7 @@ def _is_query(name: str, before: NormalProgram, after: NormalProgram) -> bool:
 
 
 class _Split:
-    """Tells apart what rewriting made: queries on the program, and parts of event predicates."""
+    """Separates the auxiliary relations: queries on the program, and parts of event predicates."""
 
     def __init__(
         self,
@@ -103,22 +104,21 @@ class _Split:
         self._marked = marked
         self._lowered = lowered
         known = program.relations.keys() | marked.keys() | heads
-        self._made = [name for name in lowered.relations if name not in known]
-        self._reads: dict[str, set[str]] = {name: set() for name in (*self._made, *heads)}
+        self._auxiliary = [name for name in lowered.relations if name not in known]
+        self._reads: dict[str, set[str]] = {name: set() for name in (*self._auxiliary, *heads)}
         for rule in lowered.rules:
             self._reads[rule.head.relation] |= {each.relation for each in rule.literals}
         for aggregation in lowered.aggregations:
             self._reads[aggregation.relation].add(aggregation.body)
-        self._heads = heads
-        self._states = self._found()
+        self._states = self._query_states()
 
-    def _found(self) -> dict[str, State]:
-        """Return what is a query, with the state it asks about: it reads nothing of another."""
+    def _query_states(self) -> dict[str, State]:
+        """Return the auxiliary relations that are queries, each with the one state it reads."""
         states: dict[str, State] = {}
         has_changed = True
         while has_changed:
             has_changed = False
-            for name in self._made:
+            for name in self._auxiliary:
                 if name in states:
                     continue
                 read = {self._state(each, states) for each in self._reads[name]}
@@ -140,7 +140,7 @@ class _Split:
         lowered, program, states = self._lowered, self._program, self._states
         queries = {
             name: replace(lowered.relations[name], is_virtual=True)
-            for name in self._made
+            for name in self._auxiliary
             if name in states
         }
         marked = dict(active.marked)
@@ -174,7 +174,7 @@ class _Split:
                     if name in self._reads and name not in states
                 },
                 rules=tuple(map(self._event, rules)),
-                aggregations=tuple(map(self._aggregated, aggregations)),
+                aggregations=tuple(map(self._mark_body, aggregations)),
                 marked=marked,
                 queries=frozenset(queries),
             ),
@@ -184,17 +184,17 @@ class _Split:
         return self._marked[name][0] if name in self._marked else name
 
     def _query(self, rule: Rule) -> Rule:
-        """Return the rule of a query: which state it asks about is for its reader to say."""
+        """Return the rule of a query without marks: the literal that reads it has the state."""
         literals = (replace(each, relation=self._unmarked(each.relation)) for each in rule.literals)
         return replace(rule, literals=tuple(literals))
 
     def _event(self, rule: Rule) -> Rule:
-        return replace(rule, literals=tuple(map(self._asked, rule.literals)))
+        return replace(rule, literals=tuple(map(self._mark, rule.literals)))
 
-    def _asked(self, literal: Literal) -> Literal:
+    def _mark(self, literal: Literal) -> Literal:
         state = self._states.get(literal.relation, State.NEW)
         return replace(literal, relation=mark_of(literal.relation, state))
 
-    def _aggregated(self, aggregation: Aggregation) -> Aggregation:
+    def _mark_body(self, aggregation: Aggregation) -> Aggregation:
         state = self._states.get(aggregation.body, State.NEW)
         return replace(aggregation, body=mark_of(aggregation.body, state))

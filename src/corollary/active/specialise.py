@@ -1,37 +1,47 @@
 """Partial evaluation: a view that active rules watch for some constants only is copied for them.
 
 Reference: J. V. Harrison, S. W. Dietrich, "Integrating active and deductive rules" (1993),
-section 5.4. `failure("v5") :- +abnormal("v5")`, where `abnormal` is virtual and watched for nobody
-else, becomes
+section 5.4. `failure("v5") :- +abnormal("v5")`, where `abnormal` is virtual and no rule watches it
+for another constant, becomes
 
     failure("v5")  :- +abnormal.for1().
     abnormal.for1() :- in_use("v5"), violation.for1().
     violation.for1() :- temp("v5", t), max_temp("v5", m), t > m.
 
-so that changes for other vessels are dropped where they happen. Several constants share one copy,
-which keeps the argument and is seeded by a relation of them:
+so that changes for other vessels are dropped at the base relations. Several constants share one
+copy, which keeps the argument and is seeded by a relation of them:
 
     abnormal.for1(v) :- constants(v), in_use(v), violation.for1(v).
 
-A recursive view can be copied for an argument that is handed on unchanged: the one at the same
-place in the head and in every literal of the view itself. Virtual relations below are copied along.
+A recursive view can be copied for an argument that is passed on unchanged: the one at the same
+place in the head and in every literal of the view itself. Virtual relations that it reads are
+copied too.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from corollary.active.constants import holding
 from corollary.analysis.relevance import relevant
 from corollary.analysis.strata import strata
 from corollary.core.program import Active, NormalProgram, Relation, mark_of
-from corollary.core.rules import Condition, Literal, Rule
-from corollary.core.states import State
-from corollary.core.terms import Constant, Expression, Functor, Slot, Value, Variable
+from corollary.core.rules import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Rule,
+    Slot,
+    Value,
+    Variable,
+)
+from corollary.core.states import CHANGES, State
 from corollary.rewrite.conjunction import unused
 
-CHANGES = (State.ADDED, State.REMOVED)
-
 Constants = tuple[Constant, ...]
+Member = TypeVar("Member")
 
 
 def specialise(program: NormalProgram, kept: Collection[str]) -> NormalProgram:
@@ -39,21 +49,29 @@ def specialise(program: NormalProgram, kept: Collection[str]) -> NormalProgram:
 
     Args:
         program: the program.
-        kept: relations whose changes are asked for as they are.
+        kept: relations whose changes are needed for all constants.
     """
-    copying = _Copying(program)
-    renamed: dict[tuple[str, int], tuple[str, bool]] = {}
+    copier = _Copier(program)
+    copies: dict[str, _Copy] = {}
     for name, uses in _watched(program.active).items():
         if name in kept or name in _needed_otherwise(program, name, kept):
             continue
-        column = copying.column(name, uses)
+        column = copier.column(name, uses)
         if column is not None:
             constants = tuple(dict.fromkeys(_constant(each.slots[column]) for each in uses))
-            made = copying.copy(name, column, constants)
-            renamed[name, column] = made, len(constants) == 1
-    if not renamed:
+            copy = copier.copy(name, column, constants)
+            copies[name] = _Copy(copy, column, is_dropped=len(constants) == 1)
+    if not copies:
         return program
-    return copying.program(_reading(program.active, renamed))
+    return copier.program(_read_copies(program.active, copies))
+
+
+class _Copy(NamedTuple):
+    """A copy of a view for constants of a column, which is dropped if there is one constant."""
+
+    name: str
+    column: int
+    is_dropped: bool
 
 
 def _constant(slot: Slot) -> Constant:
@@ -77,32 +95,29 @@ def _watched(active: Active) -> dict[str, list[Literal]]:
 
 
 def _needed_otherwise(program: NormalProgram, name: str, kept: Collection[str]) -> set[str]:
-    """Return the relations whose changes are needed even if nobody watched the one named."""
+    """Return the relations whose changes are needed by others than the watchers of `name`."""
     both = frozenset(CHANGES)
-    wanted = {
+    needed = {
         each: both
         for each, relation in program.relations.items()
         if each in kept or (relation.is_derived and not relation.is_virtual)
     }
-    wanted |= {each: both for each in _watched(program.active) if each != name}
-    return set(relevant(program, wanted))
+    needed |= {each: both for each in _watched(program.active) if each != name}
+    return set(relevant(program, needed))
 
 
-def _reading(active: Active, renamed: Mapping[tuple[str, int], tuple[str, bool]]) -> Active:
+def _read_copies(active: Active, copies: Mapping[str, _Copy]) -> Active:
     """Return active rules that read the changes of copies."""
-    columns = {name: (column, *made) for (name, column), made in renamed.items()}
     marked = dict(active.marked)
 
     def read(literal: Literal) -> Literal:
         name, state = active.marked.get(literal.relation, ("", State.NEW))
-        if state not in CHANGES or name not in columns:
+        if state not in CHANGES or name not in copies:
             return literal
-        column, copy, is_dropped = columns[name]
-        mark = mark_of(copy, state)
-        marked[mark] = copy, state
-        slots = literal.slots
-        if is_dropped:
-            slots = slots[:column] + slots[column + 1 :]
+        copy = copies[name]
+        mark = mark_of(copy.name, state)
+        marked[mark] = copy.name, state
+        slots = _without(literal.slots, copy.column) if copy.is_dropped else literal.slots
         return replace(literal, relation=mark, slots=slots)
 
     rules = tuple(replace(rule, literals=tuple(map(read, rule.literals))) for rule in active.rules)
@@ -110,11 +125,11 @@ def _reading(active: Active, renamed: Mapping[tuple[str, int], tuple[str, bool]]
 
 
 @dataclass(slots=True)
-class _Copying:
-    """Copies of relations, made while they are asked for."""
+class _Copier:
+    """Makes copies of relations on demand, and a program with them."""
 
     source: NormalProgram
-    _made: dict[tuple[str, int, Constants], str] = field(default_factory=dict)
+    _copies: dict[tuple[str, int, Constants], str] = field(default_factory=dict)
     _relations: dict[str, Relation] = field(default_factory=dict)
     _constants: dict[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
     _rules: list[Rule] = field(default_factory=list)
@@ -147,12 +162,12 @@ class _Copying:
             is_constant = all(
                 len(each.slots) == arity and isinstance(each.slots[at], Constant) for each in uses
             )
-            if is_constant and self._is_handed_on(name, at):
+            if is_constant and self._can_copy(name, at):
                 return at
         return None
 
-    def _is_handed_on(self, name: str, column: int) -> bool:
-        """Whether a virtual relation can be copied for the constants of an argument."""
+    def _can_copy(self, name: str, column: int) -> bool:
+        """Whether a relation is virtual and passes an argument on unchanged."""
         relation = self.source.relations.get(name)
         if relation is None or not (relation.is_derived and relation.is_virtual):
             return False
@@ -170,72 +185,74 @@ class _Copying:
     def copy(self, name: str, column: int, constants: Constants) -> str:
         """Return the copy of a relation for some constants of an argument."""
         key = name, column, constants
-        if key in self._made:
-            return self._made[key]
+        if key in self._copies:
+            return self._copies[key]
         taken = {*self.source.relations, *self._relations}
-        made = self._made[key] = unused(f"{name}.for1", taken)
+        copy = self._copies[key] = unused(f"{name}.for1", taken)
         relation = self.source.relations[name]
         is_dropped = len(constants) == 1
-        self._relations[made] = replace(
+        self._relations[copy] = replace(
             relation,
-            name=made,
-            columns=_less(relation.columns, column) if is_dropped else relation.columns,
-            types=_less(relation.types, column) if is_dropped else relation.types,
+            name=copy,
+            columns=_without(relation.columns, column) if is_dropped else relation.columns,
+            types=_without(relation.types, column) if is_dropped else relation.types,
             is_declared=False,
         )
         for rule in self._rules_of.get(name, ()):
             self._rules += (
-                self._for_one(rule, made, column, constants[0])
+                self._for_one(rule, copy, column, constants[0])
                 if is_dropped
-                else self._for_several(rule, made, column, constants)
+                else self._for_several(rule, copy, column, constants)
             )
-        return made
+        return copy
 
-    def _for_one(self, rule: Rule, made: str, column: int, constant: Constant) -> Iterator[Rule]:
+    def _for_one(self, rule: Rule, copy: str, column: int, constant: Constant) -> Iterator[Rule]:
+        """Yield the rule with the constant substituted; nothing if its head has another one."""
         slot = rule.head.slots[column]
         if isinstance(slot, Constant) and slot != constant:
             return
-        bound = _substituted(rule, slot, constant) if isinstance(slot, Variable) else rule
+        bound = _substitute(rule, slot, constant) if isinstance(slot, Variable) else rule
         name = rule.head.relation
         literals = [
-            replace(each, relation=made, slots=_less(each.slots, column))
+            replace(each, relation=copy, slots=_without(each.slots, column))
             if each.relation == name
-            else self._below(each, constant, (constant,))
+            else self._read_copy(each, constant, (constant,))
             for each in bound.literals
         ]
-        head = Literal(made, _less(bound.head.slots, column))
+        head = Literal(copy, _without(bound.head.slots, column))
         yield replace(
             bound, head=head, literals=tuple(literals), origin=rule.origin.by("specialise")
         )
 
     def _for_several(
-        self, rule: Rule, made: str, column: int, constants: Constants
+        self, rule: Rule, copy: str, column: int, constants: Constants
     ) -> Iterator[Rule]:
+        """Yield the rule joined with the seeds, unless its own literals of the copy are."""
         slot = rule.head.slots[column]
         if isinstance(slot, Constant) and slot not in constants:
             return
         name = rule.head.relation
         literals = [
-            replace(each, relation=made)
+            replace(each, relation=copy)
             if each.relation == name
-            else self._below(each, slot, constants)
+            else self._read_copy(each, slot, constants)
             for each in rule.literals
         ]
         is_exit = all(each.relation != name for each in rule.literals)
         if is_exit and isinstance(slot, Variable):
             literals.append(Literal(self._seeds(constants), (slot,)))
-        head = replace(rule.head, relation=made)
+        head = replace(rule.head, relation=copy)
         yield replace(
             rule, head=head, literals=tuple(literals), origin=rule.origin.by("specialise")
         )
 
-    def _below(self, literal: Literal, slot: Slot, constants: Constants) -> Literal:
-        """Return a literal that reads a copy too, if its relation can be copied."""
+    def _read_copy(self, literal: Literal, slot: Slot, constants: Constants) -> Literal:
+        """Return a literal that reads a copy of its relation, if that can be copied."""
         for at, each in enumerate(literal.slots):
-            if each == slot and self._is_handed_on(literal.relation, at):
-                made = self.copy(literal.relation, at, constants)
-                slots = _less(literal.slots, at) if len(constants) == 1 else literal.slots
-                return replace(literal, relation=made, slots=slots)
+            if each == slot and self._can_copy(literal.relation, at):
+                copy = self.copy(literal.relation, at, constants)
+                slots = _without(literal.slots, at) if len(constants) == 1 else literal.slots
+                return replace(literal, relation=copy, slots=slots)
         return literal
 
     def _seeds(self, constants: Constants) -> str:
@@ -246,15 +263,15 @@ class _Copying:
 
 
 def _is_bound(variable: Variable, rule: Rule) -> bool:
-    """Whether a variable stands in a positive literal."""
+    """Whether a variable is in a positive literal."""
     return any(variable in each.slots for each in rule.literals if not each.negated)
 
 
-def _less(items: tuple, at: int) -> tuple:  # type: ignore[type-arg]
+def _without(items: tuple[Member, ...], at: int) -> tuple[Member, ...]:
     return items[:at] + items[at + 1 :]
 
 
-def _substituted(rule: Rule, variable: Variable, constant: Constant) -> Rule:
+def _substitute(rule: Rule, variable: Variable, constant: Constant) -> Rule:
     def literal(each: Literal) -> Literal:
         return replace(
             each, slots=tuple(constant if slot == variable else slot for slot in each.slots)

@@ -1,8 +1,9 @@
-"""Putting advice into force in a database, and taking it back.
+"""Applies advice to a database, and reverts it.
 
-One transaction: the views are declared, built and maintained from then on, and the rewritten rules
-stand in for the originals under the same names. A note in the warehouse keeps the originals. It is
-written before the commit; one whose views the program does not have says nothing.
+In one transaction the views are declared, built and maintained from then on, and the rewritten
+rules replace the originals under the same names. A note in the warehouse records the originals. It
+is written before the commit, so that a crash cannot lose it; a note whose views the program does
+not have is ignored.
 """
 
 import hashlib
@@ -11,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corollary.advisor.advice import Advice
-from corollary.core.clause_printer import print_clause
-from corollary.core.printer import print_program
+from corollary.core.printer import print_clause, print_program
 from corollary.core.program import Program
 from corollary.core.rules import Clause
 from corollary.database.database import Database, warehouse_of
@@ -23,7 +23,7 @@ from corollary.warehouse.advice_notes import read_advice, write_advice
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedAdvice:
     """Advice that is in force: its views, and the clauses before and after by predicate."""
 
     views: tuple[str, ...]
@@ -31,7 +31,7 @@ class Applied:
     rewritten: Mapping[str, tuple[str, ...]]
 
     def as_note(self) -> dict[str, Any]:
-        """Return it as the warehouse keeps it."""
+        """Return the note that the warehouse records."""
         return {
             "views": list(self.views),
             "originals": {name: list(each) for name, each in self.originals.items()},
@@ -39,8 +39,8 @@ class Applied:
         }
 
     @classmethod
-    def of_note(cls, note: dict[str, Any]) -> "Applied":
-        """Return what a note says."""
+    def from_note(cls, note: dict[str, Any]) -> "AppliedAdvice":
+        """Return the advice that a note records."""
         originals, rewritten = (
             {name: tuple(each) for name, each in note[key].items()}
             for key in ("originals", "rewritten")
@@ -48,16 +48,15 @@ class Applied:
         return cls(tuple(note["views"]), originals, rewritten)
 
 
-def fingerprint(program: Program) -> str:
-    """Return a hash of a program's text as it is printed."""
+def _fingerprint(program: Program) -> str:
     return hashlib.blake2b(print_program(program).encode(), digest_size=8).hexdigest()
 
 
 def apply(database: Database, advice: Advice, before: Program, after: Program) -> Transaction:
-    """Put the program that follows advice into force.
+    """Replace the program of a database by the one that follows advice.
 
     Args:
-        database: whose program it is.
+        database: the database.
         advice: the advice.
         before: the program that the advice is for.
         after: the program that follows it.
@@ -66,14 +65,14 @@ def apply(database: Database, advice: Advice, before: Program, after: Program) -
         InputError: the database has another program than the one that the advice is for.
     """
     changed = {name: each for name, each in advice.predicates.items() if each.is_applicable}
-    applied = Applied(
+    new = AppliedAdvice(
         tuple(advice.views),
-        {name: _texts(before, name) for name in changed},
+        {name: _clause_texts(before, name) for name in changed},
         {name: tuple(map(print_clause, each.rewritten)) for name, each in changed.items()},
     )
 
     def edit(program: Program) -> Program:
-        if fingerprint(program) != fingerprint(before):
+        if _fingerprint(program) != _fingerprint(before):
             raise InputError.of(
                 "C1103",
                 "The database has another program than the one that the advice is for.",
@@ -84,56 +83,56 @@ def apply(database: Database, advice: Advice, before: Program, after: Program) -
 
     transaction = database.transaction()
     transaction.edit(edit)
-    known = _notes(database)
-    _write(database, [*known, applied])
+    applied = _read_notes(database)
+    _write_notes(database, [*applied, new])
     try:
         transaction.commit()
     except BaseException:
-        _write(database, known)
+        _write_notes(database, applied)
         raise
     return transaction
 
 
-def revert(database: Database) -> tuple[Applied, Transaction]:
-    """Take back the advice that was put into force last.
+def revert(database: Database) -> tuple[AppliedAdvice, Transaction]:
+    """Revert the advice that was applied last.
 
     Raises:
         InputError: no advice is in force, or the rewritten rules have been changed since.
     """
-    known = _notes(database)
-    if not known:
+    applied = _read_notes(database)
+    if not applied:
         raise InputError.of(
             "C1104",
             "No advice is in force in this database.",
             None,
             "`corollary advise PROGRAM --query q --apply W` puts some into force",
         )
-    last = known[-1]
+    last = applied[-1]
     transaction = database.transaction()
-    transaction.edit(lambda program: reverted(program, last), dropped=last.views)
+    transaction.edit(lambda program: _restore_originals(program, last), dropped=last.views)
     transaction.commit()
-    _write(database, known[:-1])
+    _write_notes(database, applied[:-1])
     return last, transaction
 
 
-def reverted(program: Program, applied: Applied) -> Program:
+def _restore_originals(program: Program, applied: AppliedAdvice) -> Program:
     """Return a program with the original clauses in place of the rewritten ones.
 
     Raises:
-        InputError: somebody has changed the rewritten clauses, or other rules read the views.
+        InputError: the rewritten clauses have been changed.
     """
     rewritten = {text for texts in applied.rewritten.values() for text in texts}
-    gone = set(applied.views)
-    kept: list[Clause] = []
+    dropped = set(applied.views)
+    clauses: list[Clause] = []
     found: set[str] = set()
     for clause in program.clauses:
         text = print_clause(clause)
         if text in rewritten:
             for name in {head.relation for head in clause.heads} - found:
                 found.add(name)
-                kept += [parse_clause(each, "advice") for each in applied.originals[name]]
-        elif not {head.relation for head in clause.heads} & gone:
-            kept.append(clause)
+                clauses += [parse_clause(each, "advice") for each in applied.originals[name]]
+        elif not {head.relation for head in clause.heads} & dropped:
+            clauses.append(clause)
     if found != set(applied.rewritten):
         names = ", ".join(f"`{name}`" for name in sorted(set(applied.rewritten) - found))
         raise InputError.of(
@@ -144,13 +143,13 @@ def reverted(program: Program, applied: Applied) -> Program:
         )
     return replace(
         program,
-        clauses=tuple(kept),
-        declarations=tuple(each for each in program.declarations if each.name not in gone),
+        clauses=tuple(clauses),
+        declarations=tuple(each for each in program.declarations if each.name not in dropped),
     )
 
 
-def _texts(program: Program, name: str) -> tuple[str, ...]:
-    """Return the clauses of a predicate; of one with several heads, the part that is its own."""
+def _clause_texts(program: Program, name: str) -> tuple[str, ...]:
+    """Return the clauses of a predicate, without the heads of other predicates."""
     return tuple(
         print_clause(replace(clause, heads=tuple(h for h in clause.heads if h.relation == name)))
         for clause in program.clauses
@@ -158,17 +157,17 @@ def _texts(program: Program, name: str) -> tuple[str, ...]:
     )
 
 
-def _notes(database: Database) -> list[Applied]:
+def _read_notes(database: Database) -> list[AppliedAdvice]:
     """Return the advice that is in force, the oldest first."""
     warehouse = warehouse_of(database)
     if warehouse is None:
         return []
     known = {each.name for each in database.program.declarations}
-    notes = map(Applied.of_note, read_advice(warehouse.catalog))
+    notes = map(AppliedAdvice.from_note, read_advice(warehouse.catalog))
     return [each for each in notes if set(each.views) <= known]
 
 
-def _write(database: Database, applied: list[Applied]) -> None:
+def _write_notes(database: Database, applied: list[AppliedAdvice]) -> None:
     warehouse = warehouse_of(database)
     if warehouse is not None:
         write_advice(warehouse.catalog, [each.as_note() for each in applied])

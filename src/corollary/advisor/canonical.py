@@ -1,148 +1,157 @@
-"""Canonical forms: bodies that differ in names and order only get the same form.
+"""Canonical forms: bodies that differ only in names and order get the same form.
 
-Variables are numbered by refining colours: two variables stay alike while the same kinds of
-literals hold them at the same places, beside variables that are alike. Where some stay alike, each
-of them is tried as the first one, and the least form wins.
+Variables are numbered by colour refinement: two variables have the same colour as long as the same
+kinds of literals contain them at the same positions, next to variables of the same colours. Where
+several variables keep one colour, each of them is tried as the first, and the least form wins.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from corollary.advisor.candidates import Leaf
-from corollary.advisor.clauses import ClauseForm, term_variables
-from corollary.core.clause_printer import print_body, print_value
-from corollary.core.rules import Atom, BodyItem, Literal
-from corollary.core.terms import Constant, Variable, Wildcard
+from corollary.advisor.candidates import (
+    Candidate,
+    Leaf,
+    SchemeClause,
+    expand,
+    substitute,
+    term_variables,
+)
+from corollary.core.printer import print_body, print_value
+from corollary.core.rules import BodyItem, Constant, Literal, Variable
 
 Edge = tuple[str, tuple[str, ...]]
-"""A label, and the variables that stand in it."""
+"""A hyperedge: a label (a literal without its variables), and the variables in it."""
 
-TRIES = 64
-"""So many numberings are looked at; beyond that equal bodies may be taken for different ones."""
+NUMBERINGS_MAX = 64
+"""The maximum number of numberings tried; beyond it, isomorphic bodies may get different forms."""
+
+
+class CanonicalForms:
+    """The canonical forms of candidates: two of the same form are one view."""
+
+    def __init__(self) -> None:
+        self._known: dict[Candidate, tuple[str, tuple[str, ...]]] = {}
+
+    def key(self, node: Candidate) -> str:
+        """Return the form, equal for all isomorphic candidates."""
+        return self._form(node)[0]
+
+    def order(self, node: Candidate) -> tuple[str, ...]:
+        """Return the variables in an order that corresponds between isomorphic candidates."""
+        return self._form(node)[1]
+
+    def _form(self, node: Candidate) -> tuple[str, tuple[str, ...]]:
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = canonical_view(node.variables, expand(node))
+        return found
 
 
 def canonical_view(
-    shown: Sequence[str], bodies: Iterable[Sequence[Leaf]]
+    columns: Sequence[str], bodies: Iterable[Sequence[Leaf]]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the form of a view, in which the order of columns does not matter, and that order."""
+    """Return the form of a view whatever the order of its columns, and their canonical order."""
     edges: list[Edge] = []
-    kept = frozenset(shown)
-    colours: dict[str, str] = dict.fromkeys(shown, "column")
+    colours: dict[str, str] = dict.fromkeys(columns, "column")
     for number, body in enumerate(bodies):
+        # An extra node per rule keeps the bodies of a union apart without giving them an order.
         rule = f"•rule{number}"
         colours[rule] = "rule"
         for leaf in body:
-            label, names = edge_of(leaf)
-            local = tuple(name if name in kept else f"{name}•{number}" for name in names)
+            label, names = _leaf_edge(leaf)
+            local = tuple(name if name in columns else f"{name}•{number}" for name in names)
             edges.append((label, (rule, *local)))
-    numbers = numbered(edges, colours)
-    order = tuple(sorted(shown, key=lambda name: numbers[name]))
+    numbers = _number_variables(edges, colours)
+    order = tuple(sorted(columns, key=lambda name: numbers[name]))
     return f"{[numbers[name] for name in order]}{_form(edges, numbers)}", order
 
 
-def in_canonical_order(clause: ClauseForm) -> ClauseForm:
-    """Return a clause whose literals stand in an order that names and the text do not decide."""
-    leaves: list[Leaf] = [*clause.literals, *clause.tests]
-    edges = [edge_of(each) for each in leaves]
-    edges += [_item_edge(each.item) for each in clause.pinned]
+def in_canonical_order(clause: SchemeClause) -> SchemeClause:
+    """Return a clause with its literals in an order independent of names and of the text."""
+    edges = [_leaf_edge(each) for each in clause.leaves]
+    edges += [item_edge(each.item) for each in clause.pinned]
     colours: dict[str, str] = {}
     for at, variable in enumerate(term_variables(clause.head.arguments)):
         colours[variable.name] = f"{colours.get(variable.name, 'head')} {at:04}"
-    numbers = numbered(edges, colours)
+    numbers = _number_variables(edges, colours)
 
-    def place(node: Leaf) -> tuple[str, list[int]]:
-        label, names = edge_of(node)
+    def position(node: Leaf) -> tuple[str, list[int]]:
+        label, names = _leaf_edge(node)
         return label, [numbers[name] for name in names]
 
     return replace(
         clause,
-        literals=tuple(sorted(clause.literals, key=place)),
-        tests=tuple(sorted(clause.tests, key=place)),
+        literals=tuple(sorted(clause.literals, key=position)),
+        comparisons=tuple(sorted(clause.comparisons, key=position)),
     )
 
 
-def edge_of(leaf: Leaf) -> Edge:
-    """Return the label of a leaf, constants in it, and its variables."""
+def _leaf_edge(leaf: Leaf) -> Edge:
     if isinstance(leaf, Literal):
-        places = [
+        arguments = [
             print_value(slot.value, slot.type) if isinstance(slot, Constant) else "·"
             for slot in leaf.slots
         ]
-        label = f"{leaf.relation}({', '.join(places)})"
+        label = f"{leaf.relation}({', '.join(arguments)})"
         return label, tuple(slot.name for slot in leaf.slots if isinstance(slot, Variable))
-    return _item_edge(leaf.item)
+    return item_edge(leaf.item)
 
 
-def _item_edge(item: BodyItem) -> Edge:
+def item_edge(item: BodyItem) -> Edge:
+    """Return the text of a body item without its variables, and the variables."""
     names = tuple(each.name for each in term_variables(item))
-    bare = with_variables(item, {name: Variable("·") for name in names})
+    bare = substitute(item, {name: Variable("·") for name in names})
     return print_body((bare,)), names
 
 
-def with_variables(node: Any, by: Mapping[str, Variable | Wildcard]) -> Any:
-    """Return a part of a clause with other variables."""
-    if isinstance(node, Variable):
-        found = by.get(node.name)
-        return node if found is None else found
-    if isinstance(node, tuple):
-        return tuple(with_variables(each, by) for each in node)
-    if is_dataclass(node) and not isinstance(node, type):
-        parts = {each.name: getattr(node, each.name) for each in fields(node) if each.compare}
-        return replace(node, **{name: with_variables(part, by) for name, part in parts.items()})
-    return node
-
-
-def renamed_atom(atom: Atom, by: Mapping[str, Variable]) -> Atom:
-    """Return an atom with other variables."""
-    made = with_variables(atom, by)
-    assert isinstance(made, Atom)
-    return made
-
-
-def numbered(edges: Sequence[Edge], colours: Mapping[str, str]) -> dict[str, int]:
+def _number_variables(edges: Sequence[Edge], colours: Mapping[str, str]) -> dict[str, int]:
     """Return a number for each variable, the same for all isomorphic sets of edges."""
-    names = dict.fromkeys([*colours, *(name for _, held in edges for name in held)])
-    start = _ranked({name: colours.get(name, "") for name in names})
-    left = [TRIES]
-    return _least(edges, _refined(edges, start), left)
+    names = dict.fromkeys([*colours, *(name for _, members in edges for name in members)])
+    start = _rank({name: colours.get(name, "") for name in names})
+    return _least_numbering(edges, _refine(edges, start), [NUMBERINGS_MAX])
 
 
-def _least(edges: Sequence[Edge], ranks: dict[str, int], left: list[int]) -> dict[str, int]:
+def _least_numbering(
+    edges: Sequence[Edge], ranks: dict[str, int], tries_left: list[int]
+) -> dict[str, int]:
     cells: dict[int, list[str]] = {}
     for name, rank in ranks.items():
         cells.setdefault(rank, []).append(name)
-    alike = next((cells[rank] for rank in sorted(cells) if len(cells[rank]) > 1), None)
-    if alike is None:
-        left[0] -= 1
+    same_colour = next((cells[rank] for rank in sorted(cells) if len(cells[rank]) > 1), None)
+    if same_colour is None:
+        tries_left[0] -= 1
         return ranks
     best: dict[str, int] | None = None
-    for first in alike:
-        if best is not None and left[0] <= 0:
+    for first in same_colour:
+        if best is not None and tries_left[0] <= 0:
             break
-        apart = _ranked({name: (rank, name != first) for name, rank in ranks.items()})
-        found = _least(edges, _refined(edges, apart), left)
+        # Individualise one variable of the cell; refinement then usually splits the others.
+        split = _rank({name: (rank, name != first) for name, rank in ranks.items()})
+        found = _least_numbering(edges, _refine(edges, split), tries_left)
         if best is None or _form(edges, found) < _form(edges, best):
             best = found
     assert best is not None
     return best
 
 
-def _refined(edges: Sequence[Edge], ranks: dict[str, int]) -> dict[str, int]:
+def _refine(edges: Sequence[Edge], ranks: dict[str, int]) -> dict[str, int]:
+    """Split colours by the edges that variables are in, until no colour splits any more."""
     while True:
         seen: dict[str, list[Any]] = {name: [] for name in ranks}
         for label, names in edges:
-            beside = tuple(ranks[name] for name in names)
-            same = tuple(names.index(name) for name in names)
+            neighbours = tuple(ranks[name] for name in names)
+            # The first position of each variable: p(x, x) is not p(x, y), even in one colour.
+            pattern = tuple(names.index(name) for name in names)
             for at, name in enumerate(names):
-                seen[name].append((label, at, beside, same))
-        finer = _ranked({name: (rank, sorted(seen[name])) for name, rank in ranks.items()})
+                seen[name].append((label, at, neighbours, pattern))
+        finer = _rank({name: (rank, sorted(seen[name])) for name, rank in ranks.items()})
         if len(set(finer.values())) == len(set(ranks.values())):
             return finer
         ranks = finer
 
 
-def _ranked(colours: Mapping[str, Any]) -> dict[str, int]:
+def _rank(colours: Mapping[str, Any]) -> dict[str, int]:
     distinct: list[Any] = []
     for colour in sorted(colours.values()):
         if not distinct or distinct[-1] != colour:

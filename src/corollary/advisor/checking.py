@@ -1,6 +1,6 @@
-"""Functional dependencies and the data: do declared ones hold, which keys does it suggest?
+"""Functional dependencies in the data: violations of declared ones, and proposed keys.
 
-What the data suggests is proposed and never assumed: it may be so by chance.
+A key that the data suggests is proposed and never assumed: it may hold by chance.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,14 @@ from corollary.database.keys import dependences
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WIDEST = 3
-"""Keys of at most so many columns are looked for."""
-FEWEST = 20
-"""Fewer tuples suggest nothing."""
+PROPOSED_KEY_MAX_COLUMNS = 3
+PROPOSED_KEY_MIN_TUPLES = 20
+"""In smaller relations, keys hold by chance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A declared dependency that the data breaks, and how many times."""
+class ViolatedDependency:
+    """A declared dependency that the data violates, and the number of violations."""
 
     relation: str
     determinants: tuple[str, ...]
@@ -38,7 +37,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class ProposedKey:
-    """Columns without two tuples that agree in them, so far."""
+    """Columns in which no two tuples of the data agree."""
 
     relation: str
     columns: tuple[str, ...]
@@ -48,8 +47,11 @@ class ProposedKey:
         return f"{self.relation} key({', '.join(self.columns)}): holds in {self.rows:,} tuples"
 
 
-def broken_dependences(database: Database) -> Iterator[Broken]:
-    """Yield the declared dependencies that do not hold; those of base relations always do."""
+def broken_dependences(database: Database) -> Iterator[ViolatedDependency]:
+    """Yield the declared dependencies of derived relations that do not hold.
+
+    Those of base relations are enforced by every commit.
+    """
     normal = state_of(database).loaded.normal
     for each in dependences(database.program, normal):
         relation = normal.relations[each.relation]
@@ -63,11 +65,11 @@ def broken_dependences(database: Database) -> Iterator[Broken]:
                 tuple(relation.columns[at] for at in columns)
                 for columns in (each.determinants, each.dependents)
             )
-            yield Broken(relation.name, left, right, found[0].num_rows)
+            yield ViolatedDependency(relation.name, left, right, found[0].num_rows)
 
 
 def proposed_keys(database: Database) -> Iterator[ProposedKey]:
-    """Yield the smallest sets of columns that are keys of base relations, as far as data goes."""
+    """Yield the minimal sets of columns that are keys of base relations in the data."""
     normal = state_of(database).loaded.normal
     known = {
         (each.relation, frozenset(each.determinants))
@@ -78,17 +80,17 @@ def proposed_keys(database: Database) -> Iterator[ProposedKey]:
         if relation.is_derived or not relation.is_declared or relation.arity < 2:
             continue
         table = state_of(database).engine.read(name)
-        if table.num_rows < FEWEST:
+        if table.num_rows < PROPOSED_KEY_MIN_TUPLES:
             continue
-        for columns in _keys(table, relation):
+        for columns in _minimal_keys(table, relation):
             if (name, frozenset(columns)) not in known:
                 names = tuple(relation.columns[at] for at in columns)
                 yield ProposedKey(name, names, table.num_rows)
 
 
-def _keys(table: "pa.Table", relation: Relation) -> Iterator[tuple[int, ...]]:
+def _minimal_keys(table: "pa.Table", relation: Relation) -> Iterator[tuple[int, ...]]:
     found: list[set[int]] = []
-    for size in range(1, min(WIDEST, relation.arity - 1) + 1):
+    for size in range(1, min(PROPOSED_KEY_MAX_COLUMNS, relation.arity - 1) + 1):
         for columns in combinations(range(relation.arity), size):
             if any(key <= set(columns) for key in found):
                 continue

@@ -1,4 +1,4 @@
-"""Advice for a database: ask, look at it, verify and measure it, put it into force.
+"""Advice for a database: ask for it, read, verify, measure and apply it.
 
 >>> from corollary.database.opening import open_database
 >>> db = open_database(None, engine="local")
@@ -11,32 +11,38 @@ q/1   N^3 -> N^1   (bushy without storage N^3, Spark pipeline N^3)   est. ... ro
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.applying import apply
-from corollary.advisor.asking import merged, queries_by_default, queries_named
 from corollary.advisor.calibrating import from_commits
 from corollary.advisor.measuring import Measurements, measure
-from corollary.advisor.observing import queries_logged, sizes_of, update_rates
+from corollary.advisor.observing import (
+    merged,
+    queries_by_default,
+    queries_logged,
+    queries_named,
+    sizes_of,
+    update_rates,
+)
 from corollary.advisor.reading import read_scheme
 from corollary.advisor.reforming import reformed
 from corollary.advisor.reporting import report
-from corollary.advisor.scheme import Options
+from corollary.advisor.scheme import Options, SelectionMode
 from corollary.advisor.scratch import base_tables
 from corollary.advisor.verifying import Finding, verify
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
 
-USUAL = Options(selection="minimal", partial_clusters=True)
-"""What `corollary advise` does unless told otherwise."""
+USUAL = Options(selection=SelectionMode.MINIMAL, partial_clusters=True)
+"""The defaults of `corollary advise`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """Advice for the program of a database, and the program that follows it."""
+    """Advice for the program of a database, and the program with the advice applied."""
 
     database: Database
     advice: Advice
@@ -68,19 +74,19 @@ def consult(
 
     Args:
         database: the database.
-        queries: such as `view` or `view^bf`; those that were asked, if none is given.
+        queries: such as `view` or `view^bf`; if none is given, those of the query log.
         options: how to decide.
 
     Raises:
-        InputError: a query is none of the relations that have rules.
+        InputError: a query is not a relation that has rules.
     """
     logged, loaded = queries_logged(database), state_of(database).loaded
     known = {each.relation: each.frequency for each in merged(logged, {})}
-    asked = queries_named(queries, loaded.normal, known)
-    asked = asked or queries_by_default(loaded.normal, logged, {})
+    chosen = queries_named(queries, loaded.normal, known)
+    chosen = chosen or queries_by_default(loaded.normal, logged, {})
     if not options.updates:
-        options = options.with_updates(update_rates(database))
-    scheme = read_scheme(loaded.program, loaded.checked, asked, options.opaque)
+        options = replace(options, updates=update_rates(database))
+    scheme = read_scheme(loaded.program, loaded.checked, chosen, options.opaque)
     advice = advise(scheme, options, sizes_of(database))
     after = reformed(loaded.checked, loaded.program, advice)
     return Consultation(database, advice, loaded.program, after)

@@ -6,29 +6,30 @@
 
 | plan | joins | between joins |
 |---|---|---|
-| `left_deep` | a literal at a time, looked up, in the best order: the paper's | duplicates go |
-| `bushy` | any two results: a perfect optimiser that stores nothing | duplicates go |
-| `pipelined` | a literal at a time: Spark without DISTINCT in between | everything stays |
+| `left_deep` | a literal at a time, looked up, best order: the paper's | DISTINCT projection |
+| `bushy` | any two results: a perfect optimiser that stores nothing | DISTINCT projection |
+| `pipelined` | a literal at a time: Spark without DISTINCT in between | nothing is dropped |
 
 What is needed later depends on the set of literals joined so far and not on their order, so the
-best order is found by dynamic programming over sets.
+best order is found by dynamic programming over sets. Sets of literals and of variables are bit
+masks.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from corollary.advisor.degree import degree
-from corollary.advisor.shapes import Numbers, Shape
+from corollary.advisor.shapes import NodeShape, VariableBits
 
-EXACT = 14
-"""Bodies of more literals are ordered greedily."""
-EXACT_BUSHY = 9
+LEFT_DEEP_MAX_LITERALS = 14
+"""Longer bodies are ordered greedily."""
+BUSHY_MAX_LITERALS = 9
 """The same for bushy plans, of which there are many more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exponents:
-    """What a body costs; `is_exact` unless it was ordered greedily."""
+    """The exponents of a body; upper bounds (not `is_exact`) if it was ordered greedily."""
 
     left_deep: int
     bushy: int
@@ -41,13 +42,13 @@ class Join:
     """A body to be joined.
 
     Attributes:
-        shapes: of what is joined.
-        head: the variables that are wanted.
+        shapes: those of the literals.
+        head: the variables of the result.
         filters: the variables of each condition and negated literal.
-        bound: the variables that a query gives.
+        bound: the variables that a query gives values for.
     """
 
-    shapes: tuple[Shape, ...]
+    shapes: tuple[NodeShape, ...]
     head: frozenset[str]
     filters: tuple[frozenset[str], ...] = ()
     bound: frozenset[str] = frozenset()
@@ -55,131 +56,114 @@ class Join:
 
 def left_deep(join: Join) -> int:
     """Return the exponent of the best left-deep plan with projections."""
-    return _Search(join).left_deep(is_projecting=True)
+    return _PlanSearch(join).left_deep(is_projecting=True)
 
 
 def exponents(join: Join) -> Exponents:
     """Return the exponents of all three kinds of plan."""
-    search = _Search(join)
+    search = _PlanSearch(join)
     paper = search.left_deep(is_projecting=True)
     return Exponents(
         paper,
         min(paper, search.bushy()),
         search.left_deep(is_projecting=False),
-        len(join.shapes) <= EXACT_BUSHY,
+        len(join.shapes) <= BUSHY_MAX_LITERALS,
     )
 
 
-@dataclass(slots=True)
-class _Search:
-    join: Join
-    variables: list[int] = field(default_factory=list)
-    dependencies: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
-    _given: tuple[tuple[int, int], ...] = ()
-    _head: int = 0
-    _filters: list[int] = field(default_factory=list)
-    _cache: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        numbers, join = Numbers(), self.join
-        self.variables = [numbers.mask(each.variables) for each in join.shapes]
-        self.dependencies = [
-            tuple((numbers.mask(left), numbers.mask(right)) for left, right in each.dependencies)
-            for each in join.shapes
-        ]
-        self._given = ((0, numbers.mask(join.bound)),) if join.bound else ()
+class _PlanSearch:
+    def __init__(self, join: Join) -> None:
+        variable_bits = VariableBits()
+        self._variables = [variable_bits.mask(each.variables) for each in join.shapes]
+        self._dependencies = [variable_bits.masks(each.dependencies) for each in join.shapes]
+        self._bound = ((0, variable_bits.mask(join.bound)),) if join.bound else ()
         every = 0
-        for mask in self.variables:
+        for mask in self._variables:
             every |= mask
-        filters = [numbers.mask(each) for each in join.filters]
-        self._head = _with_inputs(numbers.mask(join.head), filters, every)
+        filters = [variable_bits.mask(each) for each in join.filters]
+        self._head = _with_inputs(variable_bits.mask(join.head), filters, every)
         self._filters = [each & every for each in filters]
         self._cache: dict[tuple[int, int], int] = {}
 
     def left_deep(self, *, is_projecting: bool) -> int:
         """Return the best exponent over all orders."""
-        total = len(self.variables)
-        if total > EXACT:
+        total = len(self._variables)
+        if total > LEFT_DEEP_MAX_LITERALS:
             return self._greedy(is_projecting)
         full = (1 << total) - 1
-        state = self._state if is_projecting else self._all
-        best = [0] + [full] * full
-        states = [state(chosen) for chosen in range(full + 1)]
+        states = [self._state(chosen, is_projecting) for chosen in range(full + 1)]
+        best = [0] * (full + 1)
+        # Subsets of a set have smaller masks, so they are done before it.
         for chosen in range(1, full + 1):
             found = total * 64
             for at in range(total):
                 if chosen >> at & 1:
                     before = chosen ^ (1 << at)
                     if best[before] < found:
-                        reached = self._degree(states[before] | self.variables[at], chosen)
+                        reached = self._degree(states[before] | self._variables[at], chosen)
                         found = min(found, max(best[before], reached))
             best[chosen] = found
         return best[full]
 
     def bushy(self) -> int:
         """Return the best exponent over all trees of joins."""
-        total = len(self.variables)
-        if total > EXACT_BUSHY:
+        total = len(self._variables)
+        if total > BUSHY_MAX_LITERALS:
             return self._greedy(is_projecting=True)
         full = (1 << total) - 1
         best: dict[int, int] = {0: 0}
         for chosen in range(1, full + 1):
-            if chosen & (chosen - 1) == 0:
+            if chosen & (chosen - 1) == 0:  # a single literal
                 at = chosen.bit_length() - 1
-                best[chosen] = self._degree(self.variables[at], chosen)
+                best[chosen] = self._degree(self._variables[at], chosen)
                 continue
+            # `left` runs through all proper subsets; of two complements one is enough.
             found, left = total * 64, (chosen - 1) & chosen
             while left:
                 right = chosen ^ left
                 if left >= right:
                     below = max(best[left], best[right])
                     if below < found:
-                        together = self._state(left) | self._state(right)
+                        together = self._state(left, True) | self._state(right, True)
                         found = min(found, max(below, self._degree(together, chosen)))
                 left = (left - 1) & chosen
             best[chosen] = found
         return best[full]
 
     def _greedy(self, is_projecting: bool) -> int:
-        """Take the literal next that keeps the degree least."""
-        state: Callable[[int], int] = self._state if is_projecting else self._all
-        chosen, worst, left = 0, 0, list(range(len(self.variables)))
-        while left:
-            costs = [
-                (self._degree(state(chosen) | self.variables[at], chosen | 1 << at), at)
-                for at in left
-            ]
-            cost, at = min(costs)
+        """Join the literal next that gives the smallest degree."""
+        chosen, worst, remaining = 0, 0, list(range(len(self._variables)))
+        while remaining:
+            state = self._state(chosen, is_projecting)
+            cost, at = min(
+                (self._degree(state | self._variables[at], chosen | 1 << at), at)
+                for at in remaining
+            )
             chosen, worst = chosen | 1 << at, max(worst, cost)
-            left.remove(at)
+            remaining.remove(at)
         return worst
 
-    def _all(self, chosen: int) -> int:
-        found = 0
-        for at, mask in enumerate(self.variables):
+    def _state(self, chosen: int, is_projecting: bool) -> int:
+        """Return the variables of the result of joining some literals."""
+        known, later = 0, self._head
+        for at, mask in enumerate(self._variables):
             if chosen >> at & 1:
-                found |= mask
-        return found
-
-    def _state(self, chosen: int) -> int:
-        """Return what has to be kept of the literals joined so far."""
-        have, later = 0, self._head
-        for at, mask in enumerate(self.variables):
-            if chosen >> at & 1:
-                have |= mask
+                known |= mask
             else:
                 later |= mask
+        if not is_projecting:
+            return known
         for mask in self._filters:
-            if mask & ~have:
+            if mask & ~known:  # not applied yet: its variables are needed until then
                 later |= mask
-        return have & later
+        return known & later
 
     def _degree(self, target: int, chosen: int) -> int:
         key = (target, chosen)
         found = self._cache.get(key)
         if found is None:
-            dependencies = [*self._given]
-            for at, each in enumerate(self.dependencies):
+            dependencies = [*self._bound]
+            for at, each in enumerate(self._dependencies):
                 if chosen >> at & 1:
                     dependencies += each
             found = self._cache[key] = degree(target, tuple(dependencies))
@@ -187,11 +171,14 @@ class _Search:
 
 
 def _with_inputs(head: int, filters: Sequence[int], joined: int) -> int:
-    """Return the wanted variables that literals bind: a computed one stands for its inputs."""
-    wanted, before = head, -1
-    while wanted != before:
-        before = wanted
+    """Return the variables that the result needs of literals.
+
+    A variable that an equation computes is replaced by the other variables of the equation.
+    """
+    needed, before = head, -1
+    while needed != before:
+        before = needed
         for mask in filters:
-            if mask & wanted & ~joined:
-                wanted |= mask
-    return wanted & joined
+            if mask & needed & ~joined:
+                needed |= mask
+    return needed & joined

@@ -3,7 +3,7 @@
     deg(T | S) = min |G| over sets G of variables of S, hidden ones included, with T ⊆ cl(G)
 
 Each assignment to G gives at most one T-tuple, so the projection of the join of S on T has at most
-N^deg tuples. Variables are bits of integers here.
+N^deg tuples. Sets of variables are bit masks here.
 
 | symbol | name here |
 |---|---|
@@ -12,18 +12,18 @@ N^deg tuples. Variables are bits of integers here.
 | deg(T given S) | `degree` |
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import combinations
 
-EXACT = 16
-"""Up to so many variables that could help are tried in all combinations."""
+EXHAUSTIVE_MAX_VARIABLES = 16
+"""With more variables that could help, the key is reduced greedily: a minimum key is NP-hard."""
 
 Masks = tuple[tuple[int, int], ...]
 
 
 def closure(known: int, dependencies: Iterable[tuple[int, int]]) -> int:
-    """Return all variables that some determine.
+    """Return all variables that some variables determine.
 
     >>> bin(closure(0b001, [(0b001, 0b010), (0b011, 0b100)]))
     '0b111'
@@ -48,22 +48,24 @@ def degree(target: int, dependencies: Masks) -> int:
     return len(generators(target, dependencies))
 
 
-def is_exact(target: int, dependencies: Masks) -> bool:
-    """Whether the degree is found by trying everything."""
-    return len(_split(target, dependencies)[2]) <= EXACT
-
-
 @lru_cache(maxsize=1 << 16)
 def generators(target: int, dependencies: Masks) -> tuple[int, ...]:
     """Return a smallest set of variables, each a mask, that determines the target."""
     useful = tuple((left, right & ~left) for left, right in dependencies if right & ~left)
     if not useful:
         return bits(target)
-    core, missing, pool = _split(target, useful)
+    lefts = rights = 0
+    for left, right in useful:
+        lefts, rights = lefts | left, rights | right
+    # What is on no right side can only determine itself, so it is in every generating set.
+    core = target & ~rights
+    known = closure(core, useful)
+    missing = target & ~known
     if not missing:
         return bits(core)
-    if len(pool) > EXACT:
-        return bits(_reduced(target, useful))
+    pool = bits((lefts | missing) & ~known)
+    if len(pool) > EXHAUSTIVE_MAX_VARIABLES:
+        return bits(_reduce(target, useful))
     for size in range(1, missing.bit_count()):
         for chosen in combinations(pool, size):
             if not missing & ~closure(core | sum(chosen), useful):
@@ -71,20 +73,8 @@ def generators(target: int, dependencies: Masks) -> tuple[int, ...]:
     return (*bits(core), *bits(missing))
 
 
-def _split(target: int, dependencies: Masks) -> tuple[int, int, Sequence[int]]:
-    """Return what must be given, what of the target is open then, and what could help."""
-    lefts = rights = 0
-    for left, right in dependencies:
-        if right & ~left:
-            lefts, rights = lefts | left, rights | (right & ~left)
-    core = target & ~rights
-    have = closure(core, dependencies)
-    missing = target & ~have
-    return core, missing, bits((lefts | missing) & ~have)
-
-
-def _reduced(target: int, dependencies: Masks) -> int:
-    """Leave out what the others determine: a least set, though perhaps not a smallest."""
+def _reduce(target: int, dependencies: Masks) -> int:
+    """Remove what the others determine: an irreducible set, though perhaps not a smallest one."""
     kept = target
     for each in bits(target):
         if not target & ~closure(kept & ~each, dependencies):

@@ -4,30 +4,37 @@
     q(X,Y) :- common, rest2.       becomes   n(…) :- rest1.   n(…) :- rest2.
 
 It is sound since ∃ distributes over ∨. The common part is found greedily: among pairs of literals
-that fit, the one with the fewest positions whose variables are not matched yet. Any common part
-will do; a smaller one only misses something. A union loses functional dependencies, so the advisor
-compares the outcome with and without this phase.
+that match, take the one with the fewest unanchored positions (whose variables are not matched yet).
+Any common part is sound; one that is not maximal only misses an opportunity. A union loses
+functional dependencies, so the advisor compares the outcome with and without this phase.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from corollary.advisor.candidates import Body, Candidate, Node, in_order, variables_of
-from corollary.advisor.canonical import with_variables
-from corollary.advisor.clauses import ClauseForm, term_variables
-from corollary.core.rules import Literal, names_in
-from corollary.core.terms import Constant, Term, Variable
+from corollary.advisor.candidates import (
+    Candidate,
+    FoldedClause,
+    Node,
+    SchemeClause,
+    in_order,
+    output_variables,
+    substitute,
+    term_variables,
+    variables_of,
+)
+from corollary.core.rules import Constant, Literal, Term, Variable, names_in
 
 
 @dataclass(slots=True)
-class Common:
-    """The common part of two clauses.
+class CommonPart:
+    """The common part of two clauses, and the bijection φ between their variables.
 
     Attributes:
-        pairs: positions of literals that are matched, in the first and in the second clause.
-        forth: the variables of the second clause, by those of the first.
-        back: the other way round.
+        pairs: positions of matched literals, in the first and in the second clause.
+        forth: φ, from variables of the first clause to those of the second.
+        back: the inverse of φ.
     """
 
     pairs: list[tuple[int, int]] = field(default_factory=list)
@@ -35,38 +42,32 @@ class Common:
     back: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """A clause on its way: its form, and its nodes, among which a union may be."""
-
-    clause: ClauseForm
-    nodes: Body
-
-
-def merge(clauses: Sequence[ClauseForm]) -> list[Merged]:
-    """Return the clauses of a predicate after the disjunct phase, the largest parts first."""
-    work = [Merged(each, (*each.literals, *each.tests)) for each in clauses]
+def merge(clauses: Sequence[SchemeClause]) -> list[FoldedClause]:
+    """Return the clauses of a predicate after the disjunct phase; large common parts go first."""
+    work = [FoldedClause.unfolded(each) for each in clauses]
     while True:
-        best: tuple[int, int, int, Common] | None = None
+        best: tuple[int, int, int, CommonPart] | None = None
         for (at, one), (to, other) in combinations(enumerate(work), 2):
-            common = _common(one, other)
+            common = _common_part(one, other)
             if common is not None and (best is None or len(common.pairs) > best[0]):
                 best = (len(common.pairs), at, to, common)
         if best is None:
             return work
         _, at, to, common = best
-        made = _merged(work[at], work[to], common)
-        if made is None:
+        merged = _merge_pair(work[at], work[to], common)
+        if merged is None:
             return work
-        work = [made if number == at else each for number, each in enumerate(work) if number != to]
+        work = [
+            merged if number == at else each for number, each in enumerate(work) if number != to
+        ]
 
 
 # --- the common part -----------------------------------------------------------------------------
 
 
-def _common(one: Merged, other: Merged) -> Common | None:
+def _common_part(one: FoldedClause, other: FoldedClause) -> CommonPart | None:
     """Return the common part of two clauses, if there is one."""
-    common = _heads(one.clause, other.clause)
+    common = _match_heads(one.clause, other.clause)
     if common is None:
         return None
     while True:
@@ -75,9 +76,9 @@ def _common(one: Merged, other: Merged) -> Common | None:
             for to, right in enumerate(other.nodes):
                 if any(at == known or to == seen for known, seen in common.pairs):
                     continue
-                open_ = _open_positions(left, right, common)
-                if open_ is not None and (best is None or open_ < best[0]):
-                    best = (open_, at, to)
+                rank = _unanchored(left, right, common)
+                if rank is not None and (best is None or rank < best[0]):
+                    best = (rank, at, to)
         if best is None:
             return common if common.pairs else None
         _, at, to = best
@@ -86,36 +87,32 @@ def _common(one: Merged, other: Merged) -> Common | None:
         assert isinstance(right, Literal)
         common.pairs.append((at, to))
         for mine, theirs in zip(left.slots, right.slots, strict=True):
-            if isinstance(mine, Variable) and isinstance(theirs, Variable):
-                common.forth[mine.name], common.back[theirs.name] = theirs.name, mine.name
+            _match(mine, theirs, common.forth, common.back)
 
 
-def _heads(one: ClauseForm, other: ClauseForm) -> Common | None:
+def _match_heads(one: SchemeClause, other: SchemeClause) -> CommonPart | None:
     """Return how the variables of two heads correspond; None if their patterns differ."""
-    if any(each.pinned or each.tests or each.obstacle for each in (one, other)):
+    if any(each.pinned or each.comparisons or each.has_aggregate for each in (one, other)):
         return None
-    common = Common()
+    common = CommonPart()
     for mine, theirs in zip(one.head.arguments, other.head.arguments, strict=True):
-        if not _fits(mine, theirs, common.forth, common.back):
+        if not _match(mine, theirs, common.forth, common.back):
             return None
-        if isinstance(mine, Variable) and isinstance(theirs, Variable):
-            common.forth[mine.name], common.back[theirs.name] = theirs.name, mine.name
     return common
 
 
-def _fits(mine: Term, theirs: Term, forth: Mapping[str, str], back: Mapping[str, str]) -> bool:
-    if isinstance(mine, Constant) and isinstance(theirs, Constant):
-        return mine == theirs
+def _match(mine: Term, theirs: Term, forth: dict[str, str], back: dict[str, str]) -> bool:
+    """Extend φ by a pair of terms; return whether it is still a bijection."""
     if isinstance(mine, Variable) and isinstance(theirs, Variable):
-        known, seen = forth.get(mine.name, theirs.name), back.get(theirs.name, mine.name)
-        return known == theirs.name and seen == mine.name
-    return False
+        image = forth.setdefault(mine.name, theirs.name)
+        return image == theirs.name and back.setdefault(theirs.name, mine.name) == mine.name
+    return isinstance(mine, Constant) and mine == theirs
 
 
-def _open_positions(left: Node, right: Node, common: Common) -> tuple[int, int] | None:
-    """Return how many positions are not matched yet, and (less) how many are; None if they clash.
+def _unanchored(left: Node, right: Node, common: CommonPart) -> tuple[int, int] | None:
+    """Return the number of unanchored positions, and minus that of anchored ones, as a rank.
 
-    Two literals fit if their variables can be matched one to one, along with what is matched.
+    None if the literals do not match: if φ cannot be extended to them as a bijection.
     """
     if not isinstance(left, Literal) or not isinstance(right, Literal):
         return None
@@ -124,54 +121,48 @@ def _open_positions(left: Node, right: Node, common: Common) -> tuple[int, int] 
     forth, back = dict(common.forth), dict(common.back)
     anchored = 0
     for mine, theirs in zip(left.slots, right.slots, strict=True):
-        if not _fits(mine, theirs, forth, back):
+        if not _match(mine, theirs, forth, back):
             return None
-        is_known = isinstance(mine, Constant) or (
-            isinstance(mine, Variable) and mine.name in common.forth
-        )
-        anchored += is_known
-        if isinstance(mine, Variable) and isinstance(theirs, Variable):
-            forth[mine.name], back[theirs.name] = theirs.name, mine.name
+        anchored += not isinstance(mine, Variable) or mine.name in common.forth
     return len(left.slots) - anchored, -anchored
 
 
 # --- the merged clause ---------------------------------------------------------------------------
 
 
-def _merged(one: Merged, other: Merged, common: Common) -> Merged | None:
+def _merge_pair(one: FoldedClause, other: FoldedClause, common: CommonPart) -> FoldedClause | None:
     """Return the one clause that two become; None if that would need a join on null."""
+    # `mine` and `theirs` are the remainders; the variables of `theirs` get the names of `one`.
     kept = [one.nodes[at] for at, _ in common.pairs]
     mine = [node for at, node in enumerate(one.nodes) if at not in {a for a, _ in common.pairs}]
     theirs = [node for at, node in enumerate(other.nodes) if at not in {b for _, b in common.pairs}]
     positions = {node: at for at, node in enumerate(one.nodes)}
     kept.sort(key=lambda node: positions[node])
-    if not mine or not theirs:  # one clause says all that the other says
-        return Merged(replace(one.clause, literals=_literals(kept)), tuple(kept))
+    if not mine or not theirs:  # the clause with the empty remainder subsumes the other
+        return FoldedClause(replace(one.clause, literals=_literals(kept)), tuple(kept))
     taken = {name for node in one.nodes for name in _all_names(node)}
     taken |= {each.name for each in term_variables(one.clause.head)}
-    renamed = dict(common.back)
+    new_names = dict(common.back)
     for node in theirs:
         for name in _all_names(node):
-            if name not in renamed:
-                renamed[name] = _unused(name, {*taken, *renamed.values()})
-    rests = [mine, [_renamed(node, renamed) for node in theirs]]
-    outside = one.clause.head_variables.union(*(variables_of(node) for node in kept))
-    wanted = frozenset(
-        name for rest in rests for node in rest for name in variables_of(node) if name in outside
-    )
+            if name not in new_names:
+                new_names[name] = _unused(name, {*taken, *new_names.values()})
+    rests = [mine, [_rename(node, new_names) for node in theirs]]
+    outside = one.clause.head_variables | output_variables(kept)
+    columns = output_variables((*rests[0], *rests[1])) & outside
     bodies = []
     for rest in rests:
         body = list(rest)
-        for name in in_order((*kept, *rests[0], *rests[1]), wanted):
-            if not any(name in variables_of(node) for node in body):
-                helper = next((node for node in kept if name in variables_of(node)), None)
-                if helper is None or _is_nullable(helper):
+        for name in in_order((*kept, *rests[0], *rests[1]), columns):
+            if name not in output_variables(body):
+                # A rule without this column would be unsafe: a common literal binds it.
+                binder = next((node for node in kept if name in variables_of(node)), None)
+                if binder is None or _is_nullable(binder):
                     return None
-                body.append(helper)
+                body.append(binder)
         bodies.append(tuple(body))
-    union = Candidate(in_order((*rests[0], *rests[1]), wanted), tuple(bodies), "disjunct")
-    nodes = (*kept, union)
-    return Merged(replace(one.clause, literals=_literals(kept)), nodes)
+    union = Candidate(in_order((*rests[0], *rests[1]), columns), tuple(bodies))
+    return FoldedClause(replace(one.clause, literals=_literals(kept)), (*kept, union))
 
 
 def _literals(nodes: Sequence[Node]) -> tuple[Literal, ...]:
@@ -195,11 +186,10 @@ def _all_names(node: Node) -> set[str]:
     return set(node.variables)
 
 
-def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+def _rename(node: Node, names: Mapping[str, str]) -> Node:
     if isinstance(node, Candidate):
-        bodies = tuple(tuple(_renamed(each, names) for each in body) for body in node.bodies)
-        return Candidate(tuple(names.get(n, n) for n in node.variables), bodies, node.step)
-    by = {old: Variable(new) for old, new in names.items()}
+        bodies = tuple(tuple(_rename(each, names) for each in body) for body in node.bodies)
+        return Candidate(tuple(names.get(n, n) for n in node.variables), bodies)
     if isinstance(node, Literal):
         slots = tuple(
             replace(slot, name=names.get(slot.name, slot.name))
@@ -208,8 +198,8 @@ def _renamed(node: Node, names: Mapping[str, str]) -> Node:
             for slot in node.slots
         )
         return replace(node, slots=slots)
-    made = with_variables(node.item, by)
-    return replace(node, item=made, variables=frozenset(names.get(n, n) for n in node.variables))
+    item = substitute(node.item, {old: Variable(new) for old, new in names.items()})
+    return replace(node, item=item, variables=frozenset(names.get(n, n) for n in node.variables))
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -3,20 +3,19 @@
 from collections.abc import Iterable
 from typing import Any
 
-from corollary.advisor.advice import REWRITE, STORE, Advice, NewView, PredicateAdvice
+from corollary.advisor.advice import Advice, NewView, PredicateAdvice, global_exponents
 from corollary.advisor.calibrating import Calibration
 from corollary.advisor.measuring import Measurements
-from corollary.advisor.reaching import global_exponents
 from corollary.advisor.sampling import Sampled
 from corollary.advisor.verifying import Finding
-from corollary.core.clause_printer import print_clause
+from corollary.core.printer import print_clause
 
 
 def as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str, Any]:
-    """Return the document of some advice; with a calibration, with seconds."""
+    """Return the document of advice; with a calibration, it has seconds."""
     found = {
         "queries": {
-            name: {**_predicate(each, calibration), **_globally(advice, name)}
+            name: {**_predicate(each, calibration), **_global_exponents(advice, name)}
             for name, each in advice.queries.items()
         },
         "other_predicates": {
@@ -39,7 +38,7 @@ def as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str,
     return found
 
 
-def _globally(advice: Advice, name: str) -> dict[str, int]:
+def _global_exponents(advice: Advice, name: str) -> dict[str, int]:
     before, after = global_exponents(advice, name)
     return {"global_before": before, "global_after": after}
 
@@ -71,8 +70,8 @@ def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
         "arity": len(view.variables),
         "degree": view.degree,
         "rules": [print_clause(clause) for clause in view.clauses],
-        "self_materialisation": view.is_itself,
-        "recommendation": REWRITE if view.is_virtual else STORE,
+        "self_materialisation": view.is_self_materialisation,
+        "recommendation": view.recommendation,
         "build": view.build,
         "upkeep": view.upkeep,
     }
@@ -87,18 +86,18 @@ def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
 
 
 def findings_as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Return what was verified."""
+    """Return the results of verification."""
     return [
         {"check": each.check, "about": each.about, "differences": list(each.differences)}
         for each in findings
     ]
 
 
-def measurements_as_json(measured: Measurements) -> dict[str, Any]:
-    """Return what was measured."""
+def measurements_as_json(measurements: Measurements) -> dict[str, Any]:
+    """Return measurements."""
     return {
-        "build_seconds": measured.build,
-        "rows": dict(measured.rows),
+        "build_seconds": measurements.build,
+        "rows": dict(measurements.rows),
         "queries": [
             {
                 "query": each.query,
@@ -107,15 +106,15 @@ def measurements_as_json(measured: Measurements) -> dict[str, Any]:
                 "cold_seconds": list(each.cold),
                 "runs": each.runs,
                 "speed_up": each.speed_up,
-                "break_even_queries": each.break_even(measured.build),
+                "break_even_queries": each.break_even(measurements.build),
             }
-            for each in measured.queries
+            for each in measurements.queries
         ],
     }
 
 
 def samples_as_json(samples: Iterable[Sampled]) -> list[dict[str, Any]]:
-    """Return the sizes that samples tell."""
+    """Return the sizes of views by samples."""
     return [
         {
             "view": each.view,

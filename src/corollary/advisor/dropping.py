@@ -1,26 +1,24 @@
-"""Which stored views do not pay: what asking saves against what keeping them true costs.
+"""Which stored views do not pay: what queries save with them against what their upkeep costs.
 
     saved = Σ_q f_q · work of computing the view when q is asked      (for queries that read it)
     upkeep = Σ_r u_r · work of maintaining it for one changed tuple of r
 
-A view that is published or that a constraint watches is wanted for itself, and is left alone.
+A view that is published or that a constraint reads is needed anyway, and is left out.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corollary.advisor.candidates import Candidate, in_order
-from corollary.advisor.clauses import ClauseForm
 from corollary.advisor.estimating import Estimator, Sizes
 from corollary.advisor.scheme import Options, Scheme
-from corollary.advisor.shapes import Shapes
-from corollary.advisor.workload import upkeep_per_hour
+from corollary.advisor.shapes import NodeShapes
 from corollary.core.program import Program
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What a stored view gains and costs in an hour, in rows, and what it takes on the disk."""
+class ViewAccount:
+    """The rows that a stored view saves and costs per hour, and its bytes."""
 
     view: str
     saved: float
@@ -33,56 +31,51 @@ class Account:
         return self.saved >= self.upkeep and self.saved > 0
 
 
-def accounts(scheme: Scheme, program: Program, sizes: Sizes, options: Options) -> Iterator[Account]:
-    """Yield the account of every stored view that is there for the sake of queries.
+def accounts(
+    scheme: Scheme, program: Program, sizes: Sizes, options: Options
+) -> Iterator[ViewAccount]:
+    """Yield the account of every stored view that exists only for queries.
 
     Args:
-        scheme: the scheme, with the queries that are asked and how often.
+        scheme: the scheme, with the queries and their frequencies.
         program: the program as written.
-        sizes: what relations hold.
+        sizes: those of the relations.
         options: with the update rates.
     """
-    shapes = Shapes(scheme)
-    wanted = {each.relation for each in program.directives if each.name == "output"}
-    wanted |= {each.relation for each in program.reactions}
+    shapes = NodeShapes(scheme)
+    needed = {each.relation for each in program.directives if each.name == "output"}
+    needed |= {each.relation for each in program.reactions}
     for name, relation in scheme.relations.items():
         clauses = scheme.clauses.get(name, ())
-        if not clauses or not relation.is_kept or name in wanted:
+        if not clauses or not relation.is_materialised or name in needed:
             continue
         estimator = Estimator(scheme, shapes, sizes)
-        made = [
-            estimator.clause(each, (*each.literals, *each.tests), frozenset()) for each in clauses
-        ]
-        work = sum(each.work for each in made)
-        asked = sum(
+        work = sum(estimator.estimate_clause(each, each.leaves).work for each in clauses)
+        frequency = sum(
             query.frequency
             for query in scheme.queries
-            if name == query.relation or name in _read(scheme, query.relation)
+            if name == query.relation or name in _looked_up(scheme, query.relation)
         )
-        upkeep = sum(
-            upkeep_per_hour(_candidate(each), estimator, options)
+        views = (
+            Candidate(in_order(each.literals, each.head_variables), (each.leaves,))
             for each in clauses
             if each.literals
         )
-        held = sizes.rows.get(name, 0) * sizes.width.get(name, 8.0 * relation.arity)
-        yield Account(name, asked * work, upkeep, held)
+        upkeep = sum(estimator.hourly_upkeep(view, options.updates) for view in views)
+        size = sizes.rows.get(name, 0) * sizes.width.get(name, 8.0 * relation.arity)
+        yield ViewAccount(name, frequency * work, upkeep, size)
 
 
-def _read(scheme: Scheme, query: str) -> frozenset[str]:
-    """Return the kept relations that a query looks up: below them nothing is computed."""
+def _looked_up(scheme: Scheme, query: str) -> frozenset[str]:
+    """Return the stored relations that a query looks up: nothing below them is computed."""
     found: set[str] = set()
-    open_, seen = [query], {query}
-    while open_:
-        for name in scheme.reads(open_.pop()) - seen:
+    stack, seen = [query], {query}
+    while stack:
+        for name in scheme.body_relations(stack.pop()) - seen:
             seen.add(name)
             relation = scheme.relations.get(name)
-            if relation is not None and (relation.is_kept or relation.is_stored):
+            if relation is not None and (relation.is_materialised or relation.is_stored):
                 found.add(name)
             else:
-                open_.append(name)
+                stack.append(name)
     return frozenset(found)
-
-
-def _candidate(clause: ClauseForm) -> Candidate:
-    order = in_order(clause.literals, clause.head_variables)
-    return Candidate(order, ((*clause.literals, *clause.tests),), "stored")

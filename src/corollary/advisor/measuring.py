@@ -1,4 +1,4 @@
-"""Measuring advice: the same queries with and without the views, in turns, on the real data."""
+"""Measures advice: the same queries with and without the views, in turns, on the real data."""
 
 import statistics
 import time
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.scratch import all_of, scratch_database
-from corollary.core.clause_printer import print_relation, print_value
+from corollary.core.printer import print_relation, print_value
 from corollary.core.program import Program
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RUNS = 5
-"""So many times each query is asked on either side; the median counts. The first run is cold."""
+WARM_RUNS = 5
+"""The number of timed runs of each query on either side, after a cold one; the median counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A query, measured: seconds before and after, the first (cold) runs, and the build."""
+    """The seconds of a query before and after: medians of warm runs, and the cold runs."""
 
     relation: str
     query: str
@@ -34,18 +34,18 @@ class Measured:
 
     @property
     def speed_up(self) -> float:
-        """How many times quicker it is; below 1 it is slower."""
+        """The time before by the time after; below 1 it is slower."""
         return self.before / max(self.after, 1e-9)
 
     def break_even(self, build: float) -> float | None:
-        """Return after how many queries building has paid; None if it never does."""
+        """Return the number of queries after which building has paid; None if it never does."""
         saving = self.before - self.after
         return build / saving if saving > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """All queries, the seconds that building the views took, and how many rows each view has."""
+    """The times of all queries, the seconds to build the views, and their numbers of rows."""
 
     queries: tuple[Measured, ...]
     build: float
@@ -59,20 +59,20 @@ def measure(
     tables: "dict[str, pa.Table]",
     *,
     engine: str = LOCAL,
-    runs: int = RUNS,
+    runs: int = WARM_RUNS,
 ) -> Measurements:
-    """Return how long queries take with and without the advice, on copies in memory."""
+    """Measure queries with and without the advice, on copies in memory."""
     with (
         scratch_database(before, tables, engine=engine) as original,
         scratch_database(before, tables, engine=engine) as changed,
     ):
-        began = time.perf_counter()
+        start = time.perf_counter()
         transaction = changed.transaction()
         transaction.set_program(after)
         transaction.commit()
-        build = time.perf_counter() - began
+        build = time.perf_counter() - start
         queries = tuple(
-            _measured(name, each.query.bound, original, changed, runs)
+            _measure_query(name, each.query.bound, original, changed, runs)
             for name, each in advice.queries.items()
         )
         rows = {
@@ -83,22 +83,22 @@ def measure(
     return Measurements(queries, build, rows)
 
 
-def _measured(
+def _measure_query(
     name: str, bound: frozenset[int], original: Database, changed: Database, runs: int
 ) -> Measured:
     goal = _goal(original, name, bound)
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs + 1):
         for side, database in zip(times, (original, changed), strict=True):
-            began = time.perf_counter()
+            start = time.perf_counter()
             database.query(goal)
-            side.append(time.perf_counter() - began)
+            side.append(time.perf_counter() - start)
     before, after = (statistics.median(side[1:]) for side in times)
     return Measured(name, goal, before, after, (times[0][0], times[1][0]), runs)
 
 
 def _goal(database: Database, name: str, bound: frozenset[int]) -> str:
-    """Return a goal with values, where the query has some: those of one answer."""
+    """Return a goal with values for the bound columns: those of one answer."""
     if not bound:
         return all_of(database, name)
     answers = database.query(all_of(database, name))
@@ -106,7 +106,9 @@ def _goal(database: Database, name: str, bound: frozenset[int]) -> str:
     middle = answers.num_rows // 2
     arguments = []
     for at in range(relation.arity):
-        value: Value = answers.column(at)[middle].as_py() if at in bound and middle else None
-        is_given = at in bound and middle > 0
-        arguments.append(print_value(value, relation.types[at]) if is_given else f"v{at}")
+        if at in bound and middle > 0:
+            value: Value = answers.column(at)[middle].as_py()
+            arguments.append(print_value(value, relation.types[at]))
+        else:
+            arguments.append(f"v{at}")
     return f"{print_relation(name)}({', '.join(arguments)})"

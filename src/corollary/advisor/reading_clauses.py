@@ -1,35 +1,47 @@
-"""Reading a clause: which of its literals may be folded, and which are pinned."""
+"""Reads a clause: which of its literals may be folded, and which are pinned."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from corollary.advisor.candidates import variables_of
+from corollary.advisor.candidates import (
+    ANONYMOUS,
+    MovableComparison,
+    Pinned,
+    PinReason,
+    SchemeClause,
+    as_atom,
+    connected_components,
+    output_variables,
+    term_variables,
+    variables_of,
+)
 from corollary.advisor.canonical import in_canonical_order
-from corollary.advisor.clauses import ClauseForm, Pinned, Test, term_variables
-from corollary.advisor.folding import components
 from corollary.analysis.traverse import Item, conjunctions, parts, terms
 from corollary.core.rules import (
+    Aggregate,
     Atom,
     BodyItem,
     Clause,
     Comparison,
+    Constant,
+    Functor,
     Literal,
     Negation,
+    Slot,
+    Term,
     Truth,
-    names_in,
+    Variable,
+    Wildcard,
 )
-from corollary.core.terms import Aggregate, Constant, Functor, Slot, Term, Variable, Wildcard
 from corollary.core.types import Type
 
 Types = Mapping[str, tuple[Type, ...]]
 
-ANONYMOUS = "_•"
-"""Begins the name of a variable that was written `_`."""
 
-
-def clause_forms(
+def read_clause(
     clause: Clause, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
-) -> Iterator[ClauseForm]:
-    """Yield the forms of a clause for one of its heads: one for each alternative.
+) -> Iterator[SchemeClause]:
+    """Yield what a clause is for one of its heads: a conjunction for each alternative.
 
     Args:
         clause: the clause.
@@ -39,15 +51,13 @@ def clause_forms(
         absorbs: whether simple comparisons may move into candidates.
     """
     every = (part for term, _ in terms(clause) for part in parts(term))
-    obstacle = "aggregate" if any(isinstance(part, Aggregate) for part in every) else ""
+    has_aggregate = any(isinstance(part, Aggregate) for part in every)
     for items in conjunctions(clause.body):
-        reader = _Reader(head, component, types, absorbs=absorbs and not obstacle)
-        yield in_canonical_order(reader.form(items, obstacle))
+        reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
+        yield in_canonical_order(reader.read(items, has_aggregate))
 
 
-class _Reader:
-    """Reads one conjunction."""
-
+class _ConjunctionReader:
     def __init__(
         self, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
     ) -> None:
@@ -56,57 +66,63 @@ class _Reader:
         self._types = types
         self._absorbs = absorbs
         self._anonymous = 0
-        self._positions: dict[object, int] = {}
 
-    def form(self, items: tuple[Item, ...], obstacle: str) -> ClauseForm:
-        """Return the clause."""
+    def read(self, items: tuple[Item, ...], has_aggregate: bool) -> SchemeClause:
         literals: dict[Literal, None] = {}
         pinned: list[Pinned] = []
-        tests: list[Test] = []
+        comparisons: list[MovableComparison] = []
+        positions: dict[object, int] = {}
         for at, item in enumerate(items):
-            found = self._read(item)
+            found = self._read_item(item)
             if found is None:
                 continue
-            self._positions.setdefault(found, at)
+            positions.setdefault(found, at)
             if isinstance(found, Literal):
                 literals[found] = None
-            elif isinstance(found, Test):
-                tests.append(found)
+            elif isinstance(found, MovableComparison):
+                comparisons.append(found)
             else:
                 pinned.append(found)
-        if obstacle:
-            pinned += [_as_pinned(each, "aggregate") for each in literals]
+        if has_aggregate:
+            pinned += [_pin_literal(each, PinReason.AGGREGATE) for each in literals]
             literals = {}
-        made = ClauseForm(
-            self._head, tuple(literals), tuple(pinned), tuple(tests), obstacle, self._positions
+        return _pin_unmovable(
+            SchemeClause(
+                self._head,
+                tuple(literals),
+                tuple(pinned),
+                tuple(comparisons),
+                has_aggregate,
+                positions,
+            )
         )
-        return _settled(made)
 
-    def _read(self, item: Item) -> Literal | Test | Pinned | None:
+    def _read_item(self, item: Item) -> Literal | MovableComparison | Pinned | None:
         match item:
             case Truth(value=True):
                 return None
             case Atom():
-                return self._positive(item)
+                return self._read_positive(item)
             case Negation():
-                return _pinned(item, "negated")
+                return _pin_filter(item, PinReason.NEGATED)
             case Comparison():
                 if self._absorbs and _is_simple(item):
-                    return Test(item, frozenset(each.name for each in term_variables(item)))
-                return _pinned(item, "comparison")
+                    names = frozenset(each.name for each in term_variables(item))
+                    return MovableComparison(item, names)
+                return _pin_filter(item, PinReason.COMPARISON)
             case Truth():
-                return _pinned(item, "comparison")
+                return _pin_filter(item, PinReason.COMPARISON)
 
-    def _positive(self, atom: Atom) -> Literal | Pinned:
+    def _read_positive(self, atom: Atom) -> Literal | Pinned:
         typed = zip(atom.arguments, self._types[atom.relation], strict=True)
-        plain = tuple(self._slot(each, type_) for each, type_ in typed)
-        literal = Literal(atom.relation, plain, sign=atom.sign, state=atom.state)
+        slots = tuple(self._slot(each, type_) for each, type_ in typed)
+        literal = Literal(atom.relation, slots, sign=atom.sign, state=atom.state)
         own = self._component.get(self._head.relation, -1)
         if self._component.get(atom.relation, -2) == own:
-            return _as_pinned(literal, "recursive")
+            return _pin_literal(literal, PinReason.RECURSIVE)
         if any(not isinstance(each, Variable | Constant | Wildcard) for each in atom.arguments):
-            held = frozenset(each.name for each in term_variables(atom))
-            return Pinned(atom, held, "function", literal)
+            names = frozenset(each.name for each in term_variables(atom))
+            return Pinned(atom, names, PinReason.FUNCTION, literal)
         return literal
 
     def _slot(self, term: Term, type_: Type) -> Slot:
@@ -120,44 +136,45 @@ class _Reader:
         return Variable(f"{ANONYMOUS}{self._anonymous}")
 
 
-def _pinned(item: BodyItem, why: str) -> Pinned:
-    held = frozenset(
-        each.name for each in term_variables(item) if not each.name.startswith(ANONYMOUS)
-    )
-    return Pinned(item, held, why)
+def _pin_filter(item: BodyItem, reason: PinReason) -> Pinned:
+    names = (each.name for each in term_variables(item))
+    return Pinned(item, frozenset(n for n in names if not n.startswith(ANONYMOUS)), reason)
 
 
-def _as_pinned(literal: Literal, why: str) -> Pinned:
-    item = Atom(literal.relation, literal.slots, literal.sign, literal.state)
-    return Pinned(item, frozenset(names_in(literal)), why, literal)
+def _pin_literal(literal: Literal, reason: PinReason) -> Pinned:
+    return Pinned(as_atom(literal), variables_of(literal), reason, literal)
 
 
 def _is_simple(item: Comparison) -> bool:
-    """Whether a comparison always has a value and binds nothing, wherever it stands."""
+    """Whether a comparison always has a value and binds nothing, wherever it is evaluated."""
     sides = (item.left, item.right)
     return all(isinstance(each, Variable | Constant) for each in sides) and item.operator != "="
 
 
-def _settled(clause: ClauseForm) -> ClauseForm:
-    """Pin the tests that no single candidate can have all variables of."""
+def _pin_unmovable(clause: SchemeClause) -> SchemeClause:
+    """Pin the comparisons whose variables no single candidate can have all of.
+
+    Pinning one makes its variables significant, which may split a group and leave another
+    comparison without a candidate: hence until nothing changes.
+    """
     while True:
         significant = clause.significant
-        misfits = []
-        for group in components((*clause.literals, *clause.tests), significant):
-            bound = frozenset().union(*(variables_of(n) for n in group if isinstance(n, Literal)))
-            misfits += [
-                node for node in group if isinstance(node, Test) and not node.variables <= bound
+        unmovable: list[MovableComparison] = []
+        for group in connected_components(clause.leaves, significant):
+            bound = output_variables(node for node in group if isinstance(node, Literal))
+            unmovable += [
+                node
+                for node in group
+                if isinstance(node, MovableComparison) and not node.variables <= bound
             ]
-        misfits += [each for each in clause.tests if each.variables <= significant]
-        if not misfits:
+        unmovable += [each for each in clause.comparisons if each.variables <= significant]
+        if not unmovable:
             return clause
         positions = dict(clause.positions)
         pinned = list(clause.pinned)
-        for test in dict.fromkeys(misfits):
-            made = _pinned(test.item, "comparison")
-            positions[made] = positions.get(test, len(positions))
-            pinned.append(made)
-        tests = tuple(each for each in clause.tests if each not in misfits)
-        clause = ClauseForm(
-            clause.head, clause.literals, tuple(pinned), tests, clause.obstacle, positions
-        )
+        for comparison in dict.fromkeys(unmovable):
+            filter_ = _pin_filter(comparison.item, PinReason.COMPARISON)
+            positions[filter_] = positions.get(comparison, len(positions))
+            pinned.append(filter_)
+        movable = tuple(each for each in clause.comparisons if each not in unmovable)
+        clause = replace(clause, pinned=tuple(pinned), comparisons=movable, positions=positions)

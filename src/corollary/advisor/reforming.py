@@ -1,20 +1,19 @@
-"""The program that advice leads to: new views declared, the clauses of queries rewritten."""
+"""The reformulated program: new views are declared, the clauses of queries rewritten."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from corollary.advisor.advice import Advice, NewView
-from corollary.advisor.candidates import expanded
+from corollary.advisor.candidates import expand
 from corollary.analysis.check import Checked
 from corollary.core.program import Column, Declaration, Program, TypeName
-from corollary.core.rules import Clause, Literal
-from corollary.core.terms import Variable
+from corollary.core.rules import Clause, Literal, Variable
 from corollary.core.types import Type
 from corollary.core.words import is_plain_word
 
 
 def reformed(checked: Checked, program: Program, advice: Advice) -> Program:
-    """Return a program in which queries read the views that are advised.
+    """Return a program in which queries read the advised views.
 
     Args:
         checked: the program, with types.
@@ -26,12 +25,12 @@ def reformed(checked: Checked, program: Program, advice: Advice) -> Program:
         name: each.rewritten for name, each in advice.predicates.items() if each.is_applicable
     }
     clauses = [*_clauses(program, changed), *(rule for view in views for rule in view.clauses)]
-    declarations = [*program.declarations, *(declaration_of(view, checked) for view in views)]
+    declarations = [*program.declarations, *(_declaration(view, checked) for view in views)]
     return replace(program, declarations=tuple(declarations), clauses=tuple(clauses))
 
 
 def _clauses(program: Program, changed: dict[str, tuple[Clause, ...]]) -> Iterator[Clause]:
-    """Yield the clauses; rewritten ones stand where the first clause of their head stood."""
+    """Yield the clauses; rewritten ones replace the first original clause of their head."""
     done: set[str] = set()
     for clause in program.clauses:
         heads = {head.relation for head in clause.heads if not head.sign}
@@ -47,13 +46,13 @@ def _clauses(program: Program, changed: dict[str, tuple[Clause, ...]]) -> Iterat
                 yield from changed[name]
 
 
-def declaration_of(view: NewView, checked: Checked) -> Declaration:
-    """Return the declaration of a view: columns are named as its variables are.
+def _declaration(view: NewView, checked: Checked) -> Declaration:
+    """Return the declaration of a view; its columns have the names of its variables.
 
-    One that is better computed along the way is `inline`, so that nobody is advised to store it.
+    A virtual view is `inline`, so that later advice does not store it.
     """
     columns = tuple(
-        Column(name if is_plain_word(name) else f"c{at}", column_type(name, view, checked))
+        Column(name if is_plain_word(name) else f"c{at}", _column_type(name, view, checked))
         for at, name in enumerate(view.variables, 1)
     )
     if view.is_virtual:
@@ -61,21 +60,21 @@ def declaration_of(view: NewView, checked: Checked) -> Declaration:
     return Declaration(view.name, columns, storage="stored")
 
 
-def column_type(name: str, view: NewView, checked: Checked) -> TypeName:
-    """Return the type of a column: the most telling of those its variable stands in."""
+def _column_type(name: str, view: NewView, checked: Checked) -> TypeName:
+    """Return the type of a column: a declared subtype, if a column of the variable has one."""
     known = {each.name for each in checked.program.types}
     found: list[tuple[TypeName, Type]] = []
     is_nullable = False
-    for leaves in expanded(view.node):
-        places = [
+    for leaves in expand(view.node):
+        columns = [
             (leaf.relation, at)
             for leaf in leaves
             if isinstance(leaf, Literal)
             for at, slot in enumerate(leaf.slots)
             if isinstance(slot, Variable) and slot.name == name
         ]
-        here = [_type_at(relation, at, checked) for relation, at in places]
-        # A variable in two places is not null there: rules test it.
+        here = [_type_at(relation, at, checked) for relation, at in columns]
+        # A variable that occurs twice in a body is tested for null there.
         is_nullable |= len(here) == 1 and here[0][1].nullable
         found += here
     named = next((each for each, _ in found if each.name in known), found[0][0])

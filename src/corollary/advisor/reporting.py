@@ -2,48 +2,46 @@
 
 from collections.abc import Iterable, Iterator
 
-from corollary.advisor.advice import Advice, NewView, PredicateAdvice
+from corollary.advisor.advice import Advice, NewView, PredicateAdvice, global_exponents
 from corollary.advisor.calibrating import Calibration
-from corollary.advisor.clauses import term_variables
-from corollary.advisor.reaching import global_exponents
-from corollary.advisor.reading_clauses import ANONYMOUS
-from corollary.core.clause_printer import print_atom, print_clause
+from corollary.advisor.candidates import ANONYMOUS, term_variables
+from corollary.core.printer import print_atom, print_clause
 from corollary.core.rules import Clause
 
-UNITS = ("B", "KB", "MB", "GB", "TB")
+BYTE_UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[str]:
-    """Yield the lines of the report; with a calibration, seconds stand beside row-operations."""
-    told: set[str] = set()
+    """Yield the lines of the report; with a calibration, it has seconds beside row-operations."""
+    reported: set[str] = set()
     for name, each in advice.predicates.items():
         if not each.is_query and not each.is_applicable:
             continue
         yield _heading(name, each, advice, calibration)
         yield from _clauses("before", each.originals)
         if each.is_query:
-            yield from _globally(name, each, advice)
+            yield from _global_line(name, each, advice)
         if not each.is_applicable:
             yield f"  not applicable: {each.reason}"
         else:
             yield from _clauses("after", each.rewritten)
             for view in (advice.views[view] for view in each.views if view in advice.views):
-                if view.name in told:
-                    yield from _again(view)
+                if view.name in reported:
+                    yield f"  shared  {view.name}, as above"
                 else:
                     yield from _view(view, advice, calibration)
-                told.add(view.name)
+                reported.add(view.name)
             yield from _remarks(each, advice)
         yield from _rejected(each)
     if advice.arity.set_by:
         yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
     if calibration is not None:
-        each_takes = duration(calibration.seconds)
-        yield f"a row-op is thought to take {each_takes}, going by {calibration.source}"
+        row_time = duration(calibration.seconds)
+        yield f"a row-op is thought to take {row_time}, going by {calibration.source}"
 
 
-def _globally(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]:
-    """Yield a line about all rules that a query runs, where its own are not the worst."""
+def _global_line(name: str, each: PredicateAdvice, advice: Advice) -> Iterator[str]:
+    """Yield a line about all rules that a query runs, where its own are not the slowest."""
     before, after = global_exponents(advice, name)
     if (before, after) != (each.before.left_deep, each.after.left_deep):
         yield f"  in all  N^{before} -> N^{after} with the rules of relations that it reads"
@@ -101,19 +99,19 @@ def _view(view: NewView, advice: Advice, calibration: Calibration | None) -> Ite
     yield f"          {'  '.join(facts)}"
     if view.figures is not None:
         yield _checks(view, advice)
-    if view.is_itself:
+    if view.is_self_materialisation:
         yield "          this is the query itself: to store it is to store the answers"
-    inside = hidden(view)
+    inside = _hidden_variables(view)
     if inside:
-        shown = ", ".join(view.variables)
+        columns = ", ".join(view.variables)
         leave = "leaves" if len(view.variables) == 1 else "leave"
-        what = f"only {shown} {leave} it" if shown else "nothing leaves it but yes or no"
+        what = f"only {columns} {leave} it" if columns else "nothing leaves it but yes or no"
         verb = "occurs" if len(inside) == 1 else "occur"
         yield f"  why     {', '.join(inside)} {verb} only inside this group; {what}."
 
 
 def _checks(view: NewView, advice: Advice) -> str:
-    """Return what speaks for a view: it is small, changes rarely, and is often asked."""
+    """Return the line on what makes a view useful: small, rarely changed, often queried."""
     assert view.figures is not None
     asked = sum(each.query.frequency for each in advice.queries.values() if view.name in each.views)
     share, changes = 100 * view.figures.share, amount(view.figures.changes)
@@ -123,10 +121,6 @@ def _checks(view: NewView, advice: Advice) -> str:
     )
 
 
-def _again(view: NewView) -> Iterator[str]:
-    yield f"  shared  {view.name}, as above"
-
-
 def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
     views = [advice.views[name] for name in each.views if name in advice.views]
     if views and all(view.is_virtual for view in views):
@@ -134,9 +128,9 @@ def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
             f"  note    computing the views along the way is N^{each.virtual_after}, too: rewrite "
             "the rules, store nothing"
         )
-    kept = advice.scheme.relations[each.query.relation]
-    if kept.is_kept and not kept.is_stored:
-        yield "  note    it is stored: these are the costs of computing it anew, not of asking it"
+    relation = advice.scheme.relations[each.query.relation]
+    if relation.is_materialised and not relation.is_stored:
+        yield "  note    it is stored: these are the costs of recomputing it, not of querying it"
     if each.work is not None:
         gain = each.work[0] / max(each.work[1], 1.0)
         is_less = each.after.left_deep < each.before.left_deep
@@ -147,12 +141,11 @@ def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
 
 
 def _rejected(each: PredicateAdvice) -> Iterator[str]:
-    for refusal in each.rejected:
-        yield f"  rejected {print_atom(refusal.clause.heads[0])}: {refusal.why}"
+    for rejected in each.rejected:
+        yield f"  rejected {print_atom(rejected.clause.heads[0])}: {rejected.why}"
 
 
-def hidden(view: NewView) -> list[str]:
-    """Return the variables that stay inside a view."""
+def _hidden_variables(view: NewView) -> list[str]:
     names = dict.fromkeys(
         each.name for clause in view.clauses for each in term_variables(clause.body)
     )
@@ -160,7 +153,7 @@ def hidden(view: NewView) -> list[str]:
 
 
 def amount(number: float) -> str:
-    """Return a number of rows in few characters.
+    """Return a number of rows in a few characters.
 
     >>> amount(812), amount(41_000_000), amount(0.3e6)
     ('812', '41 M', '300 K')
@@ -179,13 +172,13 @@ def size(number: float) -> str:
     ('6.1 KB', '12 B')
     """
     unit = 0
-    while number >= 999.5 and unit < len(UNITS) - 1:
+    while number >= 999.5 and unit < len(BYTE_UNITS) - 1:
         number, unit = number / 1000, unit + 1
-    return f"{number:.3g} {UNITS[unit]}" if unit else f"{number:.0f} B"
+    return f"{number:.3g} {BYTE_UNITS[unit]}" if unit else f"{number:.0f} B"
 
 
 def duration(seconds: float) -> str:
-    """Return a time in few characters.
+    """Return a time in a few characters.
 
     >>> duration(41.2), duration(0.0831), duration(1.1e-7), duration(0.0)
     ('41.2 s', '83.1 ms', '0.11 us', '0 us')

@@ -1,9 +1,9 @@
-"""Sizes of views from a sample: the rows that they have for some values of one column.
+"""Sizes of views from a sample: their rows for some values of one column.
 
-A column of the view is chosen, and a share p of its values, by their hash. The view is computed for
-these values only, exactly; in all it has so many times more rows as there are more values. A sample
-of the tuples of each relation would not do: a join of two samples has p² of the rows, and which of
-them a projection loses cannot be told.
+A column of the view is chosen, and a share p of its values, by their hash. The view is computed
+exactly for these values; its number of rows is scaled by the number of values. A sample of the
+tuples of each relation is not enough: a join of two samples has p² of the rows, and how many of
+them a projection merges is not known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,26 +14,25 @@ from zlib import crc32
 from corollary.advisor.advice import Advice, NewView
 from corollary.advisor.scratch import all_of, scratch_database
 from corollary.core.program import Declaration, Program
-from corollary.core.rules import Atom, Clause
-from corollary.core.terms import Value, Variable
+from corollary.core.rules import Atom, Clause, Value, Variable
 from corollary.database.engines import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VALUES, ROWS = "sample_of_values", "sample_of_rows"
-"""Added to the name of a view: the values that are looked at, and the rows for them."""
+VALUES_SUFFIX, ROWS_SUFFIX = "sample_of_values", "sample_of_rows"
+"""Added to the name of a view: the relations of the sampled values, and of the rows for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """How large a view is, going by a sample.
+    """The size of a view, by a sample.
 
     Attributes:
         variable: of the column whose values were sampled.
-        values: how many of them were looked at.
-        total: how many of them there are.
-        found: the rows that the view has for those that were looked at.
+        values: the number of sampled values.
+        total: the number of all values.
+        found: the rows of the view for the sampled values.
     """
 
     view: str
@@ -44,7 +43,7 @@ class Sampled:
 
     @property
     def rows(self) -> float:
-        """How many rows the view is thought to have."""
+        """The estimated number of rows of the view."""
         return self.found * self.total / max(1, self.values)
 
 
@@ -57,48 +56,51 @@ def sample(
     *,
     engine: str = LOCAL,
 ) -> list[Sampled]:
-    """Return the sizes of the views to store; without those that no base relation gives values to.
+    """Return the sizes of the views to store that have a column bound by base relations.
 
     Args:
         advice: with the views.
         before: the program as it is.
         after: the program with the views.
         tables: the tuples of base relations.
-        share: of the values to look at, more than 0 and at most 1.
+        share: of the values to sample, more than 0 and at most 1.
         engine: `local` or `spark`.
     """
     declared = {each.name: each for each in after.declarations}
-    ruled = {head.relation for clause in before.clauses if clause.body for head in clause.heads}
-    base = {name: table for name, table in tables.items() if name not in ruled}
-    program, held, chosen = before, dict(tables), list[tuple[str, str, int, int]]()
+    derived = {head.relation for clause in before.clauses if clause.body for head in clause.heads}
+    base = {name: table for name, table in tables.items() if name not in derived}
+    program, data, chosen = before, dict(tables), list[tuple[str, str, int, int]]()
     for name, view in advice.views.items():
         variable = None if view.is_virtual else _column(view, base)
         if variable is None:
             continue
         total = _values(view, variable, base)
-        values = sorted((each for each in total if _is_chosen(each, share)), key=repr)
-        program += _sampling(view, variable, declared[name])
-        held[f"{name}_{VALUES}"] = _table(values, view, variable, base)
+        values = sorted((each for each in total if _is_sampled(each, share)), key=repr)
+        program += _sample_rules(view, variable, declared[name])
+        data[f"{name}_{VALUES_SUFFIX}"] = _table(values, view, variable, base)
         chosen.append((name, variable, len(values), len(total)))
     if not chosen:
         return []
-    with scratch_database(program, held, engine=engine) as database:
-        found = [database.query(all_of(database, f"{name}_{ROWS}")).num_rows for name, *_ in chosen]
+    with scratch_database(program, data, engine=engine) as database:
+        found = [
+            database.query(all_of(database, f"{name}_{ROWS_SUFFIX}")).num_rows
+            for name, *_ in chosen
+        ]
     return [Sampled(*each, rows) for each, rows in zip(chosen, found, strict=True)]
 
 
 def _column(view: NewView, tables: "Mapping[str, pa.Table]") -> str | None:
-    """Return a variable of a view that a base relation gives values to in all of its rules."""
+    """Return a variable of a view that a base relation binds in each of its rules."""
     for variable in view.variables:
-        if all(next(_places(each, variable, tables), None) for each in view.clauses):
+        if all(next(_occurrences(each, variable, tables), None) for each in view.clauses):
             return variable
     return None
 
 
-def _places(
+def _occurrences(
     clause: Clause, variable: str, tables: "Mapping[str, pa.Table]"
 ) -> Iterator[tuple[str, int]]:
-    """Yield where in base relations a variable stands, small relations first."""
+    """Yield the columns of base relations that bind a variable, small relations first."""
     atoms = [each for each in clause.body if isinstance(each, Atom) and each.relation in tables]
     for atom in sorted(atoms, key=lambda each: tables[each.relation].num_rows):
         for at, argument in enumerate(atom.arguments):
@@ -107,17 +109,17 @@ def _places(
 
 
 def _values(view: NewView, variable: str, tables: "Mapping[str, pa.Table]") -> set[Value]:
-    """Return the values that a column of a view can have."""
+    """Return a superset of the values of a column of a view."""
     found: set[Value] = set()
     for clause in view.clauses:
-        relation, at = next(_places(clause, variable, tables))
+        relation, at = next(_occurrences(clause, variable, tables))
         values = tables[relation].column(at).unique().to_pylist()
         found |= {each for each in values if each is not None}
     return found
 
 
-def _is_chosen(value: Value, share: float) -> bool:
-    """Whether a value is in the sample, which does not depend on anything else."""
+def _is_sampled(value: Value, share: float) -> bool:
+    # By hash and not at random: the sample is the same in every run.
     return crc32(repr(value).encode()) < share * 2**32
 
 
@@ -126,23 +128,23 @@ def _table(
 ) -> "pa.Table":
     import pyarrow as pa
 
-    relation, at = next(_places(view.clauses[0], variable, tables))
+    relation, at = next(_occurrences(view.clauses[0], variable, tables))
     return pa.table({"value": pa.array(values, tables[relation].schema.field(at).type)})
 
 
-def _sampling(view: NewView, variable: str, declaration: Declaration) -> Program:
+def _sample_rules(view: NewView, variable: str, declaration: Declaration) -> Program:
     """Return the declarations and rules that compute a view for the values of a sample."""
     at = view.variables.index(variable)
     column = declaration.columns[at]
     column = replace(column, name="value", type=replace(column.type, nullable=False))
-    values = Declaration(f"{view.name}_{VALUES}", (column,))
-    rows = replace(declaration, name=f"{view.name}_{ROWS}", storage="virtual")
-    only = Atom(values.name, (Variable(variable),))
+    values = Declaration(f"{view.name}_{VALUES_SUFFIX}", (column,))
+    rows = replace(declaration, name=f"{view.name}_{ROWS_SUFFIX}", storage="virtual")
+    filter_ = Atom(values.name, (Variable(variable),))
     clauses = tuple(
         replace(
             clause,
             heads=(replace(clause.heads[0], relation=rows.name),),
-            body=(only, *clause.body),
+            body=(filter_, *clause.body),
         )
         for clause in view.clauses
     )

@@ -8,15 +8,16 @@
 | Q ⊆ P | `Scheme.queries` |
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from corollary.advisor.clauses import ClauseForm
+from corollary.advisor.candidates import SchemeClause
 from corollary.core.rules import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Dependence:
+class FunctionalDependency:
     """A functional dependency: tuples that agree on the left columns agree on the right ones."""
 
     left: frozenset[int]
@@ -24,38 +25,38 @@ class Dependence:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What a stored view is made of, over other stored relations: hidden keys bound its size.
+class ViewDefinition:
+    """The rules of a stored view over other stored relations: hidden keys bound its size.
 
     Attributes:
         variables: of its columns, in order.
         bodies: the literals of each of its rules.
-        is_whole: whether these are all that its rules say, so that nothing is filtered.
+        is_complete: whether its rules have no other body items, so that nothing is filtered.
     """
 
     variables: tuple[str, ...]
     bodies: tuple[tuple[Literal, ...], ...]
-    is_whole: bool
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
-class RelationForm:
-    """A relation as the advisor sees it.
+class SchemeRelation:
+    """A relation of the scheme.
 
     Attributes:
-        is_stored: whether it is in D, so that the criterion is measured by it.
-        is_kept: whether its rules are not needed at query time, since it is kept all the same.
-        is_inline: whether it is declared `inline`: not to be stored, however dear its rules are.
-        view: what it is made of, if it is a kept view without recursion.
+        is_stored: whether it is in D, so that it counts for the effective arity of the scheme.
+        is_materialised: whether it is looked up, so that its rules do not run at query time.
+        is_inline: whether it is declared `inline`: not to be stored, however expensive its rules.
+        view: its definition, if it is a materialised view without recursion.
     """
 
     name: str
     arity: int
-    dependences: tuple[Dependence, ...] = ()
+    dependencies: tuple[FunctionalDependency, ...] = ()
     is_stored: bool = False
-    is_kept: bool = False
+    is_materialised: bool = False
     is_inline: bool = False
-    view: View | None = None
+    view: ViewDefinition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Query:
 
     Attributes:
         bound: the columns that a query gives values for.
-        frequency: how often it is asked in an hour.
+        frequency: queries per hour.
     """
 
     relation: str
@@ -76,26 +77,56 @@ class Query:
 class Scheme:
     """Relations, clauses by the relation of their head, and queries."""
 
-    relations: Mapping[str, RelationForm]
-    clauses: Mapping[str, tuple[ClauseForm, ...]]
+    relations: Mapping[str, SchemeRelation]
+    clauses: Mapping[str, tuple[SchemeClause, ...]]
     queries: tuple[Query, ...] = ()
 
-    def reads(self, name: str) -> frozenset[str]:
-        """Return the relations that the clauses of a relation read, pinned ones too."""
+    def body_relations(self, name: str) -> frozenset[str]:
+        """Return the relations in the bodies of a relation's clauses, pinned literals included."""
         found: set[str] = set()
         for clause in self.clauses.get(name, ()):
             found |= {each.relation for each in clause.literals}
             found |= {each.literal.relation for each in clause.pinned if each.literal is not None}
         return frozenset(found)
 
-    def below(self, names: "frozenset[str] | set[str]") -> frozenset[str]:
+    def reachable(self, names: Iterable[str]) -> frozenset[str]:
         """Return some relations and all that they are computed from."""
-        found, open_ = set(names), list(names)
-        while open_:
-            fresh = self.reads(open_.pop()) - found
+        found = set(names)
+        stack = list(found)
+        while stack:
+            fresh = self.body_relations(stack.pop()) - found
             found |= fresh
-            open_ += fresh
+            stack += fresh
         return frozenset(found)
+
+
+class SelectionMode(StrEnum):
+    """Which of the candidates that gain something are stored."""
+
+    PAPER = "paper"
+    MINIMAL = "minimal"
+    BUDGET = "budget"
+
+
+class ArityScope(StrEnum):
+    """Which stored relations set the effective arity: all, or those that queries read."""
+
+    SCHEME = "scheme"
+    USED = "used"
+
+
+class ComparisonMode(StrEnum):
+    """Whether simple comparisons stay in their rule or may be absorbed by a candidate."""
+
+    OPAQUE = "opaque"
+    ABSORB = "absorb"
+
+
+class SelfMaterialisation(StrEnum):
+    """Whether a candidate may be the query itself."""
+
+    ALLOW = "allow"
+    FORBID = "forbid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,32 +134,25 @@ class Options:
     """How the advisor decides; the defaults are the paper's.
 
     Attributes:
-        selection: `paper`, `minimal` or `budget`.
-        scope: which relations set the effective arity: of the whole `scheme`, or those `used`.
-        opaque: whether simple comparisons stay (`opaque`) or may be absorbed (`absorb`).
         partial_clusters: whether parts of clusters are candidates too, and outside literals carry
             functional dependencies into them.
-        self_materialisation: whether a candidate may be the query itself: `allow` or `forbid`.
         has_disjuncts: whether clauses with a common part may be merged.
-        budget: so many bytes all new views may take together, if sizes are known.
-        storage_factor: without a budget, a view may take so many times what is stored already.
-        least_gain: fewer rows by this factor are worth a view, even at the same exponent.
+        budget: the maximum size of all new views together, in bytes.
+        storage_factor: without a budget, the maximum size of a view, as a multiple of what is
+            stored already.
+        least_gain: the factor in rows that justifies a view even at the same exponent.
         updates: changed tuples of base relations per hour.
         horizon: the hours over which building a view has to pay.
     """
 
-    selection: str = "paper"
-    scope: str = "scheme"
-    opaque: str = "opaque"
+    selection: SelectionMode = SelectionMode.PAPER
+    scope: ArityScope = ArityScope.SCHEME
+    opaque: ComparisonMode = ComparisonMode.OPAQUE
     partial_clusters: bool = False
-    self_materialisation: str = "allow"
+    self_materialisation: SelfMaterialisation = SelfMaterialisation.ALLOW
     has_disjuncts: bool = True
     budget: float | None = None
     storage_factor: float = 1.0
     least_gain: float = 1.3
     updates: Mapping[str, float] = field(default_factory=dict)
     horizon: float = 24.0
-
-    def with_updates(self, updates: Mapping[str, float]) -> "Options":
-        """Return the options with other update rates."""
-        return replace(self, updates=updates)

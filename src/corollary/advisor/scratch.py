@@ -1,10 +1,9 @@
-"""Scratch databases: in memory, with the program and the base tuples of another one."""
+"""Scratch databases: in memory, with the program and the base tuples of another database."""
 
 from typing import TYPE_CHECKING
 
 from corollary.active.normal_form import passive
-from corollary.core.clause_printer import print_relation
-from corollary.core.printer import print_program
+from corollary.core.printer import print_program, print_relation
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
 from corollary.database.engines import LOCAL
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def base_tables(database: Database) -> "dict[str, pa.Table]":
-    """Return the base tuples of a database, by the relation they were written to."""
+    """Return the base tuples of a database, by declared relation."""
     normal = state_of(database).loaded.normal
     found = {}
     for name, relation in normal.relations.items():
@@ -32,13 +31,13 @@ def scratch_database(
     engine: str = LOCAL,
     before: Program | None = None,
 ) -> Database:
-    """Return a database in memory that holds tuples under a program, without its active rules.
+    """Return a database in memory with some tuples and a program without its active rules.
 
     Args:
         program: the program.
         tables: the tuples of its base relations.
         engine: `local` or `spark`.
-        before: the program under which the tuples are written, if it is another one.
+        before: the program under which the tuples are inserted, if it is another one.
     """
     database = open_database(None, engine=engine)
     database.load(text=print_program(passive(before or program)))
@@ -52,6 +51,6 @@ def scratch_database(
 
 
 def all_of(database: Database, name: str) -> str:
-    """Return the goal that asks for all tuples of a relation."""
+    """Return the goal for all tuples of a relation."""
     arity = state_of(database).loaded.normal.relations[name].arity
     return f"{print_relation(name)}({', '.join(f'v{at}' for at in range(arity))})"

@@ -3,7 +3,7 @@
 | node | dependencies F |
 |---|---|
 | literal of r | those of r, position by position; constants vanish on both sides |
-| literal of a stored view | those of the literals it is made of, its hidden variables included |
+| literal of a stored view | those of the literals in its rules, hidden variables included |
 | candidate with one body | those of its leaves: hidden variables count |
 | union of size degree k | k anonymous generators that determine every column |
 """
@@ -11,81 +11,80 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from corollary.advisor.candidates import Candidate, Leaf, Node, expanded, variables_of
-from corollary.advisor.degree import Masks, closure, degree
-from corollary.advisor.scheme import RelationForm, Scheme, View
+from corollary.advisor.candidates import (
+    Candidate,
+    Leaf,
+    Node,
+    expand,
+    output_variables,
+    variables_of,
+)
+from corollary.advisor.degree import Masks, degree
+from corollary.advisor.scheme import Scheme, SchemeRelation, ViewDefinition
 from corollary.core.printer import print_literal
-from corollary.core.rules import Literal
-from corollary.core.terms import Slot, Variable
+from corollary.core.rules import Literal, Slot, Variable
 
 Dependencies = tuple[tuple[frozenset[str], frozenset[str]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What a node shows, and what determines what in it."""
+class NodeShape:
+    """The variables that a node outputs, and the dependencies among all its variables."""
 
     variables: frozenset[str]
     dependencies: Dependencies = ()
 
 
-class Shapes:
-    """The shapes of nodes over a scheme; each is found once."""
+class NodeShapes:
+    """The shapes of nodes over a scheme, each computed once."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
-        self._literals: dict[Literal, Shape] = {}
-        self._candidates: dict[Candidate, tuple[Shape, int]] = {}
+        self._literals: dict[Literal, NodeShape] = {}
+        self._candidates: dict[Candidate, tuple[NodeShape, int]] = {}
 
-    def of(self, node: Node) -> Shape:
+    def shape_of(self, node: Node) -> NodeShape:
         """Return the shape of a node."""
         if isinstance(node, Candidate):
             return self._candidate(node)[0]
         if isinstance(node, Literal):
             return self._literal(node)
-        return Shape(node.variables)
+        return NodeShape(node.variables)
 
-    def degree_of(self, node: Candidate) -> int:
+    def clausal_arity(self, node: Candidate) -> int:
         """Return the clausal arity of a candidate: it has at most N^that tuples."""
         return self._candidate(node)[1]
 
-    def degree(
-        self,
-        target: Iterable[str],
-        shapes: Iterable[Shape],
-        bound: frozenset[str] = frozenset(),
-    ) -> int:
-        """Return deg(target | shapes), some variables being given."""
-        dependencies = [each for shape in shapes for each in shape.dependencies]
-        if bound:
-            dependencies.append((frozenset(), bound))
-        numbers = Numbers()
-        masks = tuple((numbers.mask(left), numbers.mask(right)) for left, right in dependencies)
-        return degree(numbers.mask(target), masks)
+    def degree(self, target: Iterable[str], shapes: Iterable[NodeShape]) -> int:
+        """Return deg(target | shapes)."""
+        variable_bits = VariableBits()
+        masks = variable_bits.masks(each for shape in shapes for each in shape.dependencies)
+        return degree(variable_bits.mask(target), masks)
 
     # --- candidates ----------------------------------------------------------------------------
 
-    def _candidate(self, node: Candidate) -> tuple[Shape, int]:
+    def _candidate(self, node: Candidate) -> tuple[NodeShape, int]:
         found = self._candidates.get(node)
         if found is None:
-            shown = frozenset(node.variables)
-            bodies = [self._body(each) for each in expanded(node)]
-            size = max(self.degree(shown, [each]) for each in bodies)
+            columns = frozenset(node.variables)
+            bodies = [self._body(each) for each in expand(node)]
+            size = max(self.degree(columns, [each]) for each in bodies)
             if len(bodies) == 1:
-                shape = Shape(shown, bodies[0].dependencies)
+                shape = NodeShape(columns, bodies[0].dependencies)
             else:
-                shape = Shape(shown, generated(f"union{id(node)}", shown, size))
+                # No dependency of a single body holds in the union, but the size bound does.
+                shape = NodeShape(columns, _generated(f"union{id(node)}", columns, size))
             found = self._candidates[node] = shape, size
         return found
 
-    def _body(self, leaves: Iterable[Leaf]) -> Shape:
-        shapes = [self.of(leaf) for leaf in leaves]
-        shown = frozenset().union(*(each.variables for each in shapes))
-        return Shape(shown, tuple(each for shape in shapes for each in shape.dependencies))
+    def _body(self, leaves: Iterable[Leaf]) -> NodeShape:
+        nodes = tuple(leaves)
+        dependencies = (each for leaf in nodes for each in self.shape_of(leaf).dependencies)
+        return NodeShape(output_variables(nodes), tuple(dependencies))
 
     # --- literals ------------------------------------------------------------------------------
 
-    def _literal(self, literal: Literal) -> Shape:
+    def _literal(self, literal: Literal) -> NodeShape:
         found = self._literals.get(literal)
         if found is None:
             relation = self._scheme.relations.get(literal.relation)
@@ -93,81 +92,71 @@ class Shapes:
             if relation is not None:
                 dependencies = _declared(relation, literal.slots)
                 if relation.is_stored and relation.view is not None:
-                    dependencies += self._unfolded(relation.view, literal)
-            found = self._literals[literal] = Shape(variables_of(literal), dependencies)
+                    dependencies += self._unfold(relation.view, literal)
+            found = self._literals[literal] = NodeShape(variables_of(literal), dependencies)
         return found
 
-    def _unfolded(self, view: View, literal: Literal) -> Dependencies:
-        """Return what holds in a stored view because of what it is made of."""
+    def _unfold(self, view: ViewDefinition, literal: Literal) -> Dependencies:
+        """Return the dependencies of a stored view that follow from its rules."""
         bodies = [self._body(body) for body in view.bodies]
         text = print_literal(literal)
         if len(bodies) > 1:
             size = max(self.degree(view.variables, [each]) for each in bodies)
-            return generated(text, variables_of(literal), size)
+            return _generated(text, variables_of(literal), size)
         slots = dict(zip(view.variables, literal.slots, strict=True))
 
-        def renamed(names: frozenset[str]) -> frozenset[str]:
-            shown = {slots.get(name, Variable(f"{text}•{name}")) for name in names}
-            return frozenset(each.name for each in shown if isinstance(each, Variable))
+        def rename(names: frozenset[str]) -> frozenset[str]:
+            # Hidden variables are named after the literal: two literals of a view differ in them.
+            terms = {slots.get(name, Variable(f"{text}•{name}")) for name in names}
+            return frozenset(each.name for each in terms if isinstance(each, Variable))
 
-        return tuple((renamed(left), renamed(right)) for left, right in bodies[0].dependencies)
+        return tuple((rename(left), rename(right)) for left, right in bodies[0].dependencies)
 
 
-def _declared(relation: RelationForm, slots: tuple[Slot, ...]) -> Dependencies:
+def _declared(relation: SchemeRelation, slots: tuple[Slot, ...]) -> Dependencies:
     def names(columns: frozenset[int]) -> frozenset[str]:
-        at = (slots[column] for column in columns)
-        return frozenset(each.name for each in at if isinstance(each, Variable))
+        terms = (slots[column] for column in columns)
+        return frozenset(each.name for each in terms if isinstance(each, Variable))
 
-    return tuple((names(each.left), names(each.right)) for each in relation.dependences)
+    return tuple((names(each.left), names(each.right)) for each in relation.dependencies)
 
 
-def generated(name: str, shown: frozenset[str], size: int) -> Dependencies:
-    """Return the dependency of a set of known size: so many generators determine everything."""
-    if size >= len(shown):
+def _generated(name: str, columns: frozenset[str], size: int) -> Dependencies:
+    """Return the dependency of a relation of known size degree: k generators determine all."""
+    if size >= len(columns):
         return ()
-    return ((frozenset(f"{name}•{number}" for number in range(size)), shown),)
+    return ((frozenset(f"{name}•{number}" for number in range(size)), columns),)
 
 
-class Numbers:
-    """Numbers variables as they come."""
+class VariableBits:
+    """Assigns bits to variables, in the order in which they come."""
 
     def __init__(self) -> None:
         self._bits: dict[str, int] = {}
 
     def mask(self, names: Iterable[str]) -> int:
-        """Return variables as a mask."""
+        """Return a set of variables as a mask."""
         found = 0
         for name in names:
             found |= self._bits.setdefault(name, 1 << len(self._bits))
         return found
 
+    def masks(self, dependencies: Iterable[tuple[frozenset[str], frozenset[str]]]) -> Masks:
+        """Return dependencies as pairs of masks."""
+        return tuple((self.mask(left), self.mask(right)) for left, right in dependencies)
+
 
 # --- relations -----------------------------------------------------------------------------------
 
 
-def effective_arity(relation: RelationForm, shapes: Shapes) -> int:
-    """Return the size of a smallest key, hidden ones of stored views included."""
+def effective_arity(relation: SchemeRelation, shapes: NodeShapes) -> int:
+    """Return the size of a smallest key, hidden keys of stored views included."""
     slots = tuple(Variable(f"c{at}") for at in range(relation.arity))
     literal = Literal(relation.name, slots)
-    return shapes.degree(variables_of(literal), [shapes.of(literal)])
+    return shapes.degree(variables_of(literal), [shapes.shape_of(literal)])
 
 
-def paper_arity(relation: RelationForm) -> int:
+def paper_arity(relation: SchemeRelation) -> int:
     """Return the paper's effective arity: the columns on no right side, which may be too few."""
-    rights = frozenset().union(*(each.right - each.left for each in relation.dependences))
+    rights = frozenset().union(*(each.right - each.left for each in relation.dependencies))
     return relation.arity - len(rights)
-
-
-def paper_clausal_arity(literal: Literal, relation: RelationForm) -> int:
-    """Return the paper's clausal arity of a literal."""
-    return min(paper_arity(relation), len(variables_of(literal)))
-
-
-def is_key(columns: frozenset[int], relation: RelationForm) -> bool:
-    """Whether some columns determine all others."""
-    masks: Masks = tuple(
-        (sum(1 << at for at in each.left), sum(1 << at for at in each.right))
-        for each in relation.dependences
-    )
-    every = (1 << relation.arity) - 1
-    return closure(sum(1 << at for at in columns), masks) == every

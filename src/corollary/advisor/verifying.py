@@ -1,25 +1,31 @@
-"""Verifying advice, four ways; each says what it has found.
+"""Verifies advice by four checks.
 
 | check | how |
 |---|---|
 | static | the rewriting, unfolded, and the original imply each other on canonical databases |
 | random | both programs answer alike on small random databases |
 | data | both answer alike on the real data |
-| changes | after random inserts and deletes, every new view is what computing it anew gives |
+| changes | after random inserts and deletes, every new view equals its recomputation |
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.equivalence import is_equivalent
-from corollary.advisor.random_data import Row, random_tables
 from corollary.advisor.scratch import all_of, scratch_database
+from corollary.analysis.traverse import parts, terms
 from corollary.core.arrow import to_python
-from corollary.core.program import Program
+from corollary.core.program import NormalProgram, Program, Relation
+from corollary.core.rules import Constant, Value
+from corollary.core.types import Kind, Type
 from corollary.database.database import Database, state_of
+from corollary.database.keys import Dependence, dependences
 from corollary.database.upkeep.recompute import recompute
 from corollary.errors import ConstraintError, CorollaryError
 from corollary.warehouse.set_difference import difference
@@ -27,16 +33,32 @@ from corollary.warehouse.set_difference import difference
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RANDOM = 20
-"""So many random databases are tried."""
-BATCH = 100
-"""So many tuples of each relation change at most."""
-SEED = 7
+RANDOM_DATABASES = 20
+BATCH_MAX_TUPLES = 100
+"""The maximum number of tuples of each relation that are deleted, and inserted."""
+RANDOM_SEED = 7
+PROGRAM_CONSTANTS_MAX = 3
+"""The maximum number of constants of the program among the values of a type."""
+RANDOM_TUPLES_MAX = 12
+"""The maximum number of tuples of a relation."""
+
+Row = tuple[Value, ...]
+
+_VALUES: dict[Kind, list[Value]] = {
+    Kind.SYMBOL: ["a", "b", "c"],
+    Kind.NUMBER: [0, 1, 2],
+    Kind.UNSIGNED: [0, 1, 2],
+    Kind.FLOAT: [0.0, 1.0, 2.5],
+    Kind.DECIMAL: [Decimal(0), Decimal(1), Decimal(2)],
+    Kind.BOOL: [False, True],
+    Kind.DATE: [date(2026, 1, day) for day in (1, 2, 3)],
+    Kind.TIMESTAMP: [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)],
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check has found: how much was compared, and what differs."""
+    """The result of a check: what was compared, and what differs."""
 
     check: str
     about: str
@@ -51,7 +73,7 @@ class Finding:
 def verify(
     advice: Advice, before: Program, after: Program, tables: "Mapping[str, pa.Table] | None"
 ) -> Iterator[Finding]:
-    """Yield what the checks find.
+    """Yield the results of the checks.
 
     Args:
         advice: the advice.
@@ -59,32 +81,32 @@ def verify(
         after: the program that follows the advice.
         tables: the base tuples, if there is data.
     """
-    yield static(advice)
-    yield at_random(advice, before, after)
+    yield _check_clauses(advice)
+    yield _check_random_databases(advice, before, after)
     if tables is not None:
         with scratch_database(before, dict(tables)) as original:
-            answers = {name: original.query(all_of(original, name)) for name in _asked(advice)}
+            answers = {name: original.query(all_of(original, name)) for name in advice.queries}
         with scratch_database(after, dict(tables), before=before) as changed:
-            yield on_data(changed, answers)
-            yield under_changes(advice, changed, dict(tables))
+            yield _check_data(changed, answers)
+            yield _check_changes(advice, changed, dict(tables))
 
 
-def static(advice: Advice) -> Finding:
+def _check_clauses(advice: Advice) -> Finding:
     """Compare the clauses themselves."""
     views = {name: each.clauses for name, each in advice.views.items()}
     changed = {name: each for name, each in advice.predicates.items() if each.is_applicable}
-    wrong = tuple(
+    differences = tuple(
         f"the rewriting of {name} does not mean the same"
         for name, each in changed.items()
         if not is_equivalent(each.originals, each.rewritten, views)
     )
-    return Finding("static", f"{', '.join(changed)} on canonical databases", wrong)
+    return Finding("static", f"{', '.join(changed)} on canonical databases", differences)
 
 
-def at_random(advice: Advice, before: Program, after: Program) -> Finding:
+def _check_random_databases(advice: Advice, before: Program, after: Program) -> Finding:
     """Compare the answers on small random databases."""
-    dice = random.Random(SEED)  # noqa: S311 - the data protects nothing
-    wrong: list[str] = []
+    dice = random.Random(RANDOM_SEED)  # noqa: S311 - the data protects nothing
+    differences: list[str] = []
     done = 0
     with scratch_database(before, {}) as original:
         loaded = state_of(original).loaded
@@ -94,17 +116,17 @@ def at_random(advice: Advice, before: Program, after: Program) -> Finding:
             for name, each in normal.relations.items()
             if each.is_declared and not normal.relations[normal.bases.get(name, name)].is_derived
         ]
-    for _ in range(RANDOM):
-        rows = random_tables(checked.program, normal, names, dice)
+    for _ in range(RANDOM_DATABASES):
+        rows = _random_tables(checked.program, normal, names, dice)
         try:
             answers = [_answers(each, rows, advice) for each in (before, after)]
         except CorollaryError:
-            continue  # random values that an expression has no value for
+            continue  # an expression has no value for these tuples, such as a division by zero
         done += 1
         if answers[0] != answers[1]:
-            wrong.append(f"answers differ on {rows}")
+            differences.append(f"answers differ on {rows}")
             break
-    return Finding("random", f"answers on {done} random databases", tuple(wrong))
+    return Finding("random", f"answers on {done} random databases", tuple(differences))
 
 
 def _answers(program: Program, rows: Mapping[str, list[Row]], advice: Advice) -> object:
@@ -114,41 +136,46 @@ def _answers(program: Program, rows: Mapping[str, list[Row]], advice: Advice) ->
                 transaction.insert(name, each)
         return [
             sorted(to_python(database.query(all_of(database, name))), key=repr)
-            for name in _asked(advice)
+            for name in advice.queries
         ]
 
 
-def on_data(changed: Database, answers: "Mapping[str, pa.Table]") -> Finding:
-    """Compare answers of the changed program with those of the original, both ways."""
-    wrong, total = [], 0
+def _check_data(changed: Database, answers: "Mapping[str, pa.Table]") -> Finding:
+    """Compare the answers of the changed program with those of the original."""
+    differences, total = [], 0
     for name, before in answers.items():
         now = changed.query(all_of(changed, name))
-        came, went = difference(before, now)
+        added, removed = difference(before, now)
         total += before.num_rows
-        if came.num_rows or went.num_rows:
-            wrong.append(f"{name} has {came.num_rows:,} tuples more and {went.num_rows:,} fewer")
-    return Finding("data", f"{total:,} answers, both ways", tuple(wrong))
+        if added.num_rows or removed.num_rows:
+            differences.append(
+                f"{name} has {added.num_rows:,} tuples more and {removed.num_rows:,} fewer"
+            )
+    return Finding("data", f"{total:,} answers, both ways", tuple(differences))
 
 
-def under_changes(advice: Advice, database: Database, tables: "dict[str, pa.Table]") -> Finding:
+def _check_changes(advice: Advice, database: Database, tables: "dict[str, pa.Table]") -> Finding:
     """Compare maintained views with recomputed ones after random changes."""
-    dice = random.Random(SEED)  # noqa: S311
-    used = advice.scheme.below(set(advice.predicates))
+    dice = random.Random(RANDOM_SEED)  # noqa: S311
+    used = advice.scheme.reachable(set(advice.predicates))
     changed = sum(
-        change_at_random(database, name, table, dice, BATCH)
+        _change_randomly(database, name, table, dice, BATCH_MAX_TUPLES)
         for name, table in tables.items()
         if name in used and table.num_columns
     )
-    wrong = tuple(differing_views(database, advice.views))
-    return Finding("changes", f"{', '.join(advice.views)} after {changed:,} changed tuples", wrong)
+    differences = tuple(differing_views(database, advice.views))
+    return Finding(
+        "changes", f"{', '.join(advice.views)} after {changed:,} changed tuples", differences
+    )
 
 
-def change_at_random(
+def _change_randomly(
     database: Database, name: str, table: "pa.Table", dice: random.Random, count: int
 ) -> int:
-    """Delete and insert some tuples of a relation; return how many changed.
+    """Delete and insert some tuples of a relation; return the number of changed tuples.
 
-    What is inserted mixes values that stand in the same columns; what would break a key is not.
+    Inserted tuples combine existing values of each column; a batch that violates a constraint is
+    skipped.
     """
     if not table.num_rows:
         return 0
@@ -168,20 +195,74 @@ def change_at_random(
 
 
 def differing_views(database: Database, views: Mapping[str, object]) -> Iterator[str]:
-    """Yield the stored views that are not what computing them anew gives."""
+    """Yield the stored views that differ from their recomputation."""
     normal = state_of(database).loaded.normal
     bases = {
         name: state_of(database).engine.read(name)
         for name, each in normal.relations.items()
         if not each.is_derived
     }
-    fresh = recompute(normal, bases, state_of(database).console)
+    recomputed = recompute(normal, bases, state_of(database).console)
     for name in views:
         if normal.relations[name].is_stored:
-            came, went = difference(fresh.read(name), state_of(database).engine.read(name))
-            if came.num_rows or went.num_rows:
-                yield f"{name} has {came.num_rows:,} tuples too many, {went.num_rows:,} too few"
+            added, removed = difference(recomputed.read(name), state_of(database).engine.read(name))
+            if added.num_rows or removed.num_rows:
+                yield f"{name} has {added.num_rows:,} tuples too many, {removed.num_rows:,} too few"
 
 
-def _asked(advice: Advice) -> list[str]:
-    return list(advice.queries)
+# --- random data ---------------------------------------------------------------------------------
+
+
+def _random_tables(
+    program: Program, normal: NormalProgram, names: Iterable[str], dice: random.Random
+) -> dict[str, list[Row]]:
+    """Return random tuples: few values, and declared dependencies hold."""
+    constants = _constants(program)
+    declared = list(dependences(program, normal))
+    return {
+        name: _rows(
+            normal.relations[name],
+            [each for each in declared if each.relation == name],
+            constants,
+            dice,
+        )
+        for name in names
+    }
+
+
+def _constants(program: Program) -> dict[Kind, list[Value]]:
+    found: dict[Kind, list[Value]] = {}
+    for clause in program.clauses:
+        for part in chain.from_iterable(parts(term) for term, _ in terms(clause)):
+            if isinstance(part, Constant) and part.type is not None and part.value is not None:
+                found.setdefault(part.type.kind, []).append(part.value)
+    return found
+
+
+def _rows(
+    relation: Relation,
+    dependencies: Sequence[Dependence],
+    constants: dict[Kind, list[Value]],
+    dice: random.Random,
+) -> list[Row]:
+    rows: list[Row] = []
+    for _ in range(dice.randint(0, RANDOM_TUPLES_MAX)):
+        row = tuple(_value(type_, constants, dice) for type_ in relation.types)
+        if row not in rows and all(_is_consistent(row, rows, each) for each in dependencies):
+            rows.append(row)
+    return rows
+
+
+def _is_consistent(row: Row, rows: Iterable[Row], dependency: Dependence) -> bool:
+    """Whether a row and the others satisfy a dependency."""
+    return all(
+        any(row[at] != other[at] for at in dependency.determinants)
+        or all(row[at] == other[at] for at in dependency.dependents)
+        for other in rows
+    )
+
+
+def _value(type_: Type, constants: dict[Kind, list[Value]], dice: random.Random) -> Value:
+    if type_.nullable and dice.random() < 0.2:
+        return None
+    return dice.choice(_VALUES[type_.kind] + constants.get(type_.kind, [])[:PROGRAM_CONSTANTS_MAX])

@@ -1,9 +1,9 @@
-"""Where alerts go: the parameters of `.alert`, and the relation that alerts become tuples of."""
+"""Sinks of alerts: the parameters of `.alert`, and the relation that alerts are inserted into."""
 
 from collections.abc import Iterator, Mapping
 
-from corollary.analysis.survey import Survey
-from corollary.analysis.wording import alternatives, places, suggestion
+from corollary.analysis.survey import ResolvedProgram
+from corollary.analysis.wording import one_of, related_spans, suggestion
 from corollary.core.alerts import PLACES, SinkKind
 from corollary.core.program import Reaction
 from corollary.core.types import NUMBER, SYMBOL, Type
@@ -12,31 +12,32 @@ from corollary.errors import Diagnostic
 
 Columns = Mapping[str, tuple[Type | None, ...]]
 
-FACTS = {"id": SYMBOL, "event": SYMBOL, "row": SYMBOL, "message": SYMBOL, "commit": NUMBER}
-"""What can be told of an alert besides the columns of its event."""
+COMMON_COLUMNS = {"id": SYMBOL, "event": SYMBOL, "row": SYMBOL, "message": SYMBOL, "commit": NUMBER}
+"""The columns that every alert has, besides those of its event."""
 _EXAMPLES = {
     SinkKind.JSONLINES: '`filename="alerts.jsonl"`',
     SinkKind.RELATION: "`relation=alarm`",
     SinkKind.WEBHOOK: '`url="https://hooks.example/team"`',
 }
+_WEBHOOK_EXAMPLE = "`https://host/path`, without user, fragment and dots between slashes"
 
 
-def alerts(survey: Survey, columns: Columns) -> Iterator[Diagnostic]:
+def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
     """Yield what is wrong with the sinks of alerts.
 
     Args:
-        survey: the program.
+        resolved: the program.
         columns: the types of the relations' columns.
     """
-    for reaction in survey.program.reactions:
+    for reaction in resolved.program.reactions:
         if reaction.name != "alert":
             for name, _ in reaction.parameters:
                 yield _unknown(reaction, name, ())
             continue
         channel = reaction.parameter("IO", SinkKind.CONSOLE)
         if channel not in set(SinkKind):
-            wanted = alternatives(f"`{kind}`" for kind in SinkKind)
-            yield _bad(reaction, f"`IO={channel}` is no value for `IO`", wanted)
+            expected = one_of(f"`{kind}`" for kind in SinkKind)
+            yield _invalid(reaction, f"`IO={channel}` is not a value for `IO`", expected)
             continue
         kind = SinkKind(channel)
         place = PLACES.get(kind, "")
@@ -47,20 +48,17 @@ def alerts(survey: Survey, columns: Columns) -> Iterator[Diagnostic]:
         value = reaction.parameter(place)
         if place and not value:
             if unknown:
-                continue  # perhaps it was meant
-            yield _bad(reaction, f"`IO={kind}` needs `{place}`", _EXAMPLES[kind])
+                continue  # perhaps a misspelling of the one that is missing
+            yield _invalid(reaction, f"`IO={kind}` needs `{place}`", _EXAMPLES[kind])
         elif kind is SinkKind.WEBHOOK and web_address(value) is None:
-            yield _bad(reaction, "The `url` is none that an alert can be posted to", _WEBHOOK)
+            yield _invalid(reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE)
         elif kind is SinkKind.RELATION:
-            yield from _relation(survey, columns, reaction, value)
-
-
-_WEBHOOK = "`https://host/path`, without user, fragment and dots between slashes"
+            yield from _relation_sink(resolved, columns, reaction, value)
 
 
 def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnostic:
     of_other = next((kind for kind, place in PLACES.items() if place == name and known), None)
-    listed = f"its parameters are {alternatives(f'`{each}`' for each in known)}" if known else ""
+    listed = f"its parameters are {one_of(f'`{each}`' for each in known)}" if known else ""
     if of_other is not None:
         listed = f"it goes with `IO={of_other}`"
     return Diagnostic(
@@ -71,18 +69,20 @@ def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnosti
     )
 
 
-def _bad(reaction: Reaction, what: str, wanted: str) -> Diagnostic:
-    return Diagnostic("C0206", f"{what}.", reaction.span, f"write {wanted}")
+def _invalid(reaction: Reaction, what: str, expected: str) -> Diagnostic:
+    return Diagnostic("C0206", f"{what}.", reaction.span, f"write {expected}")
 
 
-def _relation(
-    survey: Survey, columns: Columns, reaction: Reaction, name: str
+def _relation_sink(
+    resolved: ResolvedProgram, columns: Columns, reaction: Reaction, name: str
 ) -> Iterator[Diagnostic]:
-    """Yield why alerts cannot become tuples of a relation."""
-    target = survey.shapes.get(name)
-    if target is None or name in survey.derived or name in survey.events:
+    """Yield why alerts cannot be inserted into a relation."""
+    target = resolved.schemas.get(name)
+    if target is None or name in resolved.derived or name in resolved.events:
         what = "there is none" if target is None else "rules define it"
-        near = suggestion(name, survey.shapes.keys() - survey.derived - survey.events - {name})
+        near = suggestion(
+            name, resolved.schemas.keys() - resolved.derived - resolved.events - {name}
+        )
         yield Diagnostic(
             "C1000",
             f"Alerts cannot be inserted into `{name}`: {what}.",
@@ -90,23 +90,23 @@ def _relation(
             near or "declare a base relation for them",
         )
         return
-    event = survey.shapes.get(reaction.relation)
+    event = resolved.schemas.get(reaction.relation)
     if event is None:
         return
-    told: dict[str, Type | None] = {
-        **FACTS,
+    available: dict[str, Type | None] = {
+        **COMMON_COLUMNS,
         **dict(zip(event.columns, columns.get(event.name, event.types), strict=False)),
     }
     for column, type_ in zip(target.columns, columns.get(name, target.types), strict=False):
-        found = told.get(column)
-        if column not in told:
-            listed = alternatives(f"`{each}`" for each in told)
+        found = available.get(column)
+        if column not in available:
+            listed = one_of(f"`{each}`" for each in available)
             yield Diagnostic(
                 "C1001",
                 f"An alert of `{event.name}` has nothing for the column `{column}` of `{name}`.",
                 reaction.span,
-                suggestion(column, told) or f"name each column {listed}",
-                places((target.span, "declared here")),
+                suggestion(column, available) or f"name each column {listed}",
+                related_spans((target.span, "declared here")),
             )
         elif found is not None and type_ is not None and not _fits(found, type_):
             yield Diagnostic(
@@ -115,10 +115,10 @@ def _relation(
                 f"`{event.name}` has a `{found}` for it.",
                 reaction.span,
                 f"declare it as `{column}: {found}`",
-                places((target.span, "declared here")),
+                related_spans((target.span, "declared here")),
             )
 
 
-def _fits(found: Type, wanted: Type) -> bool:
-    is_wide = wanted.precision >= found.precision
-    return found.domain == wanted.domain and is_wide and (wanted.nullable or not found.nullable)
+def _fits(found: Type, expected: Type) -> bool:
+    is_wide = expected.precision >= found.precision
+    return found.domain == expected.domain and is_wide and (expected.nullable or not found.nullable)

@@ -1,42 +1,71 @@
-"""The program with the type of every variable, constant, functor and aggregate written into it."""
+"""Annotation: every variable, constant, functor and aggregate of a program gets its type."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Decimal
 from typing import assert_never
 
-from corollary.analysis.infer import Inference, type_of
-from corollary.analysis.literals import convert
+from corollary.analysis.constraints import TypeConstraints
 from corollary.analysis.nulls import Nullability, is_nullable, nullable_variables
-from corollary.analysis.scopes import plain
-from corollary.analysis.wording import text_of
+from corollary.analysis.scopes import written_name
+from corollary.analysis.wording import term_text
 from corollary.core.rules import (
+    Aggregate,
     Atom,
     BodyItem,
     Clause,
     Comparison,
+    Constant,
     Disjunction,
+    Functor,
     Negation,
+    Term,
     Truth,
+    Value,
+    Variable,
+    Wildcard,
 )
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
 from corollary.core.types import MAXIMAL_PRECISION, Kind, Type
 from corollary.errors import Diagnostic
-from corollary.source import Span
+
+_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+
+
+def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[Clause]:
+    """Yield the program's clauses with types.
+
+    Literals that do not fit their type, and terms without one, are added to the findings.
+    """
+    has_null = {name for name, nullable in columns.items() if any(nullable)}
+    resolved = constraints.resolved
+    for number, clause in enumerate(resolved.clauses):
+        may_be_null = any(use.atom.relation in has_null for use in resolved.uses[number])
+        yield _ClauseAnnotator(
+            constraints,
+            constraints.variables[number],
+            iter(constraints.order[number]),
+            nullable_variables(clause, columns) if may_be_null else frozenset(),
+        ).clause(clause)
 
 
 @dataclass(slots=True)
-class Annotation:
-    """Annotates one clause; `findings` tells of literals that do not fit and unknown types."""
+class _ClauseAnnotator:
+    """Annotates one clause.
 
-    inference: Inference
+    Attributes:
+        nodes: those of constants, functors and aggregates, in the order in which terms are met.
+        nullable: the variables that may be null.
+        untyped: the terms without a type that were reported.
+    """
+
+    constraints: TypeConstraints
     variables: dict[str, int]
     nodes: Iterator[int]
-    loose: frozenset[str]
-    findings: list[Diagnostic]
-    unknown: set[str]
+    nullable: frozenset[str]
+    untyped: set[str] = field(default_factory=set)
 
     def clause(self, clause: Clause) -> Clause:
-        """Return the clause with types; the body comes first, as in inference."""
+        """Return the clause with types; the body comes first, as in `constraints`."""
         body = self._body(clause.body)
         return replace(clause, body=body, heads=tuple(self._atom(head) for head in clause.heads))
 
@@ -70,21 +99,19 @@ class Annotation:
     def _term(self, term: Term) -> Term:
         match term:
             case Variable(name=name):
-                type_ = self._type(self.variables[name])
-                self._know(term, type_, term.span)
-                nullable = name in self.loose
-                return Variable(
-                    plain(name), type_.with_null(nullable) if type_ else None, term.span
-                )
+                type_ = self._typed(term, self.variables[name])
+                type_ = type_.with_null(name in self.nullable) if type_ else None
+                return Variable(written_name(name), type_, term.span)
             case Wildcard():
                 return term
             case Constant():
                 return self._constant(term)
             case Functor(name=name, arguments=arguments):
-                loose = is_nullable(term, self.loose)
+                may_be_null = is_nullable(term, self.nullable)
                 inside = tuple(self._term(argument) for argument in arguments)
                 type_ = self._type(next(self.nodes))
-                return Functor(name, inside, type_.with_null(loose) if type_ else None, term.span)
+                type_ = type_.with_null(may_be_null) if type_ else None
+                return Functor(name, inside, type_, term.span)
             case Aggregate(operator=operator, target=target, body=body):
                 items = self._body(body)
                 of = None if target is None else self._term(target)
@@ -96,50 +123,76 @@ class Annotation:
                 assert_never(term)
 
     def _constant(self, term: Constant) -> Constant:
-        type_ = self._type(next(self.nodes))
-        self._know(term, type_, term.span)
+        type_ = self._typed(term, next(self.nodes))
         if type_ is None:
             return term
         try:
             value = convert(term, type_)
         except OverflowError as error:
-            words = f"`{text_of(term)}` is not a value of `{type_}`."
-            self.findings.append(Diagnostic("C0306", words, term.span, str(error)))
+            words = f"`{term_text(term)}` is not a value of `{type_}`."
+            self._report(Diagnostic("C0306", words, term.span, str(error)))
             return term
         return Constant(value, type_.with_null(value is None), term.span)
 
     def _type(self, node: int) -> Type | None:
-        return type_of(self.inference.unifier, node)
+        return self.constraints.unifier.type_of(node)
 
-    def _know(self, term: Term, type_: Type | None, span: Span | None) -> None:
-        if type_ is not None:
-            return
-        name = text_of(term)
-        if name not in self.unknown:
-            self.unknown.add(name)
-            self.findings.append(
-                Diagnostic(
-                    "C0308",
-                    f"The type of `{name}` cannot be inferred.",
-                    span,
-                    "declare the relation that it goes to, with types",
-                )
-            )
+    def _typed(self, term: Variable | Constant, node: int) -> Type | None:
+        """Return the type of a term; if it has none, report that once."""
+        type_ = self._type(node)
+        if type_ is None and (name := term_text(term)) not in self.untyped:
+            self.untyped.add(name)
+            words = f"The type of `{name}` cannot be inferred."
+            cure = "declare the relation that it goes to, with types"
+            self._report(Diagnostic("C0308", words, term.span, cure))
+        return type_
+
+    def _report(self, finding: Diagnostic) -> None:
+        self.constraints.findings.append(finding)
 
 
-def annotate(
-    inference: Inference, columns: Nullability, findings: list[Diagnostic]
-) -> Iterator[Clause]:
-    """Yield the program's clauses with types; findings are added to a list."""
-    has_null = {name for name, loose in columns.items() if any(loose)}
-    survey = inference.survey
-    for number, clause in enumerate(survey.clauses):
-        may_be_null = any(r.atom.relation in has_null for r in survey.readings[number])
-        yield Annotation(
-            inference,
-            inference.variables[number],
-            iter(inference.order[number]),
-            nullable_variables(clause, columns) if may_be_null else frozenset(),
-            findings,
-            set(),
-        ).clause(clause)
+def convert(constant: Constant, type_: Type) -> Value:
+    """Return the value of a literal in a type.
+
+    >>> convert(Constant(5), Type(Kind.DECIMAL, precision=12, scale=2))
+    Decimal('5.00')
+
+    Raises:
+        OverflowError: if the type has no such value; the message says why.
+    """
+    value = constant.value
+    match value:
+        case bool():
+            return value
+        case int() if type_.kind in _RANGES:
+            least, most = _RANGES[type_.kind]
+            if not least <= value <= most:
+                raise OverflowError(f"`{type_.kind}` goes from {least} to {most}")
+            return value
+        case int() | float() | Decimal() if type_.kind is Kind.FLOAT:
+            return _float(value)
+        case int() | float() | Decimal() if type_.kind is Kind.DECIMAL:
+            return _decimal(value, type_)
+        case _:
+            return value
+
+
+def _float(value: float | Decimal) -> float:
+    try:
+        converted = float(value)
+    except OverflowError:
+        converted = float("inf")
+    if converted in (float("inf"), float("-inf")):
+        raise OverflowError("`float` goes to about 1.8e308")
+    return converted + 0.0  # -0.0 becomes 0.0
+
+
+def _decimal(value: float | Decimal, type_: Type) -> Decimal:
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    whole = type_.precision - type_.scale
+    if exact.adjusted() >= whole and exact != 0:
+        raise OverflowError(f"`{type_}` has {whole} digits before the point")
+    rounded = exact.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
+    if rounded != exact:
+        raise OverflowError(f"`{type_}` has {type_.scale} digits after the point")
+    return rounded or abs(rounded)  # -0 becomes 0

@@ -8,20 +8,20 @@ from corollary.analysis.confluence import confluence
 from corollary.analysis.declarations import declarations
 from corollary.analysis.directives import directives
 from corollary.analysis.events import events
+from corollary.analysis.infer import TypedProgram, infer_types
 from corollary.analysis.names import names
 from corollary.analysis.safety import safety
 from corollary.analysis.stratification import stratification
 from corollary.analysis.subtypes import subtypes
-from corollary.analysis.survey import Survey, survey
-from corollary.analysis.types import Typing, types
+from corollary.analysis.survey import ResolvedProgram, resolve_program
 from corollary.analysis.unused import unused
-from corollary.analysis.values import values
+from corollary.analysis.values import value_invention
 from corollary.core.program import Declaration, Program
 from corollary.core.rules import Clause
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError, Severity
 
-PASSES: tuple[Callable[[Survey], Iterable[Diagnostic]], ...] = (
+PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     declarations,
     names,
     directives,
@@ -29,11 +29,12 @@ PASSES: tuple[Callable[[Survey], Iterable[Diagnostic]], ...] = (
     safety,
     stratification,
     subtypes,
-    values,
+    value_invention,
     confluence,
     unused,
 )
-"""The passes; `types` runs beside them, since its result is more than findings, then `alerts`."""
+"""The passes; `infer_types` runs before them, since its result is more than findings, and `alerts`
+after them, since it needs the types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Signature:
     Attributes:
         declaration: None for an event predicate without a `.decl`.
         is_event: whether it is an event predicate.
-        is_derived: whether rules (triggers are none) or an equivalence define it.
+        is_derived: whether rules (not triggers) or an equivalence define it.
     """
 
     name: str
@@ -80,50 +81,50 @@ def check(program: Program) -> Checked:
     Raises:
         InputError: with all errors, in the order of the text.
     """
-    read, typing, findings = _examine(program)
+    resolved, typed, findings = _examine(program)
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         raise InputError(errors)
-    return Checked(replace(program, clauses=typing.clauses), _signatures(read, typing), findings)
+    return Checked(replace(program, clauses=typed.clauses), _signatures(resolved, typed), findings)
 
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
-    """Return everything that there is to say of a program, in the order of the text."""
+    """Return all errors and warnings of a program, in the order of the text."""
     return _examine(program)[2]
 
 
-def _examine(program: Program) -> tuple[Survey, Typing, tuple[Diagnostic, ...]]:
-    read = survey(program)
-    typing = types(read)
-    findings = [finding for check_pass in PASSES for finding in check_pass(read)]
-    findings += [*alerts(read, typing.columns), *typing.findings, *program.warnings]
+def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Diagnostic, ...]]:
+    resolved = resolve_program(program)
+    typed = infer_types(resolved)
+    findings = [finding for check_pass in PASSES for finding in check_pass(resolved)]
+    findings += [*alerts(resolved, typed.columns), *typed.findings, *program.warnings]
     known = [finding for finding in findings if finding.code != "C0308"]
     if any(finding.severity is Severity.ERROR for finding in known):
-        findings = known  # what has no type has none because of another error
-    return read, typing, _in_order(findings, program)
+        findings = known  # a term without a type is a consequence of the other errors
+    return resolved, typed, _sort_by_position(findings, program)
 
 
-def _in_order(findings: Iterable[Diagnostic], program: Program) -> tuple[Diagnostic, ...]:
+def _sort_by_position(findings: Iterable[Diagnostic], program: Program) -> tuple[Diagnostic, ...]:
     files = {source.name: number for number, source in enumerate(program.sources)}
 
-    def place(finding: Diagnostic) -> tuple[int, int, int]:
+    def position(finding: Diagnostic) -> tuple[int, int, int]:
         span = finding.span
         return (files.get(span.file.name, 0), span.line, span.column) if span else (-1, 0, 0)
 
-    return tuple(sorted(findings, key=place))
+    return tuple(sorted(findings, key=position))
 
 
-def _signatures(read: Survey, typing: Typing) -> dict[str, Signature]:
+def _signatures(resolved: ResolvedProgram, typed: TypedProgram) -> dict[str, Signature]:
     signatures = {}
-    for name, shape in read.shapes.items():
-        known = tuple(type_ for type_ in typing.columns[name] if type_ is not None)
-        assert len(known) == len(shape.columns), name
+    for name, schema in resolved.schemas.items():
+        known = tuple(type_ for type_ in typed.columns[name] if type_ is not None)
+        assert len(known) == len(schema.columns), name
         signatures[name] = Signature(
             name,
-            shape.columns,
+            schema.columns,
             known,
-            shape.declaration,
-            name in read.events,
-            name in read.derived,
+            schema.declaration,
+            name in resolved.events,
+            name in resolved.derived,
         )
     return signatures

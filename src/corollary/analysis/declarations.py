@@ -1,9 +1,9 @@
-"""Declarations of relations and types: said once, of known types, with columns that exist."""
+"""Declarations of relations and types: unique, of known types, with columns that exist."""
 
 from collections.abc import Iterable, Iterator
 
-from corollary.analysis.survey import Survey, resolve
-from corollary.analysis.wording import alternatives, places, suggestion
+from corollary.analysis.survey import ResolvedProgram, resolve_type
+from corollary.analysis.wording import one_of, related_spans, suggestion
 from corollary.core.graph import components, shortest_path
 from corollary.core.plan import WORKING
 from corollary.core.program import Declaration, Dependency, TypeDeclaration, TypeName
@@ -11,14 +11,14 @@ from corollary.core.types import MAXIMAL_PRECISION, Kind
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
-_PRIMITIVE = frozenset(str(kind) for kind in Kind)
+_PRIMITIVE_TYPES = frozenset(str(kind) for kind in Kind)
 
 
-def declarations(survey: Survey) -> Iterator[Diagnostic]:
+def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield what is wrong with the declarations of a program."""
-    program = survey.program
+    program = resolved.program
     declared = frozenset(declaration.name for declaration in program.types)
-    yield from _types(survey, declared)
+    yield from _types(resolved, declared)
     seen: dict[str, Declaration] = {}
     for declaration in program.declarations:
         first = seen.setdefault(declaration.name, declaration)
@@ -28,7 +28,7 @@ def declarations(survey: Survey) -> Iterator[Diagnostic]:
                 f"Relation `{declaration.name}` is declared twice.",
                 declaration.span,
                 "remove one of the declarations, or rename one of the relations",
-                places((first.span, "first declared here")),
+                related_spans((first.span, "first declared here")),
             )
         if WORKING in declaration.name:
             yield Diagnostic(
@@ -38,8 +38,8 @@ def declarations(survey: Survey) -> Iterator[Diagnostic]:
                 "choose another name: this sign marks the working relations of plans",
             )
         yield from _columns(declared, declaration)
-        yield from _equivalence(survey, declaration)
-        yield from _named(declaration.key, declaration, declaration.span, "The key")
+        yield from _equivalence(resolved, declaration)
+        yield from _check_columns(declaration.key, declaration, declaration.span, "The key")
     for dependency in program.dependencies:
         yield from _dependency(dependency, seen)
 
@@ -53,16 +53,16 @@ def _columns(declared: frozenset[str], declaration: Declaration) -> Iterator[Dia
                 f"Relation `{declaration.name}` has two columns `{column.name}`.",
                 column.span,
                 "rename one of them",
-                places((seen[column.name], "the first one")),
+                related_spans((seen[column.name], "the first one")),
             )
         seen.setdefault(column.name, column.span)
         yield from _type_name(declared, column.type)
 
 
-def _equivalence(survey: Survey, declaration: Declaration) -> Iterator[Diagnostic]:
+def _equivalence(resolved: ResolvedProgram, declaration: Declaration) -> Iterator[Diagnostic]:
     if not declaration.is_equivalence:
         return
-    found = [resolve(column.type, survey.types) for column in declaration.columns]
+    found = [resolve_type(column.type, resolved.types) for column in declaration.columns]
     if len(found) != 2 or (None not in found and found[0] != found[1]):
         yield Diagnostic(
             "C0218",
@@ -72,10 +72,10 @@ def _equivalence(survey: Survey, declaration: Declaration) -> Iterator[Diagnosti
         )
 
 
-def _named(
+def _check_columns(
     names: Iterable[str], declaration: Declaration, span: Span | None, who: str
 ) -> Iterator[Diagnostic]:
-    """Yield which names are no columns, or named twice."""
+    """Yield the names that are not columns, and those named twice."""
     columns = [column.name for column in declaration.columns]
     seen: set[str] = set()
     for name in names:
@@ -83,10 +83,12 @@ def _named(
             has = f"its columns are {', '.join(f'`{column}`' for column in columns)}"
             yield Diagnostic(
                 "C0207",
-                f"{who} names `{name}`, which is no column of `{declaration.name}`.",
+                f"{who} names `{name}`, which is not a column of `{declaration.name}`.",
                 span,
                 suggestion(name, columns) or (has if columns else "it has no columns"),
-                places((declaration.span, "declared here")) if span != declaration.span else (),
+                related_spans((declaration.span, "declared here"))
+                if span != declaration.span
+                else (),
             )
         elif name in seen:
             yield Diagnostic("C0213", f"{who} names column `{name}` twice.", span, "name it once")
@@ -97,14 +99,14 @@ def _dependency(dependency: Dependency, declared: dict[str, Declaration]) -> Ite
     declaration = declared.get(dependency.relation)
     if declaration is not None:
         for names in (dependency.determinants, dependency.dependents):
-            yield from _named(names, declaration, dependency.span, "The dependency")
+            yield from _check_columns(names, declaration, dependency.span, "The dependency")
 
 
-def _types(survey: Survey, declared: frozenset[str]) -> Iterator[Diagnostic]:
+def _types(resolved: ResolvedProgram, declared: frozenset[str]) -> Iterator[Diagnostic]:
     seen: dict[str, TypeDeclaration] = {}
-    for declaration in survey.program.types:
+    for declaration in resolved.program.types:
         first = seen.setdefault(declaration.name, declaration)
-        if first is not declaration or declaration.name in _PRIMITIVE:
+        if first is not declaration or declaration.name in _PRIMITIVE_TYPES:
             is_own = first is not declaration
             yield Diagnostic(
                 "C0212",
@@ -112,7 +114,7 @@ def _types(survey: Survey, declared: frozenset[str]) -> Iterator[Diagnostic]:
                 f"{'declared twice' if is_own else 'built in and cannot be declared'}.",
                 declaration.span,
                 "rename it",
-                places((first.span, "first declared here")) if is_own else (),
+                related_spans((first.span, "first declared here")) if is_own else (),
             )
         for base in declaration.bases:
             yield from _type_name(declared, base)
@@ -123,15 +125,15 @@ def _types(survey: Survey, declared: frozenset[str]) -> Iterator[Diagnostic]:
                     base.span,
                     f"write `?` at the columns: `x: {declaration.name}?`",
                 )
-        yield from _union(survey, declaration)
+        yield from _union(resolved, declaration)
     yield from _cycles(seen)
 
 
-def _union(survey: Survey, declaration: TypeDeclaration) -> Iterator[Diagnostic]:
-    found = [resolve(base, survey.types) for base in declaration.bases]
+def _union(resolved: ResolvedProgram, declaration: TypeDeclaration) -> Iterator[Diagnostic]:
+    found = [resolve_type(base, resolved.types) for base in declaration.bases]
     domains = {type_.domain for type_ in found if type_ is not None}
     if len(domains) > 1:
-        kinds = alternatives(f"`{type_.with_null(False)}`" for type_ in found if type_)
+        kinds = one_of(f"`{type_.with_null(False)}`" for type_ in found if type_)
         yield Diagnostic(
             "C0217",
             f"Type `{declaration.name}` joins types of different primitives.",
@@ -151,29 +153,29 @@ def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:
                 f"Type `{name}` is defined by itself: {' → '.join(f'`{link}`' for link in cycle)}.",
                 declared[name].span,
                 "base one of them on a primitive type, as in `.type A <: symbol`",
-                places(*((declared[link].span, "") for link in cycle[1:-1])),
+                related_spans(*((declared[link].span, "") for link in cycle[1:-1])),
             )
 
 
 def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]:
     if name.name == Kind.DECIMAL:
-        if resolve(name, {}) is None:
+        if resolve_type(name, {}) is None:
             is_bare = name.digits is None
             yield Diagnostic(
                 "C0216",
                 "`decimal` needs its digits."
                 if is_bare
                 else f"`decimal` has 1 to {MAXIMAL_PRECISION} digits, "
-                "and at most as many of them behind the point.",
+                "and at most as many of them after the point.",
                 name.span,
                 "write for example `decimal(12, 2)`",
             )
-    elif name.name not in _PRIMITIVE and name.name not in declared:
+    elif name.name not in _PRIMITIVE_TYPES and name.name not in declared:
         yield Diagnostic(
             "C0214",
             f"There is no type `{name.name}`.",
             name.span,
-            suggestion(name.name, _PRIMITIVE | declared)
+            suggestion(name.name, _PRIMITIVE_TYPES | declared)
             or f"declare it, as in `.type {name.name} <: symbol`",
         )
     elif name.digits is not None:

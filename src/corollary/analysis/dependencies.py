@@ -1,25 +1,25 @@
-"""Which relation reads which: the graph that strata are made of."""
+"""The dependency graph of a program as written, with the atoms that its arcs come from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from corollary.analysis.survey import Survey
-from corollary.analysis.traverse import Reading
+from corollary.analysis.survey import ResolvedProgram
+from corollary.analysis.traverse import AtomUse
 from corollary.core.graph import components
 
 
 @dataclass(frozen=True, slots=True)
-class Dependencies:
-    """The dependency graph of a program.
+class DependencyGraph:
+    """Which relation reads which.
 
     Attributes:
         reads: for each relation, the relations it reads, with the first atom that does so.
-        strict: what is read through an aggregate or negation (true), with the first such atom.
+        nonmonotonic: for each arc through a negation (true) or an aggregate, its first atom.
         component: the number of each relation's strongly connected component.
     """
 
-    reads: Mapping[str, Mapping[str, Reading]]
-    strict: Mapping[tuple[str, str, bool], Reading]
+    reads: Mapping[str, Mapping[str, AtomUse]]
+    nonmonotonic: Mapping[tuple[str, str, bool], AtomUse]
     component: Mapping[str, int]
 
     def is_recursive(self, head: str, body: str) -> bool:
@@ -27,19 +27,19 @@ class Dependencies:
         return self.component.get(head, -1) == self.component.get(body, -2)
 
 
-def dependencies(survey: Survey) -> Dependencies:
-    """Return the dependency graph; triggers change relations, they do not define them."""
-    reads: dict[str, dict[str, Reading]] = {}
-    strict: dict[tuple[str, str, bool], Reading] = {}
-    for clause, read in zip(survey.clauses, survey.readings, strict=True):
+def dependency_graph(resolved: ResolvedProgram) -> DependencyGraph:
+    """Return the dependency graph; triggers are not part of it, as they define no relation."""
+    reads: dict[str, dict[str, AtomUse]] = {}
+    nonmonotonic: dict[tuple[str, str, bool], AtomUse] = {}
+    for clause, uses in zip(resolved.clauses, resolved.uses, strict=True):
         for head in clause.heads:
             if head.sign:
                 continue
             targets = reads.setdefault(head.relation, {})
-            for reading in read:
-                targets.setdefault(reading.atom.relation, reading)
-                if reading.is_negated or reading.is_aggregated:
-                    key = (head.relation, reading.atom.relation, reading.is_negated)
-                    strict.setdefault(key, reading)
+            for use in uses:
+                targets.setdefault(use.atom.relation, use)
+                if use.is_negated or use.is_aggregated:
+                    key = (head.relation, use.atom.relation, use.is_negated)
+                    nonmonotonic.setdefault(key, use)
     component = {name: number for number, names in enumerate(components(reads)) for name in names}
-    return Dependencies(reads, strict, component)
+    return DependencyGraph(reads, nonmonotonic, component)

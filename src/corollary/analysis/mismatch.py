@@ -1,113 +1,121 @@
-"""The sentences about types that do not go together."""
+"""Diagnostics about types that do not match."""
 
 from collections.abc import Sequence
 
-from corollary.analysis.survey import Shape
-from corollary.analysis.unify import Known, Reason
+from corollary.analysis.survey import RelationSchema
+from corollary.analysis.unify import PartialType, Reason
 from corollary.analysis.wording import (
-    DATED,
+    DATE_OR_TIMESTAMP,
     FRACTION_LITERAL,
-    alternatives,
-    conversion,
-    phrase,
-    places,
-    text_of,
+    conversion_note,
+    kinds_text,
+    one_of,
+    related_spans,
+    term_text,
 )
 from corollary.core.functors import INTEGRAL, Kinds
-from corollary.core.program import Column
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
+from corollary.core.rules import Constant, Functor, Term, Variable
 from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
+Related = tuple[tuple[Span, str], ...]
+TypedTerm = tuple[Term, PartialType]
 
-def against_column(
-    term: Term, known: Known, shape: Shape, position: int, wanted: Known
+
+def column_mismatch(
+    term: Term, known: PartialType, schema: RelationSchema, position: int, expected: PartialType
 ) -> Diagnostic:
-    """A term in an argument place whose column has another type."""
-    column = f"column `{shape.columns[position]}` of `{shape.name}`"
-    if known.kinds & wanted.kinds:
-        return _scales(term, known, column, wanted, _declared(shape, position))
+    """Report an argument whose column has another type."""
+    column = f"column `{schema.columns[position]}` of `{schema.name}`"
+    if known.kinds & expected.kinds:
+        return _scales(term, known, column, expected, _declared(schema, position))
     return Diagnostic(
         "C0301",
-        f"`{text_of(term)}` is {phrase(known.kinds)}, but {column} is {phrase(wanted.kinds)}.",
-        span_of(term),
-        conversion(term, wanted.kinds),
-        _origins((term, known)) + _declared(shape, position),
+        f"`{term_text(term)}` is {kinds_text(known.kinds)}, "
+        f"but {column} is {kinds_text(expected.kinds)}.",
+        term.span,
+        conversion_note(term, expected.kinds),
+        _origins((term, known)) + _declared(schema, position),
     )
 
 
-def between_sides(
+def comparison_mismatch(
     operator: str,
-    sides: tuple[tuple[Term, Known], tuple[Term, Known]],
+    sides: tuple[TypedTerm, TypedTerm],
     span: Span | None,
 ) -> Diagnostic:
-    """Two sides of a comparison with different types."""
-    (left, known), (right, wanted) = sides
-    if known.kinds & wanted.kinds:
-        return _scales(right, wanted, f"`{text_of(left)}`", known, _origins((left, known)))
+    """Report two sides of a comparison with different types."""
+    (left, known), (right, expected) = sides
+    if known.kinds & expected.kinds:
+        return _scales(right, expected, f"`{term_text(left)}`", known, _origins((left, known)))
     return Diagnostic(
         "C0302",
-        f"`{text_of(left)}` is {phrase(known.kinds)}, but `{text_of(right)}` is "
-        f"{phrase(wanted.kinds)}, and `{operator}` compares values of one type.",
+        f"`{term_text(left)}` is {kinds_text(known.kinds)}, but `{term_text(right)}` is "
+        f"{kinds_text(expected.kinds)}, and `{operator}` compares values of one type.",
         span,
         _conversion(*sides),
         _origins(*sides),
     )
 
 
-def against_parameter(term: Term, known: Known, taker: str, wanted: Kinds) -> Diagnostic:
-    """An argument of a functor, an aggregate or a constraint whose type it does not take."""
+def parameter_mismatch(term: Term, known: PartialType, taker: str, expected: Kinds) -> Diagnostic:
+    """Report an argument of a functor, an aggregate or `match` that is not of its kinds."""
     return Diagnostic(
         "C0303",
-        f"`{text_of(term)}` is {phrase(known.kinds)}, but `{taker}` takes {_taken(wanted)}.",
-        span_of(term),
-        conversion(term, wanted),
+        f"`{term_text(term)}` is {kinds_text(known.kinds)}, "
+        f"but `{taker}` takes {_taken(expected)}.",
+        term.span,
+        conversion_note(term, expected),
         _origins((term, known)),
     )
 
 
-def between_operands(name: str, operands: Sequence[tuple[Term, Known]]) -> Diagnostic:
-    """Two operands of a functor with different types."""
+def operand_mismatch(name: str, operands: Sequence[TypedTerm]) -> Diagnostic:
+    """Report two operands of a functor with different types."""
     (left, known), (right, other) = operands
     return Diagnostic(
         "C0304",
-        f"`{text_of(left)}` is {phrase(known.kinds)}, but `{text_of(right)}` is "
-        f"{phrase(other.kinds)}, and `{name}` needs operands of one type.",
-        span_of(right),
+        f"`{term_text(left)}` is {kinds_text(known.kinds)}, but `{term_text(right)}` is "
+        f"{kinds_text(other.kinds)}, and `{name}` needs operands of one type.",
+        right.span,
         _conversion(*operands),
         _origins(*operands),
     )
 
 
-def between_scales(functor: Functor, scale: int, known: Known) -> Diagnostic:
-    """A computed decimal whose digits differ from those that its place asks for."""
-    computed = Known(frozenset({Kind.DECIMAL}), None, scale)
+def scale_mismatch(functor: Functor, scale: int, known: PartialType) -> Diagnostic:
+    """Report a computed decimal whose digits differ from those that its position needs."""
+    computed = PartialType(frozenset({Kind.DECIMAL}), None, scale)
     reason = known.reason or Reason("its place", None)
     is_here = reason.span is None or reason.span == functor.span
-    origin = () if is_here else places((reason.span, _origin(known)))
+    origin = () if is_here else related_spans((reason.span, _origin(known)))
     return _scales(functor, computed, reason.words, known, origin)
 
 
 def _scales(
-    term: Term, known: Known, where: str, wanted: Known, related: tuple[tuple[Span, str], ...]
+    term: Term,
+    known: PartialType,
+    where: str,
+    expected: PartialType,
+    related: Related,
 ) -> Diagnostic:
     return Diagnostic(
         "C0305",
-        f"`{text_of(term)}` has {_digits(known.scale)} behind the point, "
-        f"but {where} has {_digits(wanted.scale)}.",
-        span_of(term),
-        f"round it: `to_decimal({text_of(term)}, {wanted.scale})`",
+        f"`{term_text(term)}` has {_digits(known.scale)} after the point, "
+        f"but {where} has {_digits(expected.scale)}.",
+        term.span,
+        f"round it: `to_decimal({term_text(term)}, {expected.scale})`",
         _origins((term, known)) + related,
     )
 
 
-def _conversion(left: tuple[Term, Known], right: tuple[Term, Known]) -> str | None:
-    """Return how to bring two terms together: by converting a whole number or no literal."""
-    is_literal = isinstance(right[0], Constant) and not left[1].kinds <= DATED
+def _conversion(left: TypedTerm, right: TypedTerm) -> str | None:
+    """Return how to convert one of two terms: not a literal, and rather an integer."""
+    is_literal = isinstance(right[0], Constant) and not left[1].kinds <= DATE_OR_TIMESTAMP
     if is_literal or (left[1].kinds <= INTEGRAL and right[1].kinds <= FRACTION_LITERAL):
         left, right = right, left
-    return conversion(right[0], left[1].kinds)
+    return conversion_note(right[0], left[1].kinds)
 
 
 def _digits(scale: int | None) -> str:
@@ -115,38 +123,31 @@ def _digits(scale: int | None) -> str:
 
 
 def _taken(kinds: Kinds) -> str:
-    return alternatives(f"`{kind}`" for kind in Kind if kind in kinds)
+    return one_of(f"`{kind}`" for kind in Kind if kind in kinds)
 
 
-def _origins(*terms: tuple[Term, Known]) -> tuple[tuple[Span, str], ...]:
-    """Return where the types of variables come from; other terms show it themselves."""
+def _origins(*terms: TypedTerm) -> Related:
+    """Return where the types of variables come from; it is plain for other terms."""
     found: list[tuple[Span | None, str]] = []
     for term, known in terms:
         if isinstance(term, Variable) and known.reason and known.reason.span:
-            found.append((known.reason.span, f"`{text_of(term)}` is {_origin(known)}"))
-    return places(*found)
+            found.append((known.reason.span, f"`{term_text(term)}` is {_origin(known)}"))
+    return related_spans(*found)
 
 
-def _origin(known: Known) -> str:
+def _origin(known: PartialType) -> str:
     reason = known.reason or Reason("", None)
     return f"{_type(known)}: {reason.words}"
 
 
-def _type(known: Known) -> str:
+def _type(known: PartialType) -> str:
     if known.scale is not None:
         return f"`{Type(Kind.DECIMAL, precision=known.precision, scale=known.scale)}`"
-    return phrase(known.kinds)
+    return kinds_text(known.kinds)
 
 
-def _declared(shape: Shape, position: int) -> tuple[tuple[Span, str], ...]:
-    if shape.declaration is None:
+def _declared(schema: RelationSchema, position: int) -> Related:
+    if schema.declaration is None:
         return ()
-    column: Column = shape.declaration.columns[position]
-    return places((column.span, f"`{column.name}` is declared here"))
-
-
-def span_of(term: Term) -> Span | None:
-    """Return where a term stands."""
-    match term:
-        case Variable() | Wildcard() | Constant() | Functor() | Aggregate():
-            return term.span
+    column = schema.declaration.columns[position]
+    return related_spans((column.span, f"`{column.name}` is declared here"))

@@ -1,67 +1,66 @@
-"""Names of relations and functors: known, and used with as many arguments as they have."""
+"""Names of relations and functors: they exist and have that many arguments."""
 
 from collections.abc import Iterator
 
-from corollary.analysis.survey import Survey
-from corollary.analysis.traverse import Place, parts, terms
-from corollary.analysis.wording import places, suggestion
+from corollary.analysis.survey import ResolvedProgram
+from corollary.analysis.traverse import TermPosition, parts, terms
+from corollary.analysis.wording import related_spans, suggestion
 from corollary.core.functors import FUNCTORS, FunctorSignature
-from corollary.core.rules import Atom, Clause
-from corollary.core.terms import Functor
+from corollary.core.rules import Atom, Clause, Functor
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
 
-def names(survey: Survey) -> Iterator[Diagnostic]:
-    """Yield the names that are not known, once each, and the uses that do not fit."""
+def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    """Yield the unknown names, once each, and the uses with a wrong number of arguments."""
     unknown: set[str] = set()
-    for number, clause in enumerate(survey.clauses):
-        atoms = [*clause.heads, *(reading.atom for reading in survey.readings[number])]
+    for number, clause in enumerate(resolved.clauses):
+        atoms = [*clause.heads, *(use.atom for use in resolved.uses[number])]
         for atom in atoms:
-            if atom.relation in survey.shapes:
-                yield from _arity(survey, atom)
+            if atom.relation in resolved.schemas:
+                yield from _arity(resolved, atom)
             elif atom.relation not in unknown:
                 unknown.add(atom.relation)
-                yield _unknown(survey, atom.relation, atom.span, atom in clause.heads)
+                yield _unknown(resolved, atom.relation, atom.span, atom in clause.heads)
         yield from _functors(clause)
-    program = survey.program
+    program = resolved.program
     users = [(user.relation, user.span) for user in program.dependencies]
     users += [(user.relation, user.span) for user in program.directives]
     users += [(user.relation, user.span) for user in program.reactions]
     for name, span in users:
-        if name not in survey.shapes and name not in unknown:
+        if name not in resolved.schemas and name not in unknown:
             unknown.add(name)
-            yield _unknown(survey, name, span, False)
+            yield _unknown(resolved, name, span, False)
 
 
-def _unknown(survey: Survey, name: str, span: Span | None, is_head: bool) -> Diagnostic:
+def _unknown(resolved: ResolvedProgram, name: str, span: Span | None, is_head: bool) -> Diagnostic:
     declare = f"declare it: `.decl {name}(…)`"
-    near = suggestion(name, survey.shapes)
+    near = suggestion(name, resolved.schemas)
     cure = declare if is_head and not near else near or declare
     return Diagnostic("C0201", f"There is no relation `{name}`.", span, cure)
 
 
-def _arity(survey: Survey, atom: Atom) -> Iterator[Diagnostic]:
-    shape = survey.shapes[atom.relation]
-    has, given = len(shape.columns), len(atom.arguments)
+def _arity(resolved: ResolvedProgram, atom: Atom) -> Iterator[Diagnostic]:
+    schema = resolved.schemas[atom.relation]
+    has, given = len(schema.columns), len(atom.arguments)
     if has != given:
-        columns = ", ".join(shape.columns)
+        columns = ", ".join(schema.columns)
         yield Diagnostic(
             "C0202",
             f"Relation `{atom.relation}` has {_count(has, 'column')}, but {given} "
             f"{'is' if given == 1 else 'are'} given.",
             atom.span,
             f"write `{atom.relation}({columns})`" + (", with `_` for the rest" if columns else ""),
-            places((shape.span, "declared here" if shape.declaration else "first rule")),
+            related_spans((schema.span, "declared here" if schema.declaration else "first rule")),
         )
 
 
 def _functors(clause: Clause) -> Iterator[Diagnostic]:
-    for whole, place in terms(clause):
+    for whole, position in terms(clause):
         for term in parts(whole):
             if not isinstance(term, Functor):
                 continue
-            if term.name == "range" and (term is not whole or place is not Place.EQUATED):
+            if term.name == "range" and (term is not whole or position is not TermPosition.EQUATED):
                 yield Diagnostic(
                     "C0204",
                     "`range` makes several values and stands only beside `=`, with a variable.",

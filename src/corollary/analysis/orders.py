@@ -32,9 +32,10 @@ def chain_cover(sets: Iterable[frozenset[int]], arity: int) -> tuple[Order, ...]
     ((0, 1), (1, 0))
     """
     ordered = sorted(set(sets), key=lambda each: (len(each), sorted(each)))
-    follows: dict[frozenset[int], frozenset[int]] = {}
+    follows: dict[frozenset[int], frozenset[int]] = {}  # the matching: large set → small set
 
     def augment(small: frozenset[int], seen: set[frozenset[int]]) -> bool:
+        """Find an augmenting path from a set that is not matched yet (Kuhn's algorithm)."""
         for large in ordered:
             if small < large and large not in seen:
                 seen.add(large)
@@ -47,7 +48,7 @@ def chain_cover(sets: Iterable[frozenset[int]], arity: int) -> tuple[Order, ...]
         augment(each, set())
     chains = []
     for top in ordered:
-        if top not in follows.values():
+        if top not in follows.values():  # nothing larger follows: the end of a chain
             chain = [top]
             while chain[-1] in follows:
                 chain.append(follows[chain[-1]])

@@ -1,16 +1,15 @@
-"""Pivots: a column per relation of a recursive stratum by which its work falls into parts."""
+"""Pivots: a column per relation of a recursive stratum by which it can be partitioned."""
 
 from corollary.analysis.strata import Stratum
-from corollary.core.rules import Literal
-from corollary.core.terms import Variable
+from corollary.core.rules import Literal, Variable
 
 
 def pivots(stratum: Stratum) -> dict[str, int] | None:
     """Return one position per relation of the stratum, or None if there is no pivot.
 
     In every recursive rule, every literal of the stratum has at its position the variable that the
-    head has at its own: so tuples with different values there never meet, and a partition by it
-    can be computed on its own.
+    head has at its own: so tuples with different values there never meet, and each partition by it
+    can be computed separately.
     """
     if not stratum.is_recursive or stratum.aggregations:
         return None
@@ -24,18 +23,16 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
     arity = {literal.relation: len(literal.slots) for link in links for literal in link}
     first = stratum.relations[0]
     for position in range(arity[first]):
-        chosen = _extended({first: position}, links)
+        chosen = _extend({first: position}, links)
         if chosen is not None:
             return {name: chosen[name] for name in stratum.relations}
     return None
 
 
-def _extended(
-    chosen: dict[str, int], links: list[tuple[Literal, Literal]]
-) -> dict[str, int] | None:
+def _extend(chosen: dict[str, int], links: list[tuple[Literal, Literal]]) -> dict[str, int] | None:
     """Return the positions that follow from one, or None if they contradict each other.
 
-    A variable that stands twice in a literal counts at its first place.
+    A variable that occurs twice in a literal counts at its first position.
     """
     has_changed = True
     while has_changed:
@@ -44,12 +41,12 @@ def _extended(
             for known, other in (link, link[::-1]):
                 if known.relation not in chosen:
                     continue
-                wanted = known.slots[chosen[known.relation]]
-                if not isinstance(wanted, Variable) or wanted not in other.slots:
+                pivot = known.slots[chosen[known.relation]]
+                if not isinstance(pivot, Variable) or pivot not in other.slots:
                     return None
                 if other.relation not in chosen:
-                    chosen[other.relation] = other.slots.index(wanted)
+                    chosen[other.relation] = other.slots.index(pivot)
                     has_changed = True
-                if other.slots[chosen[other.relation]] != wanted:
+                if other.slots[chosen[other.relation]] != pivot:
                     return None
     return chosen

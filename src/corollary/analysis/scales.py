@@ -1,79 +1,81 @@
-"""The digits behind the point of computed decimals and of decimal literals.
+"""Scales: the digits after the point of computed decimals and of decimal literals.
 
 An operation on decimals has the largest scale of its operands. A literal has the scale that its
-place asks for; where nothing asks, as an operand, it has the digits it is written with; against
-another side of a comparison it has at least the digits of that side.
+position needs. Where none is needed it has the digits it is written with, and as the side of a
+comparison at least the digits of the other side.
 """
 
 from decimal import Decimal
 
-from corollary.analysis import mismatch
-from corollary.analysis.infer import Inference
+from corollary.analysis.constraints import TypeConstraints
+from corollary.analysis.mismatch import scale_mismatch
 from corollary.analysis.unify import Reason
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import MAXIMAL_PRECISION, Kind
 
 
-def scales(inference: Inference) -> None:
-    """Find the scale of every decimal node, and note where two do not agree."""
-    unifier = inference.unifier
+def scales(constraints: TypeConstraints) -> None:
+    """Find the scale of every decimal node; where two disagree, add a finding."""
+    unifier = constraints.unifier
     constants = [
         (constant, node)
-        for constant, node in inference.constants
+        for constant, node in constraints.constants
         if unifier.kind(node) is Kind.DECIMAL and constant.value is not None
     ]
     if not constants and not any(
-        unifier.kind(node) is Kind.DECIMAL for _, node, _ in inference.computed
+        unifier.kind(node) is Kind.DECIMAL for _, node, _ in constraints.computed
     ):
         return
     written = {node: min(digits(constant.value), MAXIMAL_PRECISION) for constant, node in constants}
-    _compute(inference, written)
-    _compare(inference, written)
+    # Literals are fixed as late as possible: first what follows from declared columns, with the
+    # written digits as operands only; then comparisons; then the literals nothing else decides.
+    _compute(constraints, written)
+    _compare(constraints, written)
     for constant, node in constants:
-        if unifier.known(node).scale is None:
+        if unifier.partial_type(node).scale is None:
             reason = Reason("this literal", constant.span)
-            unifier.scale(node, MAXIMAL_PRECISION, written[node], reason)
-    _compute(inference, {})
+            unifier.assign_scale(node, MAXIMAL_PRECISION, written[node], reason)
+    _compute(constraints, {})
 
 
-def _compute(inference: Inference, written: dict[int, int]) -> None:
-    """Give computed nodes their scale, until nothing more follows; the known ones are done."""
-    unifier = inference.unifier
-    waiting = [entry for entry in inference.computed if unifier.kind(entry[1]) is Kind.DECIMAL]
+def _compute(constraints: TypeConstraints, written: dict[int, int]) -> None:
+    """Give computed nodes their scale until nothing more follows; keep those without one."""
+    unifier = constraints.unifier
+    waiting = [entry for entry in constraints.computed if unifier.kind(entry[1]) is Kind.DECIMAL]
     while True:
-        still = []
+        unknown = []
         for functor, node, arguments in waiting:
-            known = [unifier.known(argument).scale for argument in arguments]
+            known = [unifier.partial_type(argument).scale for argument in arguments]
             found = [
                 written.get(argument) if scale is None else scale
                 for argument, scale in zip(arguments, known, strict=True)
             ]
             certain = [scale for scale in found if scale is not None]
             if len(certain) < len(found):
-                still.append((functor, node, arguments))
+                unknown.append((functor, node, arguments))
                 continue
             scale = max(certain)
             reason = Reason(f"the result of `{functor.name}`", functor.span)
-            if not unifier.scale(node, MAXIMAL_PRECISION, scale, reason):
-                finding = mismatch.between_scales(functor, scale, unifier.known(node))
-                inference.findings.append(finding)
-        if len(still) == len(waiting):
+            if not unifier.assign_scale(node, MAXIMAL_PRECISION, scale, reason):
+                finding = scale_mismatch(functor, scale, unifier.partial_type(node))
+                constraints.findings.append(finding)
+        if len(unknown) == len(waiting):
             break
-        waiting = still
-    inference.computed[:] = waiting
+        waiting = unknown
+    constraints.computed[:] = waiting
 
 
-def _compare(inference: Inference, written: dict[int, int]) -> None:
-    unifier = inference.unifier
-    for pair in inference.compared:
+def _compare(constraints: TypeConstraints, written: dict[int, int]) -> None:
+    unifier = constraints.unifier
+    for pair in constraints.compared:
         for node, other in (pair, pair[::-1]):
-            scale = unifier.known(other).scale
-            if node in written and scale is not None and unifier.known(node).scale is None:
-                unifier.scale(node, MAXIMAL_PRECISION, max(scale, written[node]), None)
+            scale = unifier.partial_type(other).scale
+            if node in written and scale is not None and unifier.partial_type(node).scale is None:
+                unifier.assign_scale(node, MAXIMAL_PRECISION, max(scale, written[node]), None)
 
 
 def digits(value: Value) -> int:
-    """Return how many digits a literal has behind the point.
+    """Return how many digits a literal has after the point.
 
     >>> digits(Decimal("12.50"))
     2

@@ -1,8 +1,8 @@
-"""Scopes of variables: equal names that are different variables get different names.
+"""Scopes of variables: different variables with one name get different names.
 
 A variable of an aggregate's body that does not occur outside is local to it, and a variable that
 occurs only inside the alternatives of one disjunction is another one in each. After renaming, a
-name stands for one variable of its clause, so that later passes need not know about scopes.
+name means one variable of its clause, so that later passes need not know about scopes.
 
     p(a, b) :- a = count : { q(x) }, b = count : { r(x) }.
     p(a, b) :- a = count : { q(x) }, b = count : { r(x'2) }.
@@ -12,61 +12,64 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.analysis.traverse import aggregates_in, has_structure, variables, variables_in
+from corollary.analysis.traverse import (
+    aggregates_in,
+    all_variables,
+    all_variables_in,
+    has_nested_scope,
+)
 from corollary.core.rules import (
+    Aggregate,
     Atom,
     BodyItem,
     Clause,
     Comparison,
-    Disjunction,
-    Negation,
-    Truth,
-    terms_of,
-    walk,
-)
-from corollary.core.terms import (
-    Aggregate,
     Constant,
+    Disjunction,
     Functor,
+    Negation,
     Term,
+    Truth,
     Variable,
     Wildcard,
+    terms_of,
     variables_of,
+    walk,
 )
 
-MARK = "\x1f"
-"""Stands between a name and the number of its variable; no name of the user contains it."""
+NUMBER_SEPARATOR = "\x1f"
+"""Separates a name from the number of its variable; no name of the user contains it."""
 
 
-def plain(name: str) -> str:
+def written_name(name: str) -> str:
     """Return the name as the user wrote it.
 
-    >>> plain(f"x{MARK}2")
+    >>> written_name(f"x{NUMBER_SEPARATOR}2")
     'x'
     """
-    return name.partition(MARK)[0]
+    return name.partition(NUMBER_SEPARATOR)[0]
 
 
 def rename_apart(clause: Clause) -> Clause:
     """Return the clause with one name for each variable."""
-    if not has_structure(clause):
+    if not has_nested_scope(clause):
         return clause
     return _Renaming().clause(clause)
 
 
 class _Renaming:
-    """The names given so far in one clause."""
+    """Renames the variables of one clause."""
 
     def __init__(self) -> None:
-        self._given: set[str] = set()
+        self._taken: set[str] = set()
 
     def clause(self, clause: Clause) -> Clause:
         head_terms = tuple(term for head in clause.heads for term in head.arguments)
-        names = self._open(clause.body, head_terms, {})
+        names = self._enter(clause.body, head_terms, {})
         heads = tuple(self._atom(head, names) for head in clause.heads)
         return replace(clause, heads=heads, body=self._body(clause.body, names))
 
-    def _open(
+    def _enter(
         self, items: tuple[BodyItem, ...], outside: tuple[Term, ...], names: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the names visible in a scope: those around it and those it owns."""
@@ -78,10 +81,10 @@ class _Renaming:
 
     def _fresh(self, name: str) -> str:
         fresh, number = name, 1
-        while fresh in self._given:
+        while fresh in self._taken:
             number += 1
-            fresh = f"{name}{MARK}{number}"
-        self._given.add(fresh)
+            fresh = f"{name}{NUMBER_SEPARATOR}{number}"
+        self._taken.add(fresh)
         return fresh
 
     def _body(self, items: tuple[BodyItem, ...], names: Mapping[str, str]) -> tuple[BodyItem, ...]:
@@ -99,7 +102,7 @@ class _Renaming:
                 return item
             case Disjunction(alternatives=alternatives):
                 branches = tuple(
-                    self._body(branch, self._open(branch, (), names)) for branch in alternatives
+                    self._body(branch, self._enter(branch, (), names)) for branch in alternatives
                 )
                 return replace(item, alternatives=branches)
             case _:
@@ -115,7 +118,7 @@ class _Renaming:
             case Functor(arguments=arguments):
                 return replace(term, arguments=tuple(self._term(a, names) for a in arguments))
             case Aggregate(target=target, body=body):
-                inside = self._open(body, () if target is None else (target,), names)
+                inside = self._enter(body, () if target is None else (target,), names)
                 return replace(
                     term,
                     target=None if target is None else self._term(target, inside),
@@ -128,7 +131,11 @@ class _Renaming:
 
 
 def _owned(items: tuple[BodyItem, ...], outside: tuple[Term, ...]) -> dict[str, None]:
-    """Return the names of a scope: in its literals, or in a disjunction and one more branch."""
+    """Return the names that a scope owns.
+
+    They occur in its own literals, or in two of its disjunctions and aggregates: what occurs in one
+    only belongs to the alternatives or the body in there.
+    """
     own = list(outside)
     disjunctions: list[Disjunction] = []
     for item in items:
@@ -138,11 +145,13 @@ def _owned(items: tuple[BodyItem, ...], outside: tuple[Term, ...]) -> dict[str, 
             own += terms_of(item)
     owned = {variable.name: None for term in own for variable in variables_of(term)}
     if disjunctions:
-        branches = [{v.name for v in variables_in((item,))} for item in disjunctions]
-        branches += [{v.name for v in variables(a)} for term in own for a in aggregates_in(term)]
-        for place, disjunction in enumerate(disjunctions):
-            elsewhere = set().union(*branches[:place], *branches[place + 1 :])
+        branches = [{v.name for v in all_variables_in((item,))} for item in disjunctions]
+        branches += [
+            {v.name for v in all_variables(a)} for term in own for a in aggregates_in(term)
+        ]
+        for at, disjunction in enumerate(disjunctions):
+            others = set().union(*branches[:at], *branches[at + 1 :])
             for item in walk((disjunction,)):
                 for term in terms_of(item):
-                    owned |= {v.name: None for v in variables_of(term) if v.name in elsewhere}
+                    owned |= {v.name: None for v in variables_of(term) if v.name in others}
     return owned

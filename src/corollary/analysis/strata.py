@@ -10,7 +10,7 @@ from corollary.core.rules import Aggregation, Rule
 
 
 class Polarity(StrEnum):
-    """How a relation depends on another: with it, against it, or (aggregates) both."""
+    """Whether a relation grows with one it reads, shrinks with it, or (aggregates) may do both."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
@@ -27,12 +27,8 @@ class Stratum:
     is_recursive: bool
 
 
-Dependencies = Mapping[str, Mapping[str, frozenset[Polarity]]]
-"""For each derived relation, the relations it reads and how."""
-
-
-def dependencies(program: NormalProgram) -> Dependencies:
-    """Return the dependency graph of a program, every arc with its polarities."""
+def dependencies(program: NormalProgram) -> Mapping[str, Mapping[str, frozenset[Polarity]]]:
+    """Return for each relation the relations it reads, with the polarities of each arc."""
     arcs: dict[str, dict[str, set[Polarity]]] = {name: {} for name in program.relations}
     for rule in program.rules:
         for literal in rule.literals:
@@ -55,17 +51,17 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     aggregations: dict[str, list[Aggregation]] = {}
     for aggregation in program.aggregations:
         aggregations.setdefault(aggregation.relation, []).append(aggregation)
-    found = []
-    for names in components(graph):
-        members = tuple(name for name in names if program.relations[name].is_derived)
-        if members:
-            is_recursive = len(members) > 1 or members[0] in graph[members[0]]
-            found.append(
-                Stratum(
-                    members,
-                    tuple(rule for name in members for rule in rules.get(name, ())),
-                    tuple(each for name in members for each in aggregations.get(name, ())),
-                    is_recursive,
-                )
-            )
-    return tuple(found)
+    members = [
+        tuple(name for name in names if program.relations[name].is_derived)
+        for names in components(graph)
+    ]
+    return tuple(
+        Stratum(
+            names,
+            tuple(rule for name in names for rule in rules.get(name, ())),
+            tuple(each for name in names for each in aggregations.get(name, ())),
+            is_recursive=len(names) > 1 or names[0] in graph[names[0]],
+        )
+        for names in members
+        if names
+    )

@@ -1,27 +1,26 @@
-"""Warnings about variables that stand in columns of unrelated subtypes."""
+"""Warnings about variables in columns of unrelated subtypes."""
 
 from collections.abc import Iterator, Mapping
 
-from corollary.analysis.scopes import plain
-from corollary.analysis.survey import Survey
-from corollary.analysis.wording import places
+from corollary.analysis.scopes import written_name
+from corollary.analysis.survey import ResolvedProgram
+from corollary.analysis.wording import related_spans
 from corollary.core.program import Column, Program
-from corollary.core.rules import Atom
-from corollary.core.terms import Variable
+from corollary.core.rules import Atom, Variable
 from corollary.errors import Diagnostic, Severity
 
 
-def subtypes(survey: Survey) -> Iterator[Diagnostic]:
-    """Yield a warning for each variable of two subtypes of which none is the other's base."""
-    if not survey.program.types:
+def subtypes(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    """Yield a warning for each variable of two subtypes neither of which is based on the other."""
+    if not resolved.program.types:
         return
-    above = _ancestors(survey.program)
-    for number, clause in enumerate(survey.clauses):
+    above = _ancestors(resolved.program)
+    for number, clause in enumerate(resolved.clauses):
         first: dict[str, tuple[Variable, Atom, Column]] = {}
         seen: set[str] = set()
-        atoms = [reading.atom for reading in survey.readings[number]]
+        atoms = [use.atom for use in resolved.uses[number]]
         for atom in (*atoms, *clause.heads):
-            for variable, column in _columns(survey, atom):
+            for variable, column in _columns(resolved, atom):
                 name = variable.name
                 known = first.setdefault(name, (variable, atom, column))
                 one, other = known[2].type.name, column.type.name
@@ -32,11 +31,11 @@ def subtypes(survey: Survey) -> Iterator[Diagnostic]:
                     yield _warning(known, (variable, atom, column))
 
 
-def _columns(survey: Survey, atom: Atom) -> Iterator[tuple[Variable, Column]]:
-    shape = survey.shape(atom)
-    if shape is not None and shape.declaration is not None:
-        for term, column in zip(atom.arguments, shape.declaration.columns, strict=True):
-            if isinstance(term, Variable) and column.type.name in survey.types:
+def _columns(resolved: ResolvedProgram, atom: Atom) -> Iterator[tuple[Variable, Column]]:
+    schema = resolved.schema_of(atom)
+    if schema is not None and schema.declaration is not None:
+        for term, column in zip(atom.arguments, schema.declaration.columns, strict=True):
+            if isinstance(term, Variable) and column.type.name in resolved.types:
                 yield term, column
 
 
@@ -52,11 +51,11 @@ def _ancestors(program: Program) -> Mapping[str, set[str]]:
                 direct.setdefault(base.name, set()).add(declaration.name)
     for name in direct:
         found: set[str] = set()
-        open_names = [name]
-        while open_names:
-            new = direct.get(open_names.pop(), set()) - found
+        pending = [name]
+        while pending:
+            new = direct.get(pending.pop(), set()) - found
             found |= new
-            open_names += new
+            pending += new
         above[name] = found
     return above
 
@@ -68,10 +67,10 @@ def _warning(
     earlier, first_atom, first_column = one
     return Diagnostic(
         "C0705",
-        f"`{plain(variable.name)}` is a `{first_column.type.name}` and a `{column.type.name}`, "
-        "which are unrelated types.",
+        f"`{written_name(variable.name)}` is a `{first_column.type.name}` and "
+        f"a `{column.type.name}`, which are unrelated types.",
         variable.span,
         "if this is meant, let one of the types be based on the other",
-        places((earlier.span, f"column `{first_column.name}` of `{first_atom.relation}`")),
+        related_spans((earlier.span, f"column `{first_column.name}` of `{first_atom.relation}`")),
         Severity.WARNING,
     )

@@ -1,22 +1,21 @@
-"""What every pass reads: the program, its relations, its event predicates."""
+"""Name resolution: the relations, types and event predicates that every pass reads."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from corollary.analysis.scopes import rename_apart
-from corollary.analysis.traverse import Reading, readings
+from corollary.analysis.traverse import AtomUse, readings
 from corollary.core.graph import components
 from corollary.core.program import Declaration, Program, TypeDeclaration, TypeName
-from corollary.core.rules import Atom, Clause
-from corollary.core.terms import Variable
+from corollary.core.rules import Atom, Clause, Variable
 from corollary.core.types import MAXIMAL_PRECISION, Kind, Type, decimal
 from corollary.source import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """A relation as far as its declaration, or the first rule of an event predicate, tells.
+class RelationSchema:
+    """A relation, by its declaration or by the first rule of an undeclared event predicate.
 
     Attributes:
         types: the types of the columns; None where a type is unknown or yet to be inferred.
@@ -31,14 +30,14 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """A program and what is read off it once for all passes.
+class ResolvedProgram:
+    """A program, and what all passes need to know of it, found once.
 
     Attributes:
         clauses: the program's clauses, with one name for each variable (see `scopes`).
-        readings: for each clause, the atoms that it reads.
+        uses: for each clause, the atoms that it reads.
         types: the declared types that can be resolved.
-        shapes: the declared relations, and the event predicates without a declaration.
+        schemas: the declared relations, and the event predicates without a declaration.
         events: the event predicates.
         derived: relations with a rule or an equivalence, event predicates included.
         definitions: for each relation, its clauses; triggers are not among them.
@@ -46,23 +45,23 @@ class Survey:
 
     program: Program
     clauses: tuple[Clause, ...]
-    readings: tuple[tuple[Reading, ...], ...]
+    uses: tuple[tuple[AtomUse, ...], ...]
     types: Mapping[str, Type]
-    shapes: Mapping[str, Shape]
+    schemas: Mapping[str, RelationSchema]
     events: frozenset[str]
     derived: frozenset[str]
     definitions: Mapping[str, tuple[int, ...]]
 
-    def shape(self, atom: Atom) -> Shape | None:
+    def schema_of(self, atom: Atom) -> RelationSchema | None:
         """Return the relation of an atom; None if it is unknown or has another arity."""
-        shape = self.shapes.get(atom.relation)
-        return shape if shape and len(shape.columns) == len(atom.arguments) else None
+        schema = self.schemas.get(atom.relation)
+        return schema if schema and len(schema.columns) == len(atom.arguments) else None
 
 
-def survey(program: Program) -> Survey:
-    """Return what all passes read of a program."""
+def resolve_program(program: Program) -> ResolvedProgram:
+    """Return a program with its names resolved; what cannot be resolved is left out."""
     clauses = tuple(rename_apart(clause) for clause in program.clauses)
-    read = tuple(tuple(readings(clause)) for clause in clauses)
+    uses = tuple(tuple(readings(clause)) for clause in clauses)
     types = resolve_types(program.types)
     definitions: defaultdict[str, list[int]] = defaultdict(list)
     derived = {d.name for d in program.declarations if d.is_equivalence}
@@ -72,21 +71,21 @@ def survey(program: Program) -> Survey:
                 definitions[head.relation].append(number)
                 if clause.body:
                     derived.add(head.relation)
-    events = _events(clauses, read)
-    shapes: dict[str, Shape] = {}
+    events = _event_predicates(clauses, uses)
+    schemas: dict[str, RelationSchema] = {}
     for declaration in program.declarations:
-        shapes.setdefault(declaration.name, _declared(declaration, types))
+        schemas.setdefault(declaration.name, _declared_schema(declaration, types))
     for number, clause in enumerate(clauses):
         for head in clause.heads:
             is_event = is_definition(head) and head.relation in events
-            if is_event and head.relation not in shapes and is_active(read[number], events):
-                shapes[head.relation] = _undeclared(head)
-    return Survey(
+            if is_event and head.relation not in schemas and is_active(uses[number], events):
+                schemas[head.relation] = _inferred_schema(head)
+    return ResolvedProgram(
         program,
         clauses,
-        read,
+        uses,
         types,
-        shapes,
+        schemas,
         events,
         frozenset(derived),
         {name: tuple(numbers) for name, numbers in definitions.items()},
@@ -94,22 +93,25 @@ def survey(program: Program) -> Survey:
 
 
 def is_definition(head: Atom) -> bool:
-    """Whether a head says what its relation holds, and not how it changes."""
+    """Whether a head defines its relation; the head of a trigger changes it."""
     return not head.sign and head.state is None
 
 
-def is_active(read: tuple[Reading, ...], events: frozenset[str]) -> bool:
+def is_active(uses: tuple[AtomUse, ...], events: frozenset[str]) -> bool:
     """Whether a clause reads a change, a state or an event predicate."""
-    return any(r.atom.sign or r.atom.state or r.atom.relation in events for r in read)
+    return any(r.atom.sign or r.atom.state or r.atom.relation in events for r in uses)
 
 
-def _events(clauses: tuple[Clause, ...], read: tuple[tuple[Reading, ...], ...]) -> frozenset[str]:
+def _event_predicates(
+    clauses: tuple[Clause, ...], uses: tuple[tuple[AtomUse, ...], ...]
+) -> frozenset[str]:
+    """Return the heads of active clauses, and of those that read them, and so on."""
     readers: defaultdict[str, list[int]] = defaultdict(list)
     pending: list[int] = []
-    for number, atoms in enumerate(read):
-        for relation in {reading.atom.relation for reading in atoms}:
+    for number, read in enumerate(uses):
+        for relation in {use.atom.relation for use in read}:
             readers[relation].append(number)
-        if is_active(atoms, frozenset()):
+        if is_active(read, frozenset()):
             pending.append(number)
     events: set[str] = set()
     while pending:
@@ -120,22 +122,22 @@ def _events(clauses: tuple[Clause, ...], read: tuple[tuple[Reading, ...], ...]) 
     return frozenset(events)
 
 
-def _declared(declaration: Declaration, types: Mapping[str, Type]) -> Shape:
+def _declared_schema(declaration: Declaration, types: Mapping[str, Type]) -> RelationSchema:
     columns = tuple(column.name for column in declaration.columns)
-    resolved = tuple(resolve(column.type, types) for column in declaration.columns)
-    return Shape(declaration.name, columns, resolved, declaration, declaration.span)
+    found = tuple(resolve_type(column.type, types) for column in declaration.columns)
+    return RelationSchema(declaration.name, columns, found, declaration, declaration.span)
 
 
-def _undeclared(head: Atom) -> Shape:
+def _inferred_schema(head: Atom) -> RelationSchema:
     columns: list[str] = []
     for position, term in enumerate(head.arguments, 1):
         name = term.name if isinstance(term, Variable) else ""
         columns.append(name if name and name not in columns else f"c{position}")
-    return Shape(head.relation, tuple(columns), (None,) * len(columns), None, head.span)
+    return RelationSchema(head.relation, tuple(columns), (None,) * len(columns), None, head.span)
 
 
-def resolve(name: TypeName, types: Mapping[str, Type]) -> Type | None:
-    """Return the type that a name stands for; None if there is none."""
+def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
+    """Return the type of a name; None if there is none."""
     found = types.get(name.name)
     if name.name == Kind.DECIMAL and name.digits is not None:
         precision, scale = name.digits
@@ -155,7 +157,7 @@ def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:
         name = component[0]
         if len(component) > 1 or name not in first or name in bases[name]:
             continue
-        found = [resolve(base, types) for base in first[name].bases]
+        found = [resolve_type(base, types) for base in first[name].bases]
         known = [type_ for type_ in found if type_ is not None]
         if known and len(known) == len(found) and len({t.domain for t in known}) == 1:
             widest = max(type_.precision for type_ in known)

@@ -1,4 +1,4 @@
-"""Ways through a clause: its atoms, its terms, its aggregates, its conjunctions."""
+"""Traversals of a clause: its atoms, its terms, its aggregates, its conjunctions."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,53 +7,58 @@ from itertools import product
 from typing import assert_never
 
 from corollary.core.rules import (
+    Aggregate,
     Atom,
     BodyItem,
     Clause,
     Comparison,
+    Constant,
     Disjunction,
+    Functor,
     Negation,
+    Term,
     Truth,
+    Variable,
+    Wildcard,
     terms_of,
     walk,
 )
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
 
 Item = Atom | Negation | Comparison | Truth
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """An atom that a clause reads, and whether a negation or an aggregate stands around it."""
+class AtomUse:
+    """An atom that a clause reads, and whether it is negated or inside an aggregate."""
 
     atom: Atom
     is_negated: bool
     is_aggregated: bool
 
 
-def readings(clause: Clause) -> Iterator[Reading]:
+def readings(clause: Clause) -> Iterator[AtomUse]:
     """Yield the atoms that a clause reads, aggregates entered, in the order of the text."""
     for head in clause.heads:
         for term in head.arguments:
-            yield from _readings_in_term(term)
-    yield from _readings_in_body(clause.body, is_aggregated=False)
+            yield from _uses_in_term(term)
+    yield from _uses_in_body(clause.body, is_aggregated=False)
 
 
-def _readings_in_body(items: tuple[BodyItem, ...], is_aggregated: bool) -> Iterator[Reading]:
+def _uses_in_body(items: tuple[BodyItem, ...], is_aggregated: bool) -> Iterator[AtomUse]:
     for item in walk(items):
         if isinstance(item, Atom):
-            yield Reading(item, False, is_aggregated)
+            yield AtomUse(item, False, is_aggregated)
         elif isinstance(item, Negation):
-            yield Reading(item.atom, True, is_aggregated)
+            yield AtomUse(item.atom, True, is_aggregated)
         for term in terms_of(item):
-            yield from _readings_in_term(term)
+            yield from _uses_in_term(term)
 
 
-def _readings_in_term(term: Term) -> Iterator[Reading]:
+def _uses_in_term(term: Term) -> Iterator[AtomUse]:
     for aggregate in aggregates_in(term):
-        yield from _readings_in_body(aggregate.body, is_aggregated=True)
+        yield from _uses_in_body(aggregate.body, is_aggregated=True)
         if aggregate.target is not None:
-            yield from _readings_in_term(aggregate.target)
+            yield from _uses_in_term(aggregate.target)
 
 
 def aggregates_in(term: Term) -> Iterator[Aggregate]:
@@ -70,8 +75,8 @@ def aggregates_in(term: Term) -> Iterator[Aggregate]:
             assert_never(term)
 
 
-class Place(StrEnum):
-    """Where a term stands."""
+class TermPosition(StrEnum):
+    """Where a term occurs."""
 
     HEAD = "head"
     ARGUMENT = "argument of an atom"
@@ -81,32 +86,32 @@ class Place(StrEnum):
     TARGET = "target of an aggregate"
 
 
-def terms(clause: Clause) -> Iterator[tuple[Term, Place]]:
-    """Yield the terms of heads and literals, and those of aggregates at any depth after theirs."""
-    outer = [(term, Place.HEAD) for head in clause.heads for term in head.arguments]
+def terms(clause: Clause) -> Iterator[tuple[Term, TermPosition]]:
+    """Yield the terms of heads and literals, then those inside their aggregates, level by level."""
+    outer = [(term, TermPosition.HEAD) for head in clause.heads for term in head.arguments]
     outer += _terms_of_body(clause.body)
     while outer:
-        inner: list[tuple[Term, Place]] = []
-        for term, place in outer:
-            yield term, place
+        inner: list[tuple[Term, TermPosition]] = []
+        for term, position in outer:
+            yield term, position
             for aggregate in aggregates_in(term):
                 inner += _terms_of_body(aggregate.body)
                 if aggregate.target is not None:
-                    inner.append((aggregate.target, Place.TARGET))
+                    inner.append((aggregate.target, TermPosition.TARGET))
         outer = inner
 
 
-def _terms_of_body(items: tuple[BodyItem, ...]) -> Iterator[tuple[Term, Place]]:
+def _terms_of_body(items: tuple[BodyItem, ...]) -> Iterator[tuple[Term, TermPosition]]:
     for item in walk(items):
         match item:
             case Atom(arguments=arguments):
-                yield from ((term, Place.ARGUMENT) for term in arguments)
+                yield from ((term, TermPosition.ARGUMENT) for term in arguments)
             case Negation(atom=atom):
-                yield from ((term, Place.NEGATED) for term in atom.arguments)
+                yield from ((term, TermPosition.NEGATED) for term in atom.arguments)
             case Comparison(operator=operator, left=left, right=right):
                 for term, other in ((left, right), (right, left)):
                     is_value = operator == "=" and isinstance(other, Variable)
-                    yield term, Place.EQUATED if is_value else Place.COMPARED
+                    yield term, TermPosition.EQUATED if is_value else TermPosition.COMPARED
             case Truth():
                 pass
             case _:
@@ -121,7 +126,7 @@ def parts(term: Term) -> Iterator[Term]:
             yield from parts(argument)
 
 
-def variables(term: Term) -> Iterator[Variable]:
+def all_variables(term: Term) -> Iterator[Variable]:
     """Yield the variables of a term, those inside aggregates too."""
     for part in parts(term):
         match part:
@@ -129,23 +134,23 @@ def variables(term: Term) -> Iterator[Variable]:
                 yield part
             case Aggregate(target=target, body=body):
                 if target is not None:
-                    yield from variables(target)
-                yield from variables_in(body)
+                    yield from all_variables(target)
+                yield from all_variables_in(body)
             case Wildcard() | Constant() | Functor():
                 pass
             case _:
                 assert_never(part)
 
 
-def variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
+def all_variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
     """Yield the variables of a body, those inside aggregates too."""
     for item in walk(items):
         for term in terms_of(item):
-            yield from variables(term)
+            yield from all_variables(term)
 
 
-def has_structure(clause: Clause) -> bool:
-    """Whether a disjunction or an aggregate stands in the clause."""
+def has_nested_scope(clause: Clause) -> bool:
+    """Whether the clause has a disjunction or an aggregate."""
     return any(isinstance(item, Disjunction) for item in clause.body) or any(
         isinstance(part, Aggregate) for term, _ in terms(clause) for part in parts(term)
     )

@@ -1,7 +1,7 @@
-"""Type variables: nodes that are known to be one type, each with what is known of it.
+"""Type variables: nodes, and what is known of their types.
 
 Two partitions of the same nodes are kept (union-find, with path halving). Nodes of one *kind* are
-all numbers, all symbols and so on; nodes of one *domain* moreover have the same digits behind the
+all numbers, all symbols and so on; nodes of one *domain* moreover have the same digits after the
 point. Operands of `+` have one kind, variables that are joined have one domain.
 """
 
@@ -14,24 +14,32 @@ from corollary.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a node has its type: in words, and where that stands."""
+    """Why a node has its type: in words, and where in the text."""
 
     words: str
     span: Span | None
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a node: its possible kinds, its scale if any, and why."""
+class PartialType:
+    """What is known of a node's type: its possible kinds, its digits if any, and why."""
 
     kinds: Kinds
     reason: Reason | None
     scale: int | None = None
     precision: int = 0
 
+    @classmethod
+    def of(cls, type_: Type) -> "PartialType":
+        """Return a type of which everything is known."""
+        kinds = frozenset({type_.kind})
+        if type_.kind is not Kind.DECIMAL:
+            return cls(kinds, None)
+        return cls(kinds, None, type_.scale, type_.precision)
+
 
 class Unifier:
-    """Nodes and what is known of them."""
+    """The nodes, and two partitions of them: by kind and by domain."""
 
     def __init__(self) -> None:
         self._kind_parent: list[int] = []
@@ -40,7 +48,7 @@ class Unifier:
         self._domain_parent: list[int] = []
         self._digits: list[tuple[int, int, Reason | None] | None] = []
 
-    def node(self, kinds: Kinds = ANY, reason: Reason | None = None) -> int:
+    def new_node(self, kinds: Kinds = ANY, reason: Reason | None = None) -> int:
         """Return a new node."""
         number = len(self._kinds)
         self._kind_parent.append(number)
@@ -50,17 +58,17 @@ class Unifier:
         self._digits.append(None)
         return number
 
-    def known(self, node: int) -> Known:
-        """Return what is known of a node."""
+    def partial_type(self, node: int) -> PartialType:
+        """Return what is known of a node's type."""
         root = _root(self._kind_parent, node)
         digits = self._digits[_root(self._domain_parent, node)]
         if digits is None:
-            return Known(self._kinds[root], self._reasons[root])
+            return PartialType(self._kinds[root], self._reasons[root])
         precision, scale, reason = digits
-        return Known(self._kinds[root], reason or self._reasons[root], scale, precision)
+        return PartialType(self._kinds[root], reason or self._reasons[root], scale, precision)
 
     def kind(self, node: int) -> Kind | None:
-        """Return the kind of a node: the only one left, or the default of its literals."""
+        """Return the kind of a node: the only one possible, or the default of its literals."""
         kinds = self._kinds[_root(self._kind_parent, node)]
         if len(kinds) == 1:
             return next(iter(kinds))
@@ -68,8 +76,18 @@ class Unifier:
             return None
         return next((kind for kind in (Kind.NUMBER, Kind.FLOAT) if kind in kinds), None)
 
-    def narrow(self, node: int, kinds: Kinds, reason: Reason | None) -> bool:
-        """Say that a node has one of some kinds; return False, changing nothing, if it cannot."""
+    def type_of(self, node: int) -> Type | None:
+        """Return the type of a node, not nullable; None if it is not known."""
+        kind = self.kind(node)
+        if kind is not Kind.DECIMAL:
+            return None if kind is None else Type(kind)
+        known = self.partial_type(node)
+        if known.scale is None:
+            return None
+        return Type(kind, precision=known.precision, scale=known.scale)
+
+    def restrict(self, node: int, kinds: Kinds, reason: Reason | None) -> bool:
+        """Let a node have one of some kinds; return False, changing nothing, if it cannot."""
         root = _root(self._kind_parent, node)
         left = self._kinds[root] & kinds
         if not left:
@@ -78,16 +96,16 @@ class Unifier:
             self._kinds[root], self._reasons[root] = left, reason
         return True
 
-    def fix(self, node: int, type_: Type, reason: Reason | None) -> bool:
-        """Say that a node has a type; return False if it cannot."""
-        if not self.narrow(node, frozenset({type_.kind}), reason):
+    def assign(self, node: int, type_: Type, reason: Reason | None) -> bool:
+        """Let a node have a type; return False if it cannot."""
+        if not self.restrict(node, frozenset({type_.kind}), reason):
             return False
-        return type_.kind is not Kind.DECIMAL or self.scale(
+        return type_.kind is not Kind.DECIMAL or self.assign_scale(
             node, type_.precision, type_.scale, reason
         )
 
-    def scale(self, node: int, precision: int, scale: int, reason: Reason | None) -> bool:
-        """Say how many digits a decimal node has; return False if it has others."""
+    def assign_scale(self, node: int, precision: int, scale: int, reason: Reason | None) -> bool:
+        """Let a decimal node have a number of digits; return False if its scale is another."""
         root = _root(self._domain_parent, node)
         digits = self._digits[root]
         if digits is not None and digits[1] != scale:
@@ -96,23 +114,24 @@ class Unifier:
             self._digits[root] = (precision, scale, reason if digits is None else digits[2])
         return True
 
-    def same_kind(self, one: int, other: int) -> bool:
-        """Say that two nodes have one kind; return False, changing nothing, if they cannot."""
+    def unify_kinds(self, one: int, other: int) -> bool:
+        """Let two nodes have one kind; return False, changing nothing, if they cannot."""
         first, second = _root(self._kind_parent, one), _root(self._kind_parent, other)
         if first == second:
             return True
         left = self._kinds[first] & self._kinds[second]
         if not left:
             return False
+        # The node with fewer kinds becomes the root, as its reason explains the type better.
         if len(self._kinds[second]) < len(self._kinds[first]):
             first, second = second, first
         self._kind_parent[second] = first
         self._kinds[first] = left
         return True
 
-    def same_domain(self, one: int, other: int) -> bool:
-        """Say that two nodes have one domain; return False if they cannot."""
-        if not self.same_kind(one, other):
+    def unify_domains(self, one: int, other: int) -> bool:
+        """Let two nodes have one domain; return False if they cannot."""
+        if not self.unify_kinds(one, other):
             return False
         first, second = _root(self._domain_parent, one), _root(self._domain_parent, other)
         digits, others = self._digits[first], self._digits[second]

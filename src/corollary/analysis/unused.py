@@ -3,35 +3,34 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from corollary.analysis.scopes import plain
-from corollary.analysis.survey import Survey
-from corollary.analysis.traverse import Place, terms
-from corollary.core.rules import Clause
-from corollary.core.terms import Constant, Functor, Variable, variables_of
+from corollary.analysis.scopes import written_name
+from corollary.analysis.survey import ResolvedProgram
+from corollary.analysis.traverse import TermPosition, terms
+from corollary.core.rules import Clause, Constant, Functor, Variable, variables_of
 from corollary.errors import Diagnostic, Severity
 
 
-def unused(survey: Survey) -> Iterator[Diagnostic]:
+def unused(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     """Yield warnings about relations that nothing reads or fills, and variables used once."""
-    yield from _relations(survey)
-    for clause in survey.clauses:
+    yield from _relations(resolved)
+    for clause in resolved.clauses:
         yield from _variables(clause)
         yield from _null_comparisons(clause)
 
 
-def _relations(survey: Survey) -> Iterator[Diagnostic]:
-    program = survey.program
+def _relations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    program = resolved.program
     shown = {d.relation for d in program.directives if d.name in ("output", "printsize")}
     read = {reaction.relation for reaction in program.reactions} | shown
-    read |= {reading.atom.relation for atoms in survey.readings for reading in atoms}
+    read |= {use.atom.relation for atoms in resolved.uses for use in atoms}
     filled = {d.relation for d in program.directives if d.name == "input"}
-    filled |= {head.relation for clause in survey.clauses for head in clause.heads}
-    changed = {head.relation for clause in survey.clauses for head in clause.heads if head.sign}
-    told = {each.parameter("relation") for each in program.reactions}
-    filled, changed = filled | told, changed | told
+    filled |= {head.relation for clause in resolved.clauses for head in clause.heads}
+    changed = {head.relation for clause in resolved.clauses for head in clause.heads if head.sign}
+    sinks = {each.parameter("relation") for each in program.reactions}
+    filled, changed = filled | sinks, changed | sinks
     for declaration in program.declarations:
         name = declaration.name
-        if name in survey.events:
+        if name in resolved.events:
             continue
         if name not in read and name not in changed and not declaration.storage:
             yield Diagnostic(
@@ -59,23 +58,23 @@ def _variables(clause: Clause) -> Iterator[Diagnostic]:
             counts[term.name] += 1
         elif isinstance(term, Functor):
             counts.update(variable.name for variable in variables_of(term))
-    for term, place in found:
-        if not isinstance(term, Variable) or place is not Place.ARGUMENT:
+    for term, position in found:
+        if not isinstance(term, Variable) or position is not TermPosition.ARGUMENT:
             continue
         if counts[term.name] == 1 and not term.name.startswith("_"):
             yield Diagnostic(
                 "C0703",
-                f"Variable `{plain(term.name)}` is used only once.",
+                f"Variable `{written_name(term.name)}` is used only once.",
                 term.span,
-                f"write `_`, or `_{plain(term.name)}`, if its value does not matter",
+                f"write `_`, or `_{written_name(term.name)}`, if its value does not matter",
                 severity=Severity.WARNING,
             )
 
 
 def _null_comparisons(clause: Clause) -> Iterator[Diagnostic]:
-    for term, place in terms(clause):
+    for term, position in terms(clause):
         if (
-            place in (Place.EQUATED, Place.COMPARED)
+            position in (TermPosition.EQUATED, TermPosition.COMPARED)
             and isinstance(term, Constant)
             and term.value is None
         ):

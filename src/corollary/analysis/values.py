@@ -1,4 +1,4 @@
-"""Warnings about recursion that makes new values, and so may never end.
+"""Value invention: warnings about recursion that makes new values, and so may never end.
 
 `n(x + 1) :- n(x).` is warned about. A rule is taken to end if the values that it computes with,
 or the computed ones, are bounded: by a relation outside the recursion, by a comparison with
@@ -8,28 +8,36 @@ in `rev(s, k + 1) :- rev(s, k), k < strlen(s).`
 
 from collections.abc import Iterator
 
-from corollary.analysis.dependencies import Dependencies, dependencies
-from corollary.analysis.scopes import plain
-from corollary.analysis.survey import Survey
+from corollary.analysis.dependencies import DependencyGraph, dependency_graph
+from corollary.analysis.scopes import written_name
+from corollary.analysis.survey import ResolvedProgram
 from corollary.analysis.traverse import parts
 from corollary.core.functors import FUNCTORS
-from corollary.core.rules import Atom, Clause, Comparison, walk
-from corollary.core.terms import Functor, Term, Variable, variables_of
+from corollary.core.rules import (
+    Atom,
+    Clause,
+    Comparison,
+    Functor,
+    Term,
+    Variable,
+    variables_of,
+    walk,
+)
 from corollary.errors import Diagnostic, Severity
 
-_BOUNDS = ("<", "<=", ">", ">=")
+_ORDER_COMPARISONS = ("<", "<=", ">", ">=")
 
 
-def values(survey: Survey) -> Iterator[Diagnostic]:
-    """Yield a warning for each recursive rule that may make ever new values."""
-    graph = dependencies(survey)
-    for clause in survey.clauses:
+def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    """Yield a warning for each recursive rule that may make new values without end."""
+    graph = dependency_graph(resolved)
+    for clause in resolved.clauses:
         for head in clause.heads:
             if clause.body and not head.sign:
-                yield from _head(graph, clause, head)
+                yield from _check_head(graph, clause, head)
 
 
-def _head(graph: Dependencies, clause: Clause, head: Atom) -> Iterator[Diagnostic]:
+def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[Diagnostic]:
     items = tuple(walk(clause.body))
     recursive: set[str] = set()
     bounded: set[str] = set()
@@ -55,12 +63,13 @@ def _head(graph: Dependencies, clause: Clause, head: Atom) -> Iterator[Diagnosti
         for one, other in ((item.left, item.right), (item.right, item.left))
         if isinstance(one, Variable) and one.name not in bounded
     ]
-    made = _made(equalities, recursive)
-    if any(isinstance(item, Comparison) and _is_bound(item, recursive | made) for item in items):
+    computed = _computed(equalities, recursive)
+    sources = recursive | computed
+    if any(isinstance(item, Comparison) and _bounds_value(item, sources) for item in items):
         return
     for term in head.arguments:
-        if (isinstance(term, Variable) and term.name in made) or _makes(term, recursive | made):
-            name = plain(term.name) if isinstance(term, Variable) else "a new value"
+        if (isinstance(term, Variable) and term.name in computed) or _computes(term, sources):
+            name = written_name(term.name) if isinstance(term, Variable) else "a new value"
             what = f"`{name}`" if isinstance(term, Variable) else name
             yield Diagnostic(
                 "C0706",
@@ -74,27 +83,27 @@ def _head(graph: Dependencies, clause: Clause, head: Atom) -> Iterator[Diagnosti
             return
 
 
-def _made(equalities: list[tuple[str, Term]], recursive: set[str]) -> set[str]:
+def _computed(equalities: list[tuple[str, Term]], recursive: set[str]) -> set[str]:
     """Return the variables that equalities compute from recursive ones."""
-    made: set[str] = set()
+    computed: set[str] = set()
     while True:
         new = {
             name
             for name, term in equalities
-            if name not in made
+            if name not in computed
             and name not in recursive
             and (
-                _makes(term, recursive | made)
-                or any(variable.name in made for variable in variables_of(term))
+                _computes(term, recursive | computed)
+                or any(variable.name in computed for variable in variables_of(term))
             )
         }
         if not new:
-            return made
-        made |= new
+            return computed
+        computed |= new
 
 
-def _makes(term: Term, sources: set[str]) -> bool:
-    """Whether a term makes new values of some variables."""
+def _computes(term: Term, sources: set[str]) -> bool:
+    """Whether a term makes new values from some variables."""
     return any(
         isinstance(part, Functor)
         and part.name in FUNCTORS
@@ -104,6 +113,6 @@ def _makes(term: Term, sources: set[str]) -> bool:
     )
 
 
-def _is_bound(item: Comparison, sources: set[str]) -> bool:
+def _bounds_value(item: Comparison, sources: set[str]) -> bool:
     sides = [any(v.name in sources for v in variables_of(t)) for t in (item.left, item.right)]
-    return item.operator in _BOUNDS and sides[0] != sides[1]
+    return item.operator in _ORDER_COMPARISONS and sides[0] != sides[1]

@@ -235,10 +235,16 @@ def _advise(asked: Asked, source: Source, console: TerminalConsole) -> None:
 
 def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":
     from corollary.advisor.advising import advise
-    from corollary.advisor.asking import merged, queries_by_default, queries_named
-    from corollary.advisor.observing import queries_logged, sizes_of, update_rates
+    from corollary.advisor.observing import (
+        merged,
+        queries_by_default,
+        queries_logged,
+        queries_named,
+        sizes_of,
+        update_rates,
+    )
     from corollary.advisor.reading import read_scheme
-    from corollary.advisor.scheme import Options
+    from corollary.advisor.scheme import Options, SelectionMode
     from corollary.database.program import load
     from corollary.errors import InputError
 
@@ -263,7 +269,7 @@ def _advice(asked: Asked, source: Source, console: TerminalConsole) -> "Advice":
     updates = dict(update_rates(data)) if data is not None else {}
     updates |= as_rates(rest["updates"], "--updates")
     wanted = Options(
-        selection=selection,
+        selection=SelectionMode(selection),
         scope=rest["scope"],
         opaque=rest["opaque"],
         partial_clusters=rest["partial_clusters"],

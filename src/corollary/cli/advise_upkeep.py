@@ -5,9 +5,14 @@ from typing import Any
 import click
 
 from corollary.advisor.applying import revert
-from corollary.advisor.asking import queries_by_default, queries_named
 from corollary.advisor.dropping import accounts
-from corollary.advisor.observing import queries_logged, sizes_of, update_rates
+from corollary.advisor.observing import (
+    queries_by_default,
+    queries_logged,
+    queries_named,
+    sizes_of,
+    update_rates,
+)
 from corollary.advisor.reading import read_scheme
 from corollary.advisor.reporting import amount, size
 from corollary.advisor.scheme import Options

@@ -11,6 +11,7 @@ from corollary.cli.tables import aligned
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
+    from corollary.documents.document import ActiveDocument
     from corollary.documents.unknown import Answer
     from corollary.documents.view import View
 
@@ -60,7 +61,7 @@ def command(
         view = document.view(query)
         options.print_warnings(view.maintained.warnings, console)
         document.apply(updates, end)
-        found = _found(view, useful=useful, gc=gc)
+        found = _found(document, view, useful=useful, gc=gc)
         if explain:
             answers = sorted((*view.sure, *view.possible()), key=str)
             found["explanations"] = [str(view.explain(each)) for each in answers]
@@ -72,7 +73,7 @@ def command(
             _print(found)
 
 
-def _found(view: "View", *, useful: bool, gc: bool) -> dict[str, Any]:
+def _found(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool) -> dict[str, Any]:
     """Return what is told about a view; garbage is collected behind the rest."""
     possible = sorted(view.possible(), key=_listed)
     found: dict[str, Any] = {
@@ -86,11 +87,11 @@ def _found(view: "View", *, useful: bool, gc: bool) -> dict[str, Any]:
     if useful:
         found["useful"] = sorted(needed)
     if gc:
-        idle = view.document.live - needed
-        closed = view.document.gc([view]).closed
-        view.document.close(idle)
+        idle = document.live - needed
+        closed = document.gc([view]).closed
+        document.close(idle)
         found["closed"] = sorted(idle.union(closed))
-        found["kept_nodes"] = len(view.document.nodes)
+        found["kept_nodes"] = len(document.nodes)
     return found
 
 

@@ -1,8 +1,8 @@
-"""Alerts: what a transaction has to tell, and to whom.
+"""Alerts: the messages of a transaction, and the sinks they go to.
 
 `.alert e "lost {x}" (IO=jsonlines, filename="alerts.jsonl")` makes an alert of every new tuple of
-`e`: its row, the message with the row's values filled in, and the sink that it goes to. A program
-may tell several sinks of one event, each with a message of its own.
+`e`: its row, the message with the row's values filled in, and the sink. A program may send one
+event to several sinks, each with a message of its own.
 """
 
 import math
@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import Any
 
 from corollary.core.program import Reaction
-from corollary.core.terms import Value
-from corollary.core.types import Kind, Type
-from corollary.core.values import json_of, text_of, value_of
+from corollary.core.rules import Value
+from corollary.core.types import Type
+from corollary.core.values import json_of, text_of
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 """A column between braces in the message of `.alert` or `.abort`; `{{` is a brace itself."""
@@ -36,12 +36,12 @@ PLACES = {
     SinkKind.RELATION: "relation",
     SinkKind.WEBHOOK: "url",
 }
-"""The parameter of `.alert` that says where a sink is."""
+"""The parameter of `.alert` that locates a sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where an alert goes: a kind of place, and the file, relation, URL or event of it."""
+    """Where an alert goes: the kind of sink, and its file, relation, URL or event."""
 
     kind: SinkKind = SinkKind.CONSOLE
     place: str = ""
@@ -49,12 +49,12 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A new tuple of an event that somebody is to be told of.
+    """A new tuple of an event, to be sent to one sink.
 
     Attributes:
         event: the event predicate or relation.
         row: the tuple.
-        message: the words of `.alert`, filled in.
+        message: the text of `.alert`, with the values of the row filled in.
         columns: the names of the columns.
         types: the types of the columns.
         sink: where it goes.
@@ -70,7 +70,8 @@ class Alert:
     def as_json(self) -> dict[str, Any]:
         """Return the alert as `apply` prints it.
 
-        >>> Alert("lost", (7,), "lost 7", ("x",), (Type(Kind.NUMBER),)).as_json()
+        >>> from corollary.core.types import NUMBER
+        >>> Alert("lost", (7,), "lost 7", ("x",), (NUMBER,)).as_json()
         {'event': 'lost', 'row': [7], 'message': 'lost 7'}
         """
         row = [json_of(value, type_) for value, type_ in zip(self.row, self.types, strict=True)]
@@ -78,7 +79,7 @@ class Alert:
 
 
 def sink_of(reaction: Reaction) -> Sink:
-    """Return where the alerts of an `.alert` go; to the console if it does not say."""
+    """Return the sink of an `.alert`; the console is the default."""
     kind = SinkKind(reaction.parameter("IO", SinkKind.CONSOLE))
     if kind is SinkKind.CALLBACK:
         return Sink(kind, reaction.relation)
@@ -102,12 +103,12 @@ def alerts_of(
         types: the types of its columns.
         rows: its new tuples.
         reactions: those of the program; `.alert`s of this event count.
-        is_heard: whether callbacks of this process ask for the event.
+        is_heard: whether this process has registered callbacks for the event.
     """
-    asked = [each for each in reactions if each.name == "alert" and each.relation == event]
-    templates = [(each.message, sink_of(each)) for each in asked]
+    alerting = [each for each in reactions if each.name == "alert" and each.relation == event]
+    templates = [(each.message, sink_of(each)) for each in alerting]
     if is_heard and all(sink.kind is not SinkKind.CALLBACK for _, sink in templates):
-        message = asked[0].message if asked else ""
+        message = alerting[0].message if alerting else ""
         templates.append((message, Sink(SinkKind.CALLBACK, event)))
     for row in rows:
         for template, sink in dict.fromkeys(templates):
@@ -123,7 +124,8 @@ def render_message(
 ) -> str:
     """Return the message of an `.alert` or `.abort` with the values of a row filled in.
 
-    >>> render_message("{{{x}}} is lost", ("x",), (7,), (Type(Kind.NUMBER),))
+    >>> from corollary.core.types import NUMBER
+    >>> render_message("{{{x}}} is lost", ("x",), (7,), (NUMBER,))
     '{7} is lost'
     """
     texts = {
@@ -139,29 +141,15 @@ def render_message(
 
 
 def distinct(alerts: Iterable[Alert]) -> list[Alert]:
-    """Return alerts by event and row, those to several sinks once for each message."""
-    ordered = sorted(alerts, key=lambda each: (each.event, _order(each), each.message))
+    """Return alerts in the order of event and row, one for all sinks that get the same message."""
+    ordered = sorted(alerts, key=lambda each: (each.event, _sort_key(each), each.message))
     return list({(each.event, each.row, each.message): each for each in ordered}.values())
 
 
-def _order(alert: Alert) -> list[tuple[bool, bool, Any]]:
-    """Return a row so that the rows of one event can be sorted: null first, NaN last."""
+def _sort_key(alert: Alert) -> list[tuple[bool, bool, Any]]:
+    """Return a sort key for the rows of one event: null first, NaN last."""
     found: list[tuple[bool, bool, Any]] = []
     for value in alert.row:
         is_nan = isinstance(value, float) and math.isnan(value)
         found.append((value is not None, is_nan, 0 if value is None or is_nan else value))
-    return found
-
-
-def value_from_json(value: Any, type_: Type) -> Value:
-    """Return the value that `json_of` has made JSON of.
-
-    >>> value_from_json("2026-11-15", Type(Kind.DATE))
-    datetime.date(2026, 11, 15)
-    """
-    if isinstance(value, str) and type_.kind is not Kind.SYMBOL:
-        return value_of(value, type_)
-    if type_.kind is Kind.FLOAT and value is not None:
-        return float(value)
-    found: Value = value
     return found

@@ -1,4 +1,4 @@
-"""Relations as Arrow tables: the types of columns, rows in Python's clothes, the order of rows.
+"""Relations as Arrow tables: the types of columns, rows as Python values, the order of rows.
 
 | type                       | Arrow                     | Python                          |
 |----------------------------|---------------------------|---------------------------------|
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.program import Relation
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
 
 
@@ -52,7 +52,7 @@ def arrow_type(type_: Type) -> pa.DataType:
 
 
 def schema_of(relation: Relation) -> pa.Schema:
-    """Return the schema of a relation's tables, in the order of its columns."""
+    """Return the Arrow schema of a relation."""
     return pa.schema(
         pa.field(name, arrow_type(type_), nullable=type_.nullable)
         for name, type_ in zip(relation.columns, relation.types, strict=True)
@@ -60,16 +60,17 @@ def schema_of(relation: Relation) -> pa.Schema:
 
 
 def nullary_table(rows: int) -> pa.Table:
-    """Return a table without columns; it holds the empty tuple if it has a row.
+    """Return a table without columns: the relation with the empty tuple if it has a row.
 
     >>> nullary_table(1).num_rows
     1
     """
+    # `pa.table({})` has no rows; a table whose columns are all dropped keeps their number.
     return pa.table({"unit": pa.nulls(rows)}).select([])
 
 
 def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: int) -> pa.Table:
-    """Return the table with these Python values, given column by column."""
+    """Return a table of Python values that are given column by column."""
     if not relation.types:
         return nullary_table(rows)
     schema = schema_of(relation)
@@ -79,10 +80,10 @@ def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: i
 
 
 def from_python(rows: Iterable[Sequence[Value]], relation: Relation) -> pa.Table:
-    """Return the table with these rows of Python values."""
-    held = list(rows)
-    columns = list(zip(*held, strict=True)) if held else [()] * relation.arity
-    return from_columns(columns, relation, len(held))
+    """Return a table of rows of Python values."""
+    listed = list(rows)
+    columns = list(zip(*listed, strict=True)) if listed else [()] * relation.arity
+    return from_columns(columns, relation, len(listed))
 
 
 def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
@@ -112,6 +113,7 @@ def sort(table: pa.Table) -> pa.Table:
     keys: dict[str, pa.ChunkedArray] = {}
     for number, column in enumerate(table.columns):
         if column.null_count:
+            # Arrow sorts nulls last, so validity is a key of its own: false comes first.
             keys[f"valid{number}"] = pc.is_valid(column)
         keys[f"value{number}"] = column
     order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
@@ -121,20 +123,22 @@ def sort(table: pa.Table) -> pa.Table:
 def disagreeing(
     rows: pa.Table, determinants: Sequence[int], dependents: Sequence[int]
 ) -> tuple[pa.Table, pa.Table]:
-    """Return pairs of rows that agree in some columns and not in others, one pair a group.
+    """Return pairs of rows that violate a functional dependency, one pair for each determinant.
 
     >>> table = pa.table({"k": [1, 1, 2], "v": [5, 6, 7]})
     >>> [to_python(side) for side in disagreeing(table, [0], [1])]
     [[(1, 5)], [(1, 6)]]
     """
+    # First one row for each pair of determinant and dependent values; a determinant with two such
+    # rows, a least and a greatest, violates the dependency.
     number = "row"
     names = [str(at) for at in range(rows.num_columns)]
     columns = [*rows.columns, pa.array(range(rows.num_rows), pa.int64())]
     numbered = pa.Table.from_arrays(columns, [*names, number])
     keys, rest = ([names[at] for at in side] for side in (determinants, dependents))
-    told = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
-    told = told.rename_columns([*keys, *rest, number])
-    groups = told.group_by(keys).aggregate([(number, "min"), (number, "max")])
+    pairs = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
+    pairs = pairs.rename_columns([*keys, *rest, number])
+    groups = pairs.group_by(keys).aggregate([(number, "min"), (number, "max")])
     least, most = groups[f"{number}_min"], groups[f"{number}_max"]
     several = pc.not_equal(least, most)
     return rows.take(least.filter(several)), rows.take(most.filter(several))

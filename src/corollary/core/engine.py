@@ -1,4 +1,4 @@
-"""What every engine offers."""
+"""The interface of every engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from corollary.core.plan import Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
+from corollary.core.rules import Value
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,10 +23,10 @@ class Limits:
     """Bounds on one run; None is no bound.
 
     Attributes:
-        rounds: of any one loop.
-        tuples: held in all relations together.
-        seconds: of the whole run.
-        memory: in bytes, of relations, batches and made-up symbols.
+        rounds: the maximum number of rounds of any one loop.
+        tuples: the maximum number of tuples in all relations together.
+        seconds: the maximum duration of the whole run.
+        memory: the maximum number of bytes of relations, batches and computed symbols.
         since: when the seconds began, on the monotonic clock; None for the start of the plan.
     """
 
@@ -38,7 +38,7 @@ class Limits:
 
 
 class Kept(Protocol):
-    """The tuples that a relation had in a state, whatever happens to the relation since."""
+    """The tuples that a relation had in a state; later changes of the relation do not show."""
 
     def __len__(self) -> int:
         """Return the number of tuples."""
@@ -48,18 +48,18 @@ class Kept(Protocol):
 
     @property
     def is_apart(self) -> bool:
-        """Whether the tuples are elsewhere, in parts, and so many that they had better stay."""
+        """Whether the tuples are in partitions outside of this process, too many to fetch."""
 
     def each(self, use: "Callable[[pa.Table], Made]") -> list[Made]:
-        """Return what a function makes of each part of the tuples.
+        """Return the results of a function for each partition of the tuples.
 
-        What is elsewhere is used there, by a copy of the function: it has to be one that can be
-        pickled, and may be called more than once for the same part.
+        For distributed tuples it runs where they are, so it must be picklable, and may be called
+        more than once for the same partition.
         """
 
 
 class OnePart(ABC):
-    """What tuples say that are here, all together."""
+    """A handle on tuples of this process, which are all in one partition."""
 
     __slots__ = ()
 
@@ -69,17 +69,17 @@ class OnePart(ABC):
 
     @property
     def is_apart(self) -> bool:
-        """Whether the tuples are elsewhere, in parts: they are not."""
+        """False: the tuples are here."""
         return False
 
     def each(self, use: "Callable[[pa.Table], Made]") -> list[Made]:
-        """Return what a function makes of the tuples."""
+        """Return the result of a function for the tuples."""
         return [use(self.table())]
 
 
 @dataclass(frozen=True, slots=True)
 class Held(OnePart):
-    """Tuples that are at hand."""
+    """A handle on an Arrow table in memory."""
 
     rows: "pa.Table"
 
@@ -92,21 +92,21 @@ class Held(OnePart):
 
 
 class OnePlace:
-    """What an engine says that runs all strata in one place."""
+    """The placement of an engine that runs all strata in this process."""
 
     @property
     def shares(self) -> int:
-        """How many tasks share the work of a stratum: there are none."""
+        """One: no stratum is partitioned."""
         return 1
 
     def placement(
         self,
-        relations: Sequence[str],  # noqa: ARG002 - it makes no difference
+        relations: Sequence[str],  # noqa: ARG002 - the protocol's parameters
         below: Sequence[str],  # noqa: ARG002
         *,
         has_pivot: bool,  # noqa: ARG002
     ) -> Placement:
-        """Return where a stratum should run: here."""
+        """Return where a stratum should run: on the driver."""
         return Placement.DRIVER
 
 
@@ -114,7 +114,7 @@ class Engine(Protocol):
     """Holds relations and runs plans on them."""
 
     def declare(self, relations: Mapping[str, Relation]) -> None:
-        """Make relations known; those already known stay as they are."""
+        """Declare relations; those already declared stay as they are."""
 
     def drop(self, relations: Iterable[str]) -> None:
         """Forget relations."""
@@ -126,19 +126,19 @@ class Engine(Protocol):
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 
     def insert(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
-        """Add tuples to the NEW state of a relation; those already there are no change."""
+        """Add tuples to the NEW state of a relation; those already in it are ignored."""
 
     def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
-        """Take tuples out of the NEW state of a relation; those not there are no change."""
+        """Remove tuples from the NEW state of a relation; those not in it are ignored."""
 
     def change(self, relation: str, added: "pa.Table", removed: "pa.Table") -> None:
-        """Let a relation change by just these tuples, for good: they come, and those were there."""
+        """Apply an effective change: nothing of `added` is in the relation, all of `removed` is."""
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
 
     def clear(self, relations: Iterable[str]) -> None:
-        """Let relations hold nothing, in any state."""
+        """Make relations empty in all states."""
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
@@ -154,7 +154,7 @@ class Engine(Protocol):
         """Return the tuples of a relation in a state."""
 
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
-        """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
+        """Return a handle on the tuples of a relation in a state; they are decoded on demand."""
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -163,21 +163,21 @@ class Engine(Protocol):
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
 
     def restore(self, files: Mapping[str, "pa.Buffer"]) -> set[str]:
-        """Let declared relations hold what the files of an index say; return which ones do."""
+        """Load declared relations from the files of an index; return those that were in it."""
 
     def statistics(self) -> Statistics:
         """Return sizes and fan-outs for the planner."""
 
     def distinct(self, relation: str) -> tuple[int, ...]:
-        """Return about how many distinct values each column of a relation has."""
+        """Return the approximate number of distinct values of each column of a relation."""
 
     @property
     def home(self) -> str:
-        """Where strata run that are placed nowhere else, in one word."""
+        """The name of the placement of strata that have no other."""
 
     @property
     def shares(self) -> int:
-        """How many tasks share the work of a stratum that is shared out."""
+        """The number of partitions of a partitioned stratum."""
 
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
@@ -187,8 +187,8 @@ class Engine(Protocol):
         Args:
             relations: those of the stratum.
             below: those that it reads.
-            has_pivot: whether its work can be shared out.
+            has_pivot: whether it can be partitioned.
         """
 
     def close(self) -> None:
-        """Let go of what it has outside of this process; it is not used any more."""
+        """Release what it holds outside of this process; it is not used afterwards."""

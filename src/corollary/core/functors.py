@@ -1,4 +1,4 @@
-"""The functors as data: how many arguments of which types each takes, and what it gives.
+"""The signatures of functors: the number and types of arguments, and the type of the result.
 
 >>> result_type("+", (decimal(12, 2), decimal(5, 3)))
 Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=18, scale=3)
@@ -21,16 +21,16 @@ _CONVERTIBLE: Kinds = NUMERIC | {Kind.SYMBOL, Kind.BOOL}
 
 @dataclass(frozen=True, slots=True)
 class FunctorSignature:
-    """What a functor takes and gives.
+    """The parameters and the result of a functor.
 
     Attributes:
         name: the operator's sign or the function's name.
         parameters: the kinds that each argument may have.
-        optional: how many of the last parameters may be left out.
+        optional: the number of parameters at the end that may be left out.
         is_variadic: whether the last parameter may be repeated.
         result: the kind of the result; None where all operands and the result have one kind.
-        is_fallible: whether it can err at run time (overflow, division by zero, conversion).
-        is_expanding: whether applying it again and again can make ever new values.
+        is_fallible: whether it can fail at run time (overflow, division by zero, conversion).
+        is_expanding: whether applying it repeatedly can make new values without end.
     """
 
     name: str
@@ -52,7 +52,7 @@ class FunctorSignature:
         return None if self.is_variadic else len(self.parameters)
 
     def accepts(self, count: int) -> bool:
-        """Whether it can be applied to so many arguments."""
+        """Whether it can be applied to `count` arguments."""
         return self.least <= count and (self.most is None or count <= self.most)
 
     def kinds(self, position: int) -> Kinds:
@@ -112,11 +112,10 @@ def _conversions() -> Iterable[FunctorSignature]:
 
 
 TOTAL = "•sum"
-"""The value of a sum that was read; it has none where the sum was too large. No user writes it."""
-
+"""The value of a sum that was read; it fails where the sum was too large. No user writes it."""
 
 SHARE = "•share"
-"""The share that a value, which may be null, falls to where work is shared out."""
+"""The number of the partition of a value, which may be null. No user writes it."""
 
 
 def _internal() -> Iterable[FunctorSignature]:
@@ -132,7 +131,7 @@ FUNCTORS = {
 
 
 def may_fail(name: str, type_: Type | None) -> bool:
-    """Whether a functor can err at run time; the larger of two decimals may not fit."""
+    """Whether a functor can fail at run time; the larger of two decimals may not fit."""
     is_decimal = type_ is not None and type_.kind is Kind.DECIMAL
     return FUNCTORS[name].is_fallible or (is_decimal and name in ("min", "max"))
 
@@ -142,8 +141,8 @@ def result_type(name: str, arguments: Sequence[Type], scale: int = 0) -> Type:
 
     Args:
         name: the functor.
-        arguments: the types of its arguments, as the table allows them.
-        scale: the digits that `to_decimal` was asked for.
+        arguments: the types of its arguments, as its signature allows them.
+        scale: the scale that `to_decimal` is given.
     """
     kind = FUNCTORS[name].result
     nullable = any(argument.nullable for argument in arguments)

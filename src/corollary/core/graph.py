@@ -13,8 +13,8 @@ def components(successors: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ..
     >>> components({"link": ["link", "edge"], "edge": []})
     [('edge',), ('link',)]
     """
-    index: dict[Node, int] = {}
-    low: dict[Node, int] = {}
+    index: dict[Node, int] = {}  # in the order of discovery
+    low: dict[Node, int] = {}  # the least index of an open node known to be reachable
     open_nodes: list[Node] = []
     is_open: set[Node] = set()
     found: list[tuple[Node, ...]] = []
@@ -40,7 +40,7 @@ def components(successors: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ..
                 work.pop()
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
+                if low[node] == index[node]:  # the root of a component: it is on top of the stack
                     component = [open_nodes.pop()]
                     while component[-1] != node:
                         component.append(open_nodes.pop())

@@ -7,20 +7,20 @@ from corollary.errors import InputError
 
 
 class Optimisation(StrEnum):
-    """What makes monitoring cheap; each can be left out, to see what it is worth."""
+    """An optimisation of monitoring; each can be switched off, to measure its effect."""
 
     RELEVANCE = "relevance"
-    """Only changes are computed that somebody asks for (5.1)."""
+    """Compute only the changes that a stored view, an event or a constraint needs (5.1)."""
     POLARITY = "polarity"
-    """Of them, only additions or removals if that is all that is asked for (5.1)."""
+    """Of these, compute only additions or only removals if the others are not needed (5.1)."""
     SIP = "sip"
-    """Literals are probed in the order in which bindings help most, for each adornment (5.2)."""
+    """Probe literals in the order in which bindings help most, for each adornment (5.2)."""
     SHARING = "sharing"
-    """What one rule has asked is answered for all; rules that are alike are one (5.3)."""
+    """Memoise answers for all rules; merge rules that differ in constants only (5.3)."""
     SPECIALISATION = "specialisation"
-    """Views that are watched for some constants are copied for them (5.4)."""
+    """Copy views that are watched for some constants only (5.4)."""
     MINIMISING = "minimising"
-    """What was found before is not filtered again (5.5)."""
+    """Do not filter again what was filtered before (5.5)."""
 
 
 NONE: frozenset[Optimisation] = frozenset()
@@ -33,10 +33,10 @@ def optimisations(names: Iterable[str]) -> frozenset[Optimisation]:
     [<Optimisation.POLARITY: 'polarity'>, <Optimisation.SIP: 'sip'>]
 
     Raises:
-        InputError: there is none of a name.
+        InputError: there is no optimisation of a name.
     """
-    found = set()
-    for name in names:
+    listed = list(names)
+    for name in listed:
         if name not in set(Optimisation):
             raise InputError.of(
                 "C1053",
@@ -44,5 +44,4 @@ def optimisations(names: Iterable[str]) -> frozenset[Optimisation]:
                 None,
                 f"those that can be left out are {', '.join(Optimisation)}",
             )
-        found.add(Optimisation(name))
-    return frozenset(found)
+    return frozenset(map(Optimisation, listed))

@@ -1,11 +1,9 @@
-"""Pipelines: one rule body each, its literals in the order in which they will be probed."""
+"""Pipelines: one rule body each, its literals in the order in which they are probed."""
 
 from dataclasses import dataclass
 
-from corollary.core.origin import Origin
-from corollary.core.rules import Condition
+from corollary.core.rules import Condition, Constant, Expression, Origin, Slot, Variable
 from corollary.core.states import State
-from corollary.core.terms import Constant, Expression, Slot, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +16,21 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Find the tuples whose `bound` columns have the values known so far; bind the others."""
+    """For each row, find the tuples that match it in the `bound` columns; bind the others."""
 
     source: Reference
     slots: tuple[Slot, ...]
     bound: tuple[int, ...]
 
+    @property
+    def adornment(self) -> str:
+        """The binding pattern, such as `bf`."""
+        return "".join("b" if at in self.bound else "f" for at in range(len(self.slots)))
+
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Go on only if the fully bound tuple is not there."""
+    """Keep the rows whose fully bound tuple is not in the source (an anti-join)."""
 
     source: Reference
     slots: tuple[Slot, ...]
@@ -35,10 +38,10 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Bind a variable to the value of an expression; `range` gives several.
+    """Bind a variable to the value of an expression; `range` gives several rows.
 
-    A null value ends the row (it comes from an equation, and comparisons with null are false),
-    unless `lets_null` says that it stands for an expression in a head.
+    Rows with a null value are dropped (the stage comes from an equation, and comparisons with null
+    are false), unless `lets_null`, which is so for an expression in a head.
     """
 
     variable: Variable
@@ -48,7 +51,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Go on only if the condition is true."""
+    """Keep the rows for which the condition is true."""
 
     condition: Condition
 
@@ -62,10 +65,10 @@ class Pipeline:
 
     Attributes:
         judge: the same body with every relational literal before every expression. An expression
-            without a value (an overflow, say) counts only where all relational literals hold and
-            no condition is false; when the stages meet one, the judge decides whether it counts.
-        is_lenient: a missing value is no error, and a row in which nothing is false is kept.
-        is_bag: every way to match counts, so that a head comes as often as it is derived.
+            without a value (an overflow, say) is an error only where all relational literals hold
+            and no condition is false; when the stages meet one, the judge decides.
+        is_lenient: a missing value is not an error, and a row in which nothing is false is kept.
+        is_bag: heads are not made distinct: a head comes as often as it is derived.
     """
 
     stages: tuple[Stage, ...]
@@ -77,9 +80,5 @@ class Pipeline:
 
     @property
     def adornments(self) -> tuple[str, ...]:
-        """The binding pattern of every probe, such as `bf`."""
-        return tuple(
-            "".join("b" if column in stage.bound else "f" for column in range(len(stage.slots)))
-            for stage in self.stages
-            if isinstance(stage, Probe)
-        )
+        """The adornment of every probe."""
+        return tuple(stage.adornment for stage in self.stages if isinstance(stage, Probe))

@@ -11,11 +11,11 @@ from corollary.core.states import State
 from corollary.core.types import Type
 
 WORKING = "•"
-"""Stands in the names of working relations, and in no other name."""
+"""Is in the names of working relations and procedures, and in no name of a user."""
 
 
 def working(relation: str, role: str) -> str:
-    """Return the name of a working relation that plays a role for a relation.
+    """Return the name of the working relation with a role for a relation.
 
     >>> working("link", "next")
     'link•next'
@@ -29,7 +29,7 @@ def event_of(relation: str) -> str:
 
 
 def effect_of(trigger: str) -> str:
-    """Return the working relation that holds what a trigger changes."""
+    """Return the working relation that holds the tuples a trigger adds or removes."""
     return working(trigger, "effect")
 
 
@@ -43,7 +43,7 @@ def procedure_of(relations: tuple[str, ...], verb: str = "") -> str:
 
 
 class Role(StrEnum):
-    """What the tuples of a step mean to whoever reads the record; every role is a counter."""
+    """The role of a step's tuples in its algorithm; every role is a counter in the record."""
 
     APPROXIMATED = "approximated"
     FILTERED = "filtered"
@@ -54,7 +54,7 @@ class Role(StrEnum):
     CHECKED = "checked"
     SUSPENDED = "suspended"
     RELEVANT = "relevant"
-    """What a selection lets through; the other tuples it was led by are irrelevant updates."""
+    """The updates that pass a selection; the others that led the step are irrelevant."""
 
 
 class Reduce(StrEnum):
@@ -66,12 +66,12 @@ class Reduce(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """`target` becomes the union of the pipelines' heads, less what is in `without`.
+    """`target` becomes the union of the pipelines' heads, minus the tuples of `without`.
 
     Attributes:
-        reduce: the last column is combined over the tuples that agree in the others. A sum counts
-            every row of every pipeline, and leaves out what comes to 0.
-        role: what the result means for the relation `about`.
+        reduce: how to combine the last column of tuples that agree in the others. A sum is over
+            all rows of all pipelines; tuples whose sum is 0 are left out.
+        role: the role of the result, counted for the relation `about`.
     """
 
     target: str
@@ -84,7 +84,7 @@ class Derive:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """`target` grows by `source`, which it did not hold; that is its ADDED until the next time."""
+    """`target` gains the tuples of `source`, none of which it has; they become its ADDED."""
 
     target: str
     source: str
@@ -92,7 +92,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`target` grows by `source` with the number of the round (0 outside loops) behind each."""
+    """`target` gains `source`, each tuple with the number of the round (0 outside loops) added."""
 
     target: str
     source: str
@@ -117,7 +117,7 @@ class Clear:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The NEW state of `relation` is the working relation `source`."""
+    """The NEW state of `relation` becomes the working relation `source`."""
 
     relation: str
     source: str
@@ -135,7 +135,7 @@ class Remove:
 class Grow:
     """The NEW state of `relation` gains the tuples of `source`, which are not in NEW.
 
-    What was removed before may come back; ADDED and REMOVED overlap then until `Settle`.
+    Tuples removed before may be among them; ADDED and REMOVED then overlap until `CancelOut`.
     """
 
     relation: str
@@ -144,14 +144,14 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """What was removed from `relation` and came back is no change."""
+    """Tuples that are both ADDED and REMOVED in `relation` are in neither from now on."""
 
     relation: str
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Repeat the steps while any of `until_empty` has tuples (asked before every round)."""
+    """Repeat the steps while any of `until_empty` has tuples (tested before every round)."""
 
     steps: tuple["Step", ...]
     until_empty: tuple[Reference, ...]
@@ -171,7 +171,7 @@ class When:
 class Within:
     """Run the steps; if they handle more than `budget` rows, stop and run `otherwise` instead.
 
-    `otherwise` starts from whatever the steps left, so it begins by setting it aside; None fails.
+    `otherwise` starts from whatever the steps left, so it has to reset that first; None fails.
     """
 
     budget: int
@@ -182,7 +182,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Run a procedure; the tuples of `argument` are its parameter, the first of its locals."""
+    """Run a procedure; the first of its locals is its parameter and gets the argument's tuples."""
 
     procedure: str
     argument: str | None = None
@@ -198,11 +198,10 @@ class Placement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Run the procedure of a stratum in a place; an engine that has no other runs it where it is.
+    """Call the procedure of a stratum in a placement; an engine with one placement just calls it.
 
     Attributes:
-        columns: the relations of the stratum; in `tasks`, with the column by which each is shared
-            out.
+        columns: the relations of the stratum; in `tasks`, with the column to partition each by.
     """
 
     procedure: str
@@ -212,7 +211,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Tell the recorder one row of the papers' tables: these relations, as they are now."""
+    """Record one row of the papers' tables: the current tuples of these relations."""
 
     rule: str
     updates: tuple[Reference, ...]
@@ -223,7 +222,7 @@ class Row:
     sign: State | None = None
     """Whether the relation `about` gains or loses tuples."""
     source: str = ""
-    """The relation that the updates belong to, where a working relation holds them."""
+    """The relation of the updates, where a working relation holds them."""
 
 
 Step = (
@@ -286,7 +285,7 @@ def pipelines_of(plan: Plan) -> Iterator[Pipeline]:
 
 
 def part_of(plan: Plan, procedure: str) -> Plan:
-    """Return the plan that runs a procedure and those it calls, but none that is placed."""
+    """Return the plan of one procedure and those it calls, except calls with a placement."""
     found: dict[str, tuple[Step, ...]] = {}
     work = [procedure]
     while work:
@@ -306,7 +305,7 @@ def part_of(plan: Plan, procedure: str) -> Plan:
 
 
 def read_by(plan: Plan) -> Iterator[Reference]:
-    """Yield what the steps of a plan read, with repetitions."""
+    """Yield the references that the steps of a plan read, with repetitions."""
     for step in steps_of(plan):
         match step:
             case Derive(pipelines=pipelines, without=without):

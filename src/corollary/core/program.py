@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from corollary.core.rules import Aggregation, Clause, Rule
+from corollary.core.rules import Aggregation, Clause, Rule, Value
 from corollary.core.states import State
-from corollary.core.terms import Value
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
@@ -39,7 +38,7 @@ class Declaration:
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     storage: str = ""
-    """`stored`, `virtual`, or nothing said."""
+    """`stored`, `virtual`, or empty where the text does not say."""
     hints: tuple[str, ...] = ()
     """Qualifiers that only advise: `inline`, `brie`, `btree`, …"""
     is_equivalence: bool = False
@@ -97,7 +96,7 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program as the user wrote it; several files may make one."""
+    """A program as the user wrote it, in one or several files."""
 
     types: tuple[TypeDeclaration, ...] = ()
     declarations: tuple[Declaration, ...] = ()
@@ -107,7 +106,7 @@ class Program:
     reactions: tuple[Reaction, ...] = ()
     sources: tuple[SourceFile, ...] = field(default=(), compare=False, repr=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
-    """What the parser has to say of a text that it accepts."""
+    """The warnings of the parser."""
 
     def __add__(self, other: "Program") -> "Program":
         return Program(
@@ -127,7 +126,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation of the normal program: its columns, and whether rules define it."""
+    """A relation of the normal program."""
 
     name: str
     columns: tuple[str, ...]
@@ -137,7 +136,7 @@ class Relation:
     is_declared: bool = True
     """False for the relations that rewriting made (`p.base`, `h.keys1`, …)."""
     limit: int | None = None
-    """Tuples after which a one-shot evaluation may stop (`.limitsize`)."""
+    """The number of tuples after which a one-shot evaluation may stop (`.limitsize`)."""
 
     @property
     def arity(self) -> int:
@@ -146,16 +145,16 @@ class Relation:
 
     @property
     def is_stored(self) -> bool:
-        """Whether its tuples are kept; those of a virtual relation are while it has no rules."""
+        """Whether its tuples are stored; so are those of a virtual relation without rules."""
         return not (self.is_derived and self.is_virtual)
 
 
 Marked = tuple[str, State]
-"""A relation, read as a change or in a state: what `+p`, `-p` and `p@old` stand for."""
+"""A relation and a state: the meaning of `+p`, `-p` and `p@old`."""
 
 
 def mark_of(relation: str, state: State) -> str:
-    """Return the name that stands for a relation read as a change or in a state.
+    """Return the name that normal rules use for a relation in a state.
 
     >>> mark_of("link", State.REMOVED), mark_of("link", State.OLD), mark_of("link", State.NEW)
     ('-link', 'link@old', 'link')
@@ -175,18 +174,18 @@ def mark_of(relation: str, state: State) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """What reacts to the changes of a transaction, in normal form.
+    """The active part of a program in normal form: it reacts to the changes of a transaction.
 
     Attributes:
-        relations: the event predicates, the heads of triggers, what rewriting made for them.
-        rules: define the relations, as do the aggregations. A literal of theirs names one of these
-            relations, a relation of the program in NEW, or something marked.
-        marked: the marked literals by the name that stands for them in rules.
+        relations: the event predicates, the heads of triggers, and their auxiliary relations.
+        rules: define the relations, as do the aggregations. Their literals name one of these
+            relations, a relation of the program in NEW, or a key of `marked`.
+        marked: the relation and state of each marked literal, by its name in rules.
         queries: virtual relations of the program that were made for these rules only.
-        triggers: the relations that hold what triggers do, each with the base relation they change.
+        triggers: the relations with the effects of triggers, each with the base relation and sign.
         reactions: alerts and constraints.
-        merged: event predicates that are evaluated together, each with the relation that holds
-            their tuples behind their names.
+        merged: event predicates that are evaluated together, each with the relation of their
+            tuples, in which the first column is the name of the event predicate.
     """
 
     relations: Mapping[str, Relation] = field(default_factory=dict)
@@ -201,15 +200,15 @@ class Active:
 
 @dataclass(frozen=True, slots=True)
 class NormalProgram:
-    """What is evaluated and maintained: plain rules and aggregations over typed relations.
+    """A program as it is evaluated and maintained: rules and aggregations over typed relations.
 
     Attributes:
-        facts: the tuples of base relations that stand in the program text.
+        facts: the tuples of base relations in the program text.
         bases: for each derived relation that has base tuples too, the relation that holds them.
-        parts: for each base relation that was written to, who asserts tuples of it, each with the
-            relation that holds them; the base relation itself, while there is one writer.
-        active: what reacts to changes.
-        constants: the tuples of relations that hold constants of rules, and never change.
+        parts: for each base relation that was written to, its writers, each with the relation of
+            the tuples it asserts; the base relation itself while there is one writer.
+        active: its active part.
+        constants: the tuples of relations that hold constants of rules; they never change.
     """
 
     relations: Mapping[str, Relation]

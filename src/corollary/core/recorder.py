@@ -1,4 +1,4 @@
-"""The record of a run: what every step gave. Counters, traces and progress are its readers."""
+"""The record of a run: the size of every step's result. Counters, traces and progress read it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 
 class Recorder(Protocol):
-    """What an engine tells about a run while it goes on."""
+    """Receives the events of a run from an engine."""
 
     def procedure(self, name: str) -> None:
         """A procedure begins."""
 
     def end(self, name: str, handled: int) -> None:
-        """A procedure has ended; so many rows were handled since the plan began."""
+        """A procedure has ended; `handled` rows were handled since the plan began."""
 
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
-        """A step has given so many tuples, led by so many (the first probes of its pipelines)."""
+        """A step has given `size` tuples; the first probes of its pipelines gave `led` rows."""
 
     def round(self, count: int = 1) -> None:
-        """A round of a loop has ended, or so many that were made at once."""
+        """A round of a loop has ended, or several that ran at once."""
 
     def probe(self, relation: str, rows: int) -> None:
-        """So many rows were looked up in the OLD or NEW state of a relation."""
+        """`rows` rows were looked up in the OLD or NEW state of a relation."""
 
     def switch(self, within: Within) -> None:
-        """Steps have outgrown their budget and are abandoned."""
+        """Steps have exceeded their budget and are abandoned."""
 
     def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
         """A row of a trace: the tables of `updates`, `approximation`, `disqualified`, `actual`."""
@@ -38,18 +38,18 @@ class Recorder(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """A recorder that counts."""
+    """A recorder that counts tuples and rounds."""
 
     derived: Counter[str] = field(default_factory=Counter)
     rounds: Counter[str] = field(default_factory=Counter)
     current: str = ""
 
     def procedure(self, name: str) -> None:
-        """Note the procedure that rounds belong to."""
+        """Remember the procedure to count rounds for."""
         self.current = name
 
     def end(self, name: str, handled: int) -> None:
-        """Nothing to note."""
+        """Ignored."""
 
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:  # noqa: ARG002
         """Count the tuples of a step under its target."""
@@ -60,10 +60,10 @@ class Tally:
         self.rounds[self.current] += count
 
     def probe(self, relation: str, rows: int) -> None:
-        """Nothing to note."""
+        """Ignored."""
 
     def switch(self, within: Within) -> None:
-        """Nothing to note."""
+        """Ignored."""
 
     def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
-        """Nothing to note."""
+        """Ignored."""

@@ -1,21 +1,89 @@
-"""Clauses as the user wrote them, and rules in normal form as everything behind reads them."""
+"""Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from typing import assert_never
 
-from corollary.core.origin import Origin
 from corollary.core.states import State
-from corollary.core.terms import (
-    Constant,
-    Expression,
-    Slot,
-    Term,
-    Variable,
-    Wildcard,
-    variables_of,
-)
+from corollary.core.types import Type
 from corollary.source import Span
+
+Value = int | Decimal | float | str | bool | date | datetime | None
+"""A value in Python; type inference decides what integers and fractions without a suffix are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A named variable; `type` is known after type inference."""
+
+    name: str
+    type: Type | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """`_`: a variable used nowhere else."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal value; `type` is known after type inference (or by a suffix, as in `7u`)."""
+
+    value: Value
+    type: Type | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    # Python has 1 == 1.0 == True and 1.0 == Decimal("1.00"), which are different literals.
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Constant)
+            and type(self.value) is type(other.value)
+            and str(self.value) == str(other.value)
+            and self.type == other.type
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), str(self.value), self.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Functor:
+    """An operator or function applied to terms, such as `x + 1` or `cat(a, b)`.
+
+    `name` is the operator's sign (`+ - * / % ^`, unary minus is `neg`) or the function's name.
+    """
+
+    name: str
+    arguments: tuple["Term", ...]
+    type: Type | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`sum e : { body }`; variables of the body that are bound outside are the grouping keys."""
+
+    operator: str
+    target: "Term | None"
+    body: tuple["BodyItem", ...]
+    type: Type | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Term = Variable | Wildcard | Constant | Functor | Aggregate
+Expression = Variable | Constant | Functor
+"""The terms of normal rules."""
+Slot = Variable | Constant | Wildcard
+"""An argument of a normal rule's literals."""
+
+
+# --- clauses -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +165,25 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The source clause (as text and span) and the passes that made a rule of it."""
+
+    text: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+    passes: tuple[str, ...] = ()
+
+    def by(self, name: str) -> "Origin":
+        """Return the origin with one more pass."""
+        return Origin(self.text, self.span, (*self.passes, name))
+
+
+NO_RULE = Origin("")
+"""The origin of steps that only copy tuples; no message refers to them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Literal:
-    """An atom of a normal rule: positive or negated, arguments plain, a negated one fully bound."""
+    """An atom of a normal rule, positive or negated; a negated one is fully bound."""
 
     relation: str
     slots: tuple[Slot, ...]
@@ -111,8 +196,8 @@ class Literal:
 class Condition:
     """A comparison of a normal rule; `x = e` also computes `x` where `x` is not bound yet.
 
-    `x = x` holds when `x` is not null. `x = range(...)` makes several values. The operator `is`
-    binds like `=` but lets null through: it stands for expressions in heads.
+    `x = x` holds when `x` is not null. `x = range(...)` binds several values. The operator `is`
+    binds like `=` but accepts null: it is made for expressions in heads.
     """
 
     operator: str
@@ -122,10 +207,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One head, a conjunction of literals and conditions, and where it comes from.
+    """One head, a conjunction of literals and conditions, and the origin.
 
-    A lenient rule collects what another rule will ask for: a missing value is no error in it, and
-    a row in which nothing is false counts.
+    A lenient rule collects the bindings that another rule will need: a missing value is not an
+    error in it, and a row in which nothing is false counts.
     """
 
     head: Literal
@@ -156,8 +241,29 @@ class Aggregation:
     origin: Origin
 
 
+# --- what they contain -------------------------------------------------------------------------
+
+
+def variables_of(term: Term) -> Iterator[Variable]:
+    """Yield the variables of a term, left to right, with repetitions, not those of aggregates.
+
+    >>> [v.name for v in variables_of(Functor("+", (Variable("x"), Variable("y"))))]
+    ['x', 'y']
+    """
+    match term:
+        case Variable():
+            yield term
+        case Functor(arguments=arguments):
+            for argument in arguments:
+                yield from variables_of(argument)
+        case Wildcard() | Constant() | Aggregate():
+            return
+        case _:
+            assert_never(term)
+
+
 def walk(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Comparison | Truth]:
-    """Yield the literals of a body in order, disjunctions opened, aggregates not entered."""
+    """Yield the literals of a body in order, those in disjunctions too, not those in aggregates."""
     for item in items:
         match item:
             case Disjunction(alternatives=alternatives):
@@ -170,7 +276,7 @@ def walk(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Comparison |
 
 
 def terms_of(item: Atom | Negation | Comparison | Truth) -> tuple[Term, ...]:
-    """Return the terms that stand in a literal."""
+    """Return the terms of a literal."""
     match item:
         case Atom(arguments=arguments):
             return arguments
@@ -197,11 +303,11 @@ def head_of(rule: Rule) -> tuple[Variable | Constant, ...]:
 
 
 def is_plain(literal: Literal) -> bool:
-    """Whether the arguments are distinct variables, so that the literal is its relation."""
+    """Whether the arguments are distinct variables: the literal selects nothing."""
     names = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
     return len(names) == len(literal.slots) == len(set(names))
 
 
 def has_wildcard(literal: Literal) -> bool:
-    """Whether `_` stands in the literal."""
+    """Whether an argument is `_`."""
     return any(isinstance(slot, Wildcard) for slot in literal.slots)

@@ -1,10 +1,10 @@
-"""Sizes and fan-outs of relations, made by engines, read by planners."""
+"""Sizes and fan-outs of relations: engines measure them, planners read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 GUESS = 1000
-"""The size of a relation nobody has measured."""
+"""The number of tuples that is assumed for a relation that was never measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Statistics:
     Attributes:
         rows: tuples per relation.
         distinct: distinct values per relation and column.
-        is_as_written: whether they are to be ignored, and literals probed as they are written.
+        is_as_written: whether to ignore all this and probe literals in the order of the text.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -30,5 +30,6 @@ class Statistics:
         rows = float(self.rows.get(relation, GUESS))
         distinct = self.distinct.get(relation)
         for column in bound:
+            # Columns count as independent; one that was never measured as the root of the rows.
             rows /= max(1.0, float(distinct[column])) if distinct else rows**0.5 or 1.0
         return rows

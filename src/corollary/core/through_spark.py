@@ -1,9 +1,9 @@
-"""`.input` and `.output` through Spark (`IO=spark`): what is said to us, and what to Spark.
+"""`.input` and `.output` through Spark (`IO=spark`): our parameters, and the options of Spark.
 
 | parameter     | of       | meaning                                                              |
 |---------------|----------|----------------------------------------------------------------------|
-| `format`      | both     | what `spark.read.format` or `write.format` takes                     |
-| `filename`    | both     | a file, folder or pattern, where other files are                     |
+| `format`      | both     | the argument of `spark.read.format` or `write.format`                |
+| `filename`    | both     | a file, folder or pattern, relative as for other files               |
 | `table`       | both     | instead: a table, or for `.input` a temp view, of the session        |
 | `order`       | `.input` | as for files                                                         |
 | `new_columns` | `.input` | as for files                                                         |
@@ -16,22 +16,22 @@ import re
 from corollary.core.program import Directive
 
 SPARK = "spark"
-OWN = {
+OWN_PARAMETERS = {
     "input": ("IO", "format", "filename", "table", "order", "new_columns"),
     "output": ("IO", "format", "filename", "table", "mode"),
 }
-"""What is said to us; everything else is said to Spark."""
+"""Our own parameters; all others are options of Spark."""
 
 TEXTS = ("csv", "json")
-"""Formats whose values are texts, which are read as those of our own files are."""
+"""Formats whose values are text, which is converted as in our own files."""
 
 CORRUPT = "_corrupt_record"
-"""The column in which Spark's reader of JSON puts records that are none."""
+"""The column in which Spark's JSON reader puts malformed records."""
 
 
 def is_through_spark(directive: Directive) -> bool:
-    """Return whether Spark reads or writes what a directive names."""
-    return directive.name in OWN and directive.parameter("IO") == SPARK
+    """Whether Spark reads or writes the data of a directive."""
+    return directive.name in OWN_PARAMETERS and directive.parameter("IO") == SPARK
 
 
 def options_of(directive: Directive) -> dict[str, str]:
@@ -40,11 +40,12 @@ def options_of(directive: Directive) -> dict[str, str]:
     >>> options_of(Directive("input", "p", (("IO", "spark"), ("format", "csv"), ("sep", ";"))))
     {'sep': ';'}
     """
-    return {name: value for name, value in directive.parameters if name not in OWN[directive.name]}
+    own = OWN_PARAMETERS[directive.name]
+    return {name: value for name, value in directive.parameters if name not in own}
 
 
 def called(directive: Directive) -> str:
-    """Return what messages call the thing that is read or written: no passwords are in it.
+    """Return a name for messages of what is read or written, without passwords.
 
     >>> url = "jdbc:postgresql://me:secret@host/shop?password=secret"
     >>> called(Directive("input", "p", (("format", "jdbc"), ("url", url), ("dbtable", "item"))))
@@ -54,7 +55,8 @@ def called(directive: Directive) -> str:
         return f"table {table}"
     if name := directive.parameter("filename"):
         return name
-    said = {name.lower(): value for name, value in directive.parameters}
-    what = said.get("dbtable") or said.get("query") or ""
-    url = re.sub(r"//([^/@]*@)?", "", re.split(r"[?;]", said.get("url", ""))[0])
-    return " ".join(filter(None, (said.get("format"), what, url and f"of {url}")))
+    options = {name.lower(): value for name, value in directive.parameters}
+    table = options.get("dbtable") or options.get("query") or ""
+    # JDBC URLs may hold a password before the host, or in properties after `?` or `;`.
+    url = re.sub(r"//([^/@]*@)?", "", re.split(r"[?;]", options.get("url", ""))[0])
+    return " ".join(filter(None, (options.get("format"), table, url and f"of {url}")))

@@ -18,6 +18,7 @@ class Kind(StrEnum):
 
 
 Domain = tuple[Kind, int]
+"""A kind and the scale of its decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Type:
 
     @property
     def domain(self) -> Domain:
-        """The set of values that codes of this type stand for; equal domains can be joined."""
+        """The set of values that codes of this type encode; equal domains can be joined."""
         return (self.kind, self.scale)
 
     def with_null(self, nullable: bool) -> "Type":
@@ -57,8 +58,9 @@ TIMESTAMP = Type(Kind.TIMESTAMP)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
 MAXIMAL_PRECISION = 18
+"""The number of decimal digits that always fit into 64 bits."""
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """Return the type of decimals with so many digits, so many of them behind the point."""
+    """Return the type of decimals with `precision` digits, `scale` of them after the point."""
     return Type(Kind.DECIMAL, precision=precision, scale=scale)

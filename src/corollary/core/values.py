@@ -1,4 +1,4 @@
-"""One value as text, and text as one value: the reference that the vectorised paths agree with.
+"""Values as text and as JSON, and back: the reference for the vectorised paths of the engines.
 
 | type      | text written                    | also read                                       |
 |-----------|---------------------------------|-------------------------------------------------|
@@ -9,7 +9,7 @@
 | decimal   | `12.50` (all digits of scale)   | fewer digits, more zeros                        |
 | bool      | `true`, `false`                 |                                                 |
 | date      | `2026-11-15`                    |                                                 |
-| timestamp | `2026-11-15T08:00:00Z`, with    | a space for the `T`, one to six digits behind   |
+| timestamp | `2026-11-15T08:00:00Z`, with    | a space for the `T`, one to six digits after    |
 |           | `.ffffff` where not zero        | the point, `+02:00`; without a zone it is UTC   |
 
 Null is the empty text in a nullable column.
@@ -20,15 +20,17 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import assert_never
+from typing import Any, assert_never
 
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
 
 NUMBER_RANGE = (-(2**63), 2**63 - 1)
 UNSIGNED_RANGE = (0, 2**64 - 1)
 
-LONGEST_SHOWN = 40
+QUOTED_MAX_CHARS = 40
+"""The maximum number of characters of a value in a message."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -71,13 +73,13 @@ def text_of(value: Value, type_: Type) -> str:
 
 
 def value_of(text: str, type_: Type) -> Value:
-    """Return the value that a text stands for; the empty text is null in a nullable type.
+    """Return the value of a text; the empty text is null in a nullable type.
 
     >>> value_of("0x1f", Type(Kind.NUMBER))
     31
 
     Raises:
-        ValueError: the text is no value of the type; the message is a plain sentence.
+        ValueError: the text is not a value of the type; the message is for users.
     """
     if not text and type_.nullable:
         return None
@@ -105,7 +107,8 @@ def value_of(text: str, type_: Type) -> Value:
 
 
 def canonical_float(value: float) -> float:
-    """Return the one representative of the equal floats: 0.0 for -0.0, one NaN for all."""
+    """Return the one representative of the floats that we hold equal: 0.0 for -0.0, one NaN."""
+    # Adding 0.0 turns -0.0 into 0.0 and changes no other value.
     return math.nan if math.isnan(value) else value + 0.0
 
 
@@ -123,7 +126,7 @@ def row_text(row: Iterable[Value], types: Iterable[Type]) -> str:
 
 
 def is_text(text: str) -> bool:
-    r"""Whether a string can be written down: it holds no half of a surrogate pair.
+    r"""Whether a string can be encoded as UTF-8: it has no lone surrogate.
 
     >>> is_text("\N{GRINNING FACE}"), is_text("\ud83d")
     (True, False)
@@ -132,12 +135,12 @@ def is_text(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    r"""Return a text for a message: in backquotes, short, and printable.
+    r"""Quote a text for a message: in backquotes, clipped, and printable.
 
     >>> shown("a" * 50) == "`" + "a" * 40 + "…`", shown("a\0")
     (True, '`a\\x00`')
     """
-    clipped = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+    clipped = text if len(text) <= QUOTED_MAX_CHARS else text[:QUOTED_MAX_CHARS] + "…"
     printable = (c if c.isprintable() else ascii(c)[1:-1] for c in clipped)
     return f"`{''.join(printable)}`"
 
@@ -184,7 +187,7 @@ def _decimal(text: str, type_: Type) -> Decimal:
     sign, whole, fraction = found[1], found[2].lstrip("0"), (found[3] or "").rstrip("0")
     if len(fraction) > type_.scale:
         raise ValueError(
-            f"{shown(text)} has more digits behind the point than {type_.with_null(False)} holds"
+            f"{shown(text)} has more digits after the point than {type_.with_null(False)} holds"
         )
     if len(whole) > type_.precision - type_.scale:
         raise ValueError(_out_of_range(text, type_))
@@ -215,7 +218,7 @@ def _timestamp(text: str, type_: Type) -> datetime:
 
 
 def json_of(value: Value, type_: Type) -> str | int | float | bool | None:
-    """Return a value as JSON holds it: numbers, truth values and null as such, others as text.
+    """Return a value for JSON: numbers, booleans and null as such, all others as text.
 
     >>> (
     ...     json_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2)),
@@ -228,3 +231,17 @@ def json_of(value: Value, type_: Type) -> str | int | float | bool | None:
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return text_of(value, type_)
+
+
+def value_from_json(value: Any, type_: Type) -> Value:
+    """Return the value of the JSON that `value_to_json` makes.
+
+    >>> value_from_json("2026-11-15", Type(Kind.DATE))
+    datetime.date(2026, 11, 15)
+    """
+    if isinstance(value, str) and type_.kind is not Kind.SYMBOL:
+        return value_of(value, type_)
+    if type_.kind is Kind.FLOAT and value is not None:
+        return float(value)  # JSON has 1 for 1.0
+    found: Value = value
+    return found

@@ -1,7 +1,7 @@
-"""Addresses of webhooks, and which of them an operator permits.
+"""URLs of webhooks, and the allow-list of an operator.
 
-An address is permitted if an entry of the allow-list has the same scheme, host and port, and its
-path is the address's path or ends where a segment of it ends.
+A URL is permitted if an entry of the allow-list has the same scheme, host and port, and its path
+is the URL's path or a prefix of it that ends with a whole segment.
 """
 
 import re
@@ -13,16 +13,12 @@ PORTS = {"http": 80, "https": 443}
 _PRINTABLE = re.compile(r"[!-\[\]-~]+")
 """No spaces, control characters or backslashes, nothing beyond ASCII."""
 _DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
-_HIDDEN_BORDER = re.compile(r"%(?:2f|5c)", re.IGNORECASE)
+_ENCODED_SLASH = re.compile(r"%(?:2f|5c)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """The parts of a URL.
-
-    Attributes:
-        target: what is asked of the host: path and query.
-    """
+    """The parts of a URL."""
 
     scheme: str
     host: str
@@ -32,19 +28,19 @@ class WebAddress:
 
     @property
     def target(self) -> str:
-        """Path and query, as a request states them."""
+        """The target of a request: path and query."""
         return f"{self.path or '/'}{f'?{self.query}' if self.query else ''}"
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port: what may be shown, since a path may hold a secret."""
+        """Scheme, host and port, for messages: a path may hold a secret."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
 
 
 def web_address(url: str) -> WebAddress | None:
-    """Return the parts of a URL; None if no alert can go there.
+    """Return the parts of a URL; None if it cannot be the URL of a webhook.
 
     >>> web_address("https://hooks.example/a?b=c").target
     '/a?b=c'
@@ -60,10 +56,11 @@ def web_address(url: str) -> WebAddress | None:
         return None
     if parts.scheme not in PORTS or not parts.hostname or "#" in url or "@" in parts.netloc:
         return None
-    if _HIDDEN_BORDER.search(parts.path) or any(map(_DOTS.fullmatch, parts.path.split("/"))):
-        return None  # a server may see another path than the one that was compared
-    found = PORTS[parts.scheme] if port is None else port
-    return WebAddress(parts.scheme, parts.hostname, found, parts.path, parts.query)
+    # A server may decode or resolve these to another path than the one that was permitted.
+    if _ENCODED_SLASH.search(parts.path) or any(map(_DOTS.fullmatch, parts.path.split("/"))):
+        return None
+    port = PORTS[parts.scheme] if port is None else port
+    return WebAddress(parts.scheme, parts.hostname, port, parts.path, parts.query)
 
 
 def is_permitted(address: WebAddress, allowed: Iterable[WebAddress]) -> bool:

@@ -1,4 +1,4 @@
-"""The words and signs of the language that parser and printer must agree on."""
+"""The lexical syntax that parser and printer share: functions, operators, reserved words, names."""
 
 import re
 
@@ -16,7 +16,7 @@ FUNCTIONS = (
     "to_date",
     "to_timestamp",
 )
-"""Functions that are called as `f(x, y)`; `min` and `max` are called so too."""
+"""Functions that are called as `f(x, y)`, besides `min` and `max`."""
 
 EXTREMES = ("min", "max")
 """Both a function of two or more arguments and an aggregate."""
@@ -38,10 +38,10 @@ PRECEDENCE = {
     "%": 9,
     "^": 11,
 }
-"""How tightly the infix operators bind (Soufflé's order)."""
+"""The precedence of infix operators, as in Soufflé."""
 
 PREFIXES = {"neg": "-", "bnot": "bnot", "lnot": "lnot"}
-"""Functors written in front of their argument, with the sign or word that is written."""
+"""Prefix operators: the name of the functor, and the sign or word in the text."""
 
 PREFIX_PRECEDENCE = 10
 RIGHT_ASSOCIATIVE = frozenset({"^"})
@@ -66,17 +66,17 @@ RESERVED = frozenset(
         "autoinc",
     }
 )
-"""Words that name neither a variable nor a relation, unless in backquotes."""
+"""Words that cannot be names of variables or relations, except in backquotes."""
 
 HINTS = ("inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete")
-"""Qualifiers of a declaration that only advise."""
+"""Qualifiers of a declaration that do not change its meaning."""
 
 _PLAIN = re.compile(r"\??[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 
 
 def is_plain_word(name: str) -> bool:
-    """Whether the name may be written without backquotes where any word may stand.
+    """Whether a name of a column or parameter needs no backquotes.
 
     >>> is_plain_word("count"), is_plain_word("my rel")
     (True, False)
@@ -85,7 +85,7 @@ def is_plain_word(name: str) -> bool:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether the name may be written without backquotes as a variable.
+    """Whether a name of a variable needs no backquotes.
 
     >>> is_plain_name("x"), is_plain_name("count"), is_plain_name("link.base")
     (True, False, False)
@@ -94,7 +94,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def is_plain_relation(name: str) -> bool:
-    """Whether the name may be written without backquotes as a relation; dots are welcome there.
+    """Whether a name of a relation, which may have dots, needs no backquotes.
 
     >>> is_plain_relation("link.base")
     True

@@ -19,8 +19,8 @@ from typing import Any
 from corollary.analysis.wording import suggestion
 from corollary.core.arrow import to_python
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.rules import Value
 from corollary.core.states import State
-from corollary.core.terms import Value
 from corollary.database.names import writable
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from corollary.core.program import Program
-from corollary.core.rules import Clause
-from corollary.core.terms import Functor, Value
+from corollary.core.rules import Clause, Functor, Value
 from corollary.database.names import writable
 from corollary.database.program import Loaded, load
 from corollary.errors import Diagnostic, InputError

@@ -23,7 +23,7 @@ from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
 from corollary.errors import InputError
 from corollary.warehouse.entries import Commit, StoredChange
-from corollary.warehouse.kinds import CHANGE, DELETE, INSERT
+from corollary.warehouse.files import CHANGE, DELETE, INSERT
 from corollary.warehouse.places import relations_in
 from corollary.warehouse.warehouse import Warehouse
 

@@ -11,7 +11,7 @@ from corollary.core.states import State
 from corollary.core.values import row_text
 from corollary.database.parts import as_relation
 from corollary.errors import ConstraintError, Diagnostic
-from corollary.maintain.keys import touched
+from corollary.maintain.parts import touched
 from corollary.source import Span
 
 if TYPE_CHECKING:

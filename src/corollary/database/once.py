@@ -12,8 +12,7 @@ from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
-from corollary.core.rules import Literal
-from corollary.core.terms import Variable
+from corollary.core.rules import Literal, Variable
 from corollary.core.through_spark import called, is_through_spark
 from corollary.database.engines import LOCAL, made
 from corollary.database.frames import Frames

@@ -7,8 +7,16 @@ from pathlib import Path
 from corollary.active.normal_form import with_active
 from corollary.analysis.check import Checked, check
 from corollary.core.program import Declaration, NormalProgram, Program
-from corollary.core.rules import Atom, Clause, Literal
-from corollary.core.terms import Aggregate, Constant, Functor, Variable, Wildcard
+from corollary.core.rules import (
+    Aggregate,
+    Atom,
+    Clause,
+    Constant,
+    Functor,
+    Literal,
+    Variable,
+    Wildcard,
+)
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse_file, parse_goal
 from corollary.rewrite.conjunction import unused

@@ -4,8 +4,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from corollary.core.rules import Literal
-from corollary.core.terms import Constant
+from corollary.core.rules import Constant, Literal
 from corollary.errors import CorollaryError
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.query_log import note_queries
@@ -40,7 +39,7 @@ class QueryLog:
 def form_of(goal: Literal) -> str:
     """Return a goal without its values.
 
-    >>> from corollary.core.terms import Variable
+    >>> from corollary.core.rules import Variable
     >>> form_of(Literal("link", (Constant("a"), Variable("y"))))
     'link^bf'
     """

@@ -14,9 +14,8 @@ from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
 from corollary.core.plan import event_of, working
 from corollary.core.program import NormalProgram, Reaction, Relation
-from corollary.core.rules import Literal
+from corollary.core.rules import Literal, Variable
 from corollary.core.states import State
-from corollary.core.terms import Variable
 from corollary.core.values import row_text
 from corollary.database.causes import Causes
 from corollary.database.once import answer_relation

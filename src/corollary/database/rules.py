@@ -7,8 +7,7 @@ from corollary.active.normal_form import with_active
 from corollary.analysis.check import check
 from corollary.core.printer import print_clause, print_reaction
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
-from corollary.core.rules import Clause, Rule
-from corollary.core.terms import Variable
+from corollary.core.rules import Clause, Rule, Variable
 from corollary.database.parts import carried
 from corollary.database.program import Loaded
 from corollary.errors import InputError

@@ -1,7 +1,7 @@
 """Active types: types whose trees call functions, which bring trees of their own types.
 
 Calls refer from the type of one function to those of others, in circles perhaps. For each function
-the types that it can come to are put into one grammar. With the types
+the types that it can reach are put into one grammar. With the types
 
     f: Grammar("A", {"A": Rule({"a"}, (Child("B"),), calls={"g"}), "B": Rule({"b"})})
     g: Labels({"c"})
@@ -27,20 +27,19 @@ from corollary.documents.types import (
     ANY,
     ANYTHING,
     NO_TREE,
-    Child,
     FunctionType,
     Grammar,
     Labels,
     Rule,
-    brought_by,
+    call_type_name,
 )
 
 Types = Mapping[str, FunctionType]
 """The types of functions by name; the others may bring anything."""
 
 
-def whole_type(name: str, types: Types, silent: Collection[str]) -> FunctionType | None:
-    """Return what the trees of a function look like once the calls in them have brought theirs.
+def expand_calls(name: str, types: Types, silent: Collection[str]) -> FunctionType | None:
+    """Return the type of a function with what the calls in its trees bring.
 
     Args:
         name: the function.
@@ -50,21 +49,21 @@ def whole_type(name: str, types: Types, silent: Collection[str]) -> FunctionType
     type_ = types.get(name)
     if not isinstance(type_, Grammar) or not called_in(type_):
         return type_
-    rules = _renamed(name, type_)
-    left = [*called_in(type_)]
-    while left:
-        function = left.pop()
-        if brought_by(function) in rules:
+    rules = _qualified_rules(name, type_)
+    pending = [*called_in(type_)]
+    while pending:
+        function = pending.pop()
+        if call_type_name(function) in rules:
             continue
         if function in silent:
-            rules[brought_by(function)] = NO_TREE
+            rules[call_type_name(function)] = NO_TREE
             continue
         other = types.get(function)
         if isinstance(other, Grammar):
-            rules |= _renamed(function, other)
-            left += called_in(other)
-        rules[brought_by(function)] = _first_rule(function, other)
-    return Grammar(_own(name, type_.start), rules)
+            rules |= _qualified_rules(function, other)
+            pending += called_in(other)
+        rules[call_type_name(function)] = _root_rule(function, other)
+    return Grammar(_qualify(name, type_.start), rules)
 
 
 def called_in(grammar: Grammar) -> frozenset[str]:
@@ -72,7 +71,7 @@ def called_in(grammar: Grammar) -> frozenset[str]:
     return frozenset[str]().union(*(rule.calls for rule in grammar.rules.values()))
 
 
-def _first_rule(function: str, type_: FunctionType | None) -> Rule:
+def _root_rule(function: str, type_: FunctionType | None) -> Rule:
     """Return the rule for the roots of what a function brings."""
     match type_:
         case None:
@@ -82,25 +81,24 @@ def _first_rule(function: str, type_: FunctionType | None) -> Rule:
         case Grammar(start=start):
             if start == ANY:
                 return ANYTHING
-            return _renamed(function, type_).get(_own(function, start), NO_TREE)
+            return _qualified_rules(function, type_).get(_qualify(function, start), NO_TREE)
         case _:
             assert_never(type_)
 
 
-def _renamed(function: str, grammar: Grammar) -> dict[str, Rule]:
+def _qualified_rules(function: str, grammar: Grammar) -> dict[str, Rule]:
     """Return the rules of a grammar with the name of its function in those of types."""
     return {
-        _own(function, name): replace(
-            rule, children=tuple(_child(function, each) for each in rule.children)
+        _qualify(function, name): replace(
+            rule,
+            children=tuple(
+                replace(each, type=_qualify(function, each.type)) for each in rule.children
+            ),
         )
         for name, rule in grammar.rules.items()
     }
 
 
-def _child(function: str, child: Child) -> Child:
-    return replace(child, type=_own(function, child.type))
-
-
-def _own(function: str, name: str) -> str:
+def _qualify(function: str, name: str) -> str:
     """Return the name of a type of a function among those of all functions."""
     return ANY if name == ANY else json.dumps([function, name])

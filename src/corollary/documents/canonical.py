@@ -1,15 +1,16 @@
-"""Canonical trees: the least that a function can bring for a pattern."""
+"""Canonical trees, the least that a function can bring for a pattern, and documents with them."""
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from corollary.documents.forest import ROOT, Row
-from corollary.documents.nodes import Nodes
+from corollary.documents.forest import ROOT, Kind, Row
+from corollary.documents.nodes import DocumentTree
 from corollary.documents.pattern import Axis
-from corollary.documents.plain import Plain
+from corollary.documents.plain import ConjunctivePattern
 from corollary.documents.scenarios import Scenario
 from corollary.documents.shape import Fork, Group, Node, Shape
-from corollary.documents.unknown import Unknown, read
+from corollary.documents.unknown import Unknown, decode_label
 
 Canonical = Mapping[str, list[Row]]
 """For each function what it brings."""
@@ -38,32 +39,31 @@ def star_length(shape: Shape) -> int:
     return longest
 
 
-def edges_of(plain: Plain) -> list[Plain]:
+def edges_of(pattern: ConjunctivePattern) -> list[ConjunctivePattern]:
     """Return the nodes of a pattern that a `//` edge leads to, its root included."""
-    below = [each for child in plain.below for each in edges_of(child)]
-    return [plain, *below] if plain.node.axis is Axis.DESCENDANT else below
+    below = [each for child in pattern.children for each in edges_of(child)]
+    return [pattern, *below] if pattern.node.axis is Axis.DESCENDANT else below
 
 
-def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: Nodes) -> Canonical:
+def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: DocumentTree) -> Canonical:
     """Return what each function of a scenario brings, with chains of these lengths."""
     labels = {
         name: label
         for name, each in scenario.labels
-        if not isinstance(label := read(each), Unknown)
+        if not isinstance(label := decode_label(each), Unknown)
     }
-    fresh = _fresh(set(nodes.label.values()))
+    fresh = _fresh_labels(set(nodes.labels.values()))
     chains = iter(lengths)
     found: dict[str, list[Row]] = {}
-    for plain, function in sorted(
-        scenario.brought, key=lambda pair: (pair[0].node.number, pair[1])
-    ):
+    contributions = sorted(scenario.contributions, key=lambda each: (each[0].node.number, each[1]))
+    for pattern, function in contributions:
         rows = found.setdefault(function, [])
-        _grow(plain, rows, ROOT, chains=chains, labels=labels, fresh=fresh)
+        _grow(pattern, rows, ROOT, chains=chains, labels=labels, fresh=fresh)
     return found
 
 
 def _grow(
-    plain: Plain,
+    pattern: ConjunctivePattern,
     rows: list[Row],
     parent: int,
     *,
@@ -71,7 +71,7 @@ def _grow(
     labels: dict[str, str],
     fresh: Iterator[str],
 ) -> None:
-    node = plain.node
+    node = pattern.node
     if node.axis is Axis.DESCENDANT:
         for _ in range(next(chains)):
             rows.append(Row(parent, next(fresh)))
@@ -81,10 +81,41 @@ def _grow(
         label = labels.setdefault(node.carried, next(fresh))
     here = len(rows)
     rows.append(Row(parent, next(fresh) if label is None else label))
-    for each in plain.below:
+    for each in pattern.children:
         _grow(each, rows, here, chains=chains, labels=labels, fresh=fresh)
 
 
-def _fresh(taken: set[str]) -> Iterator[str]:
-    """Yield labels that occur nowhere: neither in the document nor in a query, by their blank."""
+def _fresh_labels(taken: set[str]) -> Iterator[str]:
+    """Yield labels that occur neither in the document nor, because of the blank, in a query."""
     return (label for at in count() if (label := f"new {at}") not in taken)
+
+
+class Overlay:
+    """A document as it would be after an update, without changing it.
+
+    Args:
+        nodes: the document; it stays as it is.
+        trees: what functions would bring.
+    """
+
+    def __init__(self, nodes: DocumentTree, trees: Canonical) -> None:
+        self.root = nodes.root
+        labels: dict[int, str] = {}
+        kinds: dict[int, Kind] = {}
+        children: dict[int, list[int]] = {}
+        numbers = count(max(nodes.labels) + 1)
+        for function, rows in trees.items():
+            for call in nodes.calls.get(function, ()):
+                above = nodes.parents[call]
+                added: list[int] = []
+                for row in rows:
+                    number = next(numbers)
+                    added.append(number)
+                    labels[number], kinds[number], children[number] = row.label, row.kind, []
+                    parent = above if row.parent == ROOT else added[row.parent]
+                    if parent not in children:  # the document's own list stays as it is
+                        children[parent] = list(nodes.children[parent])
+                    children[parent].append(number)
+        self.labels = ChainMap(labels, nodes.labels)
+        self.kinds = ChainMap(kinds, nodes.kinds)
+        self.children = ChainMap(children, nodes.children)

@@ -6,26 +6,23 @@ of one sure match; and everything above what stays. Sure answers are reported be
 every future w: q(w(I)) = q(I) ∪ q(w(I')), where I' is what is kept.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from corollary.documents.nodes import Nodes
 from corollary.documents.pattern import Axis
+from corollary.documents.question import Question
 from corollary.documents.shape import Fork, Group, Node
-
-if TYPE_CHECKING:
-    from corollary.documents.document import ActiveDocument
-    from corollary.documents.view import View
+from corollary.documents.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a collection has left.
+    """What a garbage collection has left.
 
     Attributes:
         kept: how many nodes there still are.
-        dropped: how many have gone.
+        dropped: how many there are no more.
         closed: the functions without calls, whose data nobody needs any more.
     """
 
@@ -34,38 +31,35 @@ class Collected:
     closed: tuple[str, ...]
 
 
-def collect(document: "ActiveDocument", views: Iterable["View"]) -> set[int]:
-    """Return the nodes that some view needs, and all above them; at least the root."""
-    kept = {document.nodes.root}
-    for view in views:
-        if view.value == 0 or (view.maintained.shape.is_boolean and view.value == 1):
-            continue
-        found = _Keeping(document, view).nodes()
-        kept |= found
-    return document.nodes.ancestors(kept)
+def collect(question: Question, storage: Storage) -> set[int]:
+    """Return the nodes that an open question needs.
+
+    Args:
+        question: one that has further answers to expect.
+        storage: where the relations of its rules are.
+    """
+    return _NeededNodes(question, storage).find()
 
 
-class _Keeping:
-    """The nodes that one view needs."""
+class _NeededNodes:
+    def __init__(self, question: Question, storage: Storage) -> None:
+        self._nodes = question.nodes
+        self._maintained = question.maintained
+        self._storage = storage
+        self._relations: dict[str, set[int]] = {}
 
-    def __init__(self, document: "ActiveDocument", view: "View") -> None:
-        self._nodes: Nodes = document.nodes
-        self._storage = document.collection.storage
-        self._view = view.maintained
-        self._memo: dict[str, set[int]] = {}
-
-    def nodes(self) -> set[int]:
-        kept: set[int] = set()
-        for root in self._view.shape.roots:
-            kept |= set(self._node(root.node, self._relevant(root.node.number)))
-        return kept
+    def find(self) -> set[int]:
+        found: set[int] = set()
+        for root in self._maintained.shape.roots:
+            found.update(self._node(root.node, self._relevant(root.node.number)))
+        return found
 
     def _relation(self, name: str) -> set[int]:
         """Return the nodes of this document in the first column of a relation."""
-        if name not in self._memo:
-            rows = self._storage.rows(f"{self._view.name}_{name}")
-            self._memo[name] = {row[0] for row in rows if row[0] in self._nodes.parent}
-        return self._memo[name]
+        if name not in self._relations:
+            rows = self._storage.rows(f"{self._maintained.name}_{name}")
+            self._relations[name] = {row[0] for row in rows if row[0] in self._nodes.parents}
+        return self._relations[name]
 
     def _relevant(self, number: int) -> set[int]:
         return self._relation(f"rel_{number}")
@@ -113,9 +107,9 @@ class _Keeping:
         """Return a node in range of another one at which a query node surely matches."""
         sure, within = self._relation(f"sure_{node.number}"), self._relation(f"sin_{node.number}")
         while True:
-            below = self._nodes.below[number]
+            below = self._nodes.children[number]
             found = next((child for child in below if child in sure), None)
             if found is not None:
                 return found
-            assert node.axis is Axis.DESCENDANT
+            assert node.axis is Axis.DESCENDANT  # for `/` the match is a child
             number = next(child for child in below if child in within)

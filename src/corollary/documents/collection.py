@@ -20,38 +20,37 @@ from corollary.documents.satisfiable import can_bring
 from corollary.documents.shape import Shape
 from corollary.documents.storage import Batch, Storage
 from corollary.documents.types import FunctionType
+from corollary.documents.unknown import EncodedRow
 from corollary.errors import Diagnostic, Severity
-
-Symbols = tuple[str, ...]
-"""An answer as it stands in relations."""
 
 
 @dataclass(slots=True)
-class Maintained:
+class MaintainedQuery:
     """A query that is maintained on all documents of a collection.
 
     Attributes:
         name: what the names of its relations begin with.
         query: as it was written.
-        shape: as the rules are made of it.
+        shape: the form that is compiled to rules.
+        rules: how it is maintained.
         sure, possible: for the root of each document, the answers.
         candidates: the numbers of the functions that may still matter.
-        warnings: what is doubtful about the query.
+        warnings: what may be wrong about the query.
     """
 
     name: str
     query: Query
     shape: Shape
     rules: Program
-    sure: dict[int, set[Symbols]] = field(default_factory=dict)
-    possible: dict[int, set[Symbols]] = field(default_factory=dict)
+    sure: dict[int, set[EncodedRow]] = field(default_factory=dict)
+    possible: dict[int, set[EncodedRow]] = field(default_factory=dict)
     candidates: set[int] = field(default_factory=set)
     warnings: tuple[Diagnostic, ...] = ()
 
-    def take(self, changes: Changes) -> set[int]:
-        """Take note of what has changed; return the roots of the documents that it is about."""
-        touched = _follow(self.sure, changes.get(f"{self.name}_sure"))
-        touched |= _follow(self.possible, changes.get(f"{self.name}_possible"))
+    def apply_changes(self, changes: Changes) -> set[int]:
+        """Follow changes of the relations; return the roots of the documents that they affect."""
+        touched = _apply_change(self.sure, changes.get(f"{self.name}_sure"))
+        touched |= _apply_change(self.possible, changes.get(f"{self.name}_possible"))
         change = changes.get(f"{self.name}_candidate")
         if change is not None and any(change.counts):
             self.candidates -= {number for (number,) in _rows(change.removed)}
@@ -59,17 +58,17 @@ class Maintained:
         return touched
 
 
-def _follow(answers: dict[int, set[Symbols]], change: Change | None) -> set[int]:
+def _apply_change(answers: dict[int, set[EncodedRow]], change: Change | None) -> set[int]:
     if change is None or not any(change.counts):
         return set()
     touched = set()
-    for root, *symbols in _rows(change.removed):
-        answers[root].discard(tuple(symbols))
+    for root, *labels in _rows(change.removed):
+        answers[root].discard(tuple(labels))
         if not answers[root]:
             del answers[root]
         touched.add(root)
-    for root, *symbols in _rows(change.added):
-        answers.setdefault(root, set()).add(tuple(symbols))
+    for root, *labels in _rows(change.added):
+        answers.setdefault(root, set()).add(tuple(labels))
         touched.add(root)
     return touched
 
@@ -83,20 +82,25 @@ class Collection:
 
     Args:
         database: one without a program; a new one in memory if it is not given.
+
+    Attributes:
+        storage: the database with the relations of all documents.
+        views: the queries that are maintained.
+        node_numbers, function_numbers: the next number of a node, of a function.
     """
 
     def __init__(self, database: Database | None = None) -> None:
         self.storage = Storage(database)
-        self.views: list[Maintained] = []
-        self.nodes = count()
-        self.functions = count()
-        self._kinds: list[FunctionType | None] = [None]
+        self.views: list[MaintainedQuery] = []
+        self.node_numbers = count()
+        self.function_numbers = count()
+        self._types: list[FunctionType | None] = [None]
 
-    def maintain(self, text: str) -> Maintained:
+    def maintain(self, text: str) -> MaintainedQuery:
         """Maintain a query on all documents from now on.
 
         Raises:
-            QuerySyntaxError: the text is no query.
+            QuerySyntaxError: it is not a query.
         """
         for each in self.views:
             if each.query.source.text == text:
@@ -104,51 +108,55 @@ class Collection:
         query = parse_query(text)
         shape = shape_of(query)
         name = f"v{len(self.views) + 1}"
-        view = Maintained(name, query, shape, compiled(name, shape), warnings=doubts(query, shape))
+        view = MaintainedQuery(
+            name, query, shape, compiled(name, shape), warnings=query_warnings(query, shape)
+        )
         self.views.append(view)
         batch = Batch()
-        for kind, type_ in enumerate(self._kinds):
-            batch.add("can", _can(view, kind, type_))
+        for number, type_ in enumerate(self._types):
+            batch.add("can", _can_rows(view, number, type_))
         self.storage.define(view.rules, batch)
-        self._read(view)
+        self._read_results(view)
         return view
 
-    def _read(self, view: Maintained) -> None:
-        """Read the answers of a view that has just begun."""
-        for answers, kind in ((view.sure, "sure"), (view.possible, "possible")):
-            for root, *symbols in self.storage.rows(f"{view.name}_{kind}"):
-                answers.setdefault(root, set()).add(tuple(symbols))
+    def _read_results(self, view: MaintainedQuery) -> None:
+        """Read the answers of a view whose rules have just been added."""
+        for answers, relation in ((view.sure, "sure"), (view.possible, "possible")):
+            for root, *labels in self.storage.rows(f"{view.name}_{relation}"):
+                answers.setdefault(root, set()).add(tuple(labels))
         view.candidates = {number for (number,) in self.storage.rows(f"{view.name}_candidate")}
 
-    def kind_of(self, type_: FunctionType | None, batch: Batch) -> int:
-        """Return the number of a type of functions; what a new one can bring goes into a batch."""
-        if type_ not in self._kinds:
-            self._kinds.append(type_)
+    def type_number(self, type_: FunctionType | None, batch: Batch) -> int:
+        """Return the number of a type; what functions of a new one can bring goes into a batch."""
+        if type_ not in self._types:
+            self._types.append(type_)
             for view in self.views:
-                batch.add("can", _can(view, len(self._kinds) - 1, type_))
-        return self._kinds.index(type_)
+                batch.add("can", _can_rows(view, len(self._types) - 1, type_))
+        return self._types.index(type_)
 
-    def write(self, batch: Batch) -> Mapping[int, list[Maintained]]:
+    def write(self, batch: Batch) -> Mapping[int, list[MaintainedQuery]]:
         """Change documents; return for the root of each the views whose answers have changed."""
-        touched: dict[int, list[Maintained]] = {}
+        touched: dict[int, list[MaintainedQuery]] = {}
         if batch:
             changes = self.storage.write(batch)
             for view in self.views:
-                for root in view.take(changes):
+                for root in view.apply_changes(changes):
                     touched.setdefault(root, []).append(view)
         return touched
 
 
-def _can(view: Maintained, kind: int, type_: FunctionType | None) -> list[tuple[int, str]]:
+def _can_rows(
+    view: MaintainedQuery, number: int, type_: FunctionType | None
+) -> list[tuple[int, str]]:
     return [
-        (kind, part(view.name, node))
+        (number, part(view.name, node))
         for node in view.shape.nodes()
         if node.axis is not None and can_bring(type_, node)
     ]
 
 
-def doubts(query: Query, shape: Shape) -> tuple[Diagnostic, ...]:
-    """Return what is doubtful about a query."""
+def query_warnings(query: Query, shape: Shape) -> tuple[Diagnostic, ...]:
+    """Return what may be wrong about a query that is accepted nevertheless."""
     found = []
     if not shape.roots:
         message = "The query never matches: a join demands two labels of one node."
@@ -158,7 +166,7 @@ def doubts(query: Query, shape: Shape) -> tuple[Diagnostic, ...]:
         found += [
             Diagnostic(
                 "C1211",
-                "The predicate stands there twice.",
+                "The predicate occurs twice.",
                 node.span,
                 "leave one out: one node may match both",
                 severity=Severity.WARNING,

@@ -1,4 +1,4 @@
-"""Whether the trees that a function brings are those of its grammar.
+"""Checks whether the trees that a function brings are those of its grammar.
 
 Children are unordered. Each has to be given to a child of the rule that takes it: at most one to a
 single one, at least one to a required one. By Mendelsohn and Dulmage, a matching that covers some
@@ -6,8 +6,8 @@ nodes on the left and one that covers some on the right make one that covers bot
 possible iff the required ones can be given different children, and the children that nothing but
 single ones takes can be given to different ones.
 
-A call is no tree, and what it brings comes in any number. So it may stand where the rule names its
-function, or where there may be any number of anything; it takes the place of no other child.
+A call is not a tree, and what it brings comes in any number. So it may stand where the rule names
+its function, or where there may be any number of anything; it takes the place of no other child.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,7 @@ from corollary.documents.types import ANY, Grammar, Rule
 def strangers(grammar: Grammar, forest: Forest) -> list[Row]:
     """Return the roots of a forest whose trees are not of a grammar.
 
-    >>> grammar = Grammar("A", {"A": Rule(frozenset({"a"}))})
-    >>> strangers(grammar, [Row(-1, "a"), Row(-1, "a"), Row(1, "b")])
-    [Row(parent=-1, label='a', kind=<Kind.ELEMENT: 'e'>)]
+    Types of trees are found from the leaves up: parents stand before their children.
     """
     below = children_of(forest)
     types: list[set[str]] = [{ANY} for _ in forest]
@@ -50,21 +48,23 @@ def _may_call(rule: Rule, functions: set[str]) -> bool:
 
 def _are_children(rule: Rule, types: Sequence[set[str]]) -> bool:
     """Whether nodes, given by their types, can be the children that a rule says."""
+    # Both sides of the bipartite graph: the nodes that each child of the rule takes, the children
+    # of the rule that take each node.
     takes = {
         at: [place for place, each in enumerate(types) if child.type in each]
         for at, child in enumerate(rule.children)
     }
-    given: dict[int, list[int]] = {place: [] for place in range(len(types))}
+    taken_by: dict[int, list[int]] = {place: [] for place in range(len(types))}
     for at, places in takes.items():
         for place in places:
-            given[place].append(at)
+            taken_by[place].append(at)
     required = {at: takes[at] for at, child in enumerate(rule.children) if child.is_required}
-    tight = {
+    single = {
         place: several
-        for place, several in given.items()
+        for place, several in taken_by.items()
         if all(rule.children[at].is_single for at in several)
     }
-    return _have_partners(required) and _have_partners(tight)
+    return _have_partners(required) and _have_partners(single)
 
 
 def _have_partners(options: Mapping[int, Sequence[int]]) -> bool:

@@ -4,20 +4,23 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from corollary.documents.active_types import whole_type
+from corollary.documents.active_types import expand_calls
 from corollary.documents.collect import Collected, collect
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
-from corollary.documents.fitting import demand_single, demand_tree, demand_type
+from corollary.documents.fitting import check_document, check_single_answer, check_type
 from corollary.documents.forest import Forest, Kind
-from corollary.documents.function import Function, State
-from corollary.documents.nodes import Nodes, Placed
-from corollary.documents.reading import Reading, read_forest
+from corollary.documents.nodes import DocumentTree, StoredNode
+from corollary.documents.question import Question
+from corollary.documents.reading import read_forest
 from corollary.documents.storage import Batch, facts_of
 from corollary.documents.terms import write_terms
-from corollary.documents.types import FunctionType, Labels
+from corollary.documents.types import Function, FunctionState, FunctionType, Labels
 from corollary.documents.view import View
-from corollary.errors import Diagnostic
+from corollary.documents.xml import Reading
+
+Data = str | bytes | Path | Forest
+"""What a function brings: a forest in XML, JSON or term syntax, a path to a file, or rows."""
 
 
 class ActiveDocument:
@@ -35,14 +38,14 @@ class ActiveDocument:
         forest: the document, one tree.
         once: the functions that answer at most once, with one tree.
         types: what the trees of a function look like: labels of their roots, or a grammar.
-        collection: where it is kept; by itself if it is not given.
-        unknown: what is done about data for a function that is not there: `error`, `ignore`, or
-            `create` (the function is known from then on, and its data goes nowhere).
-        late: what is done about data for a function that has ended: `error` or `ignore`.
+        collection: where it is stored; in one of its own if it is not given.
+        unknown: what data for an unknown function leads to: `error`, `ignore`, or `create` (the
+            function is known from then on, and its data goes nowhere).
+        late: what data for a function that has ended leads to: `error` or `ignore`.
         reading: how XML is read.
 
     Raises:
-        ActiveDocumentError: it is no document.
+        ActiveDocumentError: it is not a document.
     """
 
     def __init__(
@@ -56,11 +59,10 @@ class ActiveDocument:
         late: str = "error",
         reading: Reading | None = None,
     ) -> None:
-        demand_tree(forest)
+        check_document(forest)
         self.collection = collection or Collection()
         self.reading = reading or Reading()
         self.functions: dict[str, Function] = {}
-        self.version = 0
         self._unknown, self._late = unknown, late
         self._once = frozenset(once)
         self._types = {
@@ -70,15 +72,15 @@ class ActiveDocument:
         self._ended: set[str] = set()
         self._views: list[View] = []
         batch = Batch()
-        self.nodes = Nodes(forest, self.collection.nodes)
-        self._store(self.nodes.placed, batch)
+        self.nodes = DocumentTree(forest, self.collection.node_numbers)
+        self._add_nodes(self.nodes.initial, batch)
         for name in self._once | set(self._types):
             self._function(name, batch)
         self.collection.write(batch)
 
     @classmethod
     def from_terms(cls, text: str, **options: Any) -> Self:
-        """Return the document that a term such as `r[a !f]` says."""
+        """Return the document of a term such as `r[a !f]`."""
         return cls(read_forest(text, Reading("terms")), **options)
 
     @classmethod
@@ -94,18 +96,18 @@ class ActiveDocument:
 
     @classmethod
     def read(cls, place: str | Path, **options: Any) -> Self:
-        """Return the document of a file, by its extension, or of a text that is no file."""
+        """Return the document of a file, by its extension, or of a text that is not a path."""
         reading = options.pop("reading", Reading())
         return cls(read_forest(place, reading, is_document=True), reading=reading, **options)
 
-    # --- what happens to it ----------------------------------------------------------------------
+    # --- updates ---------------------------------------------------------------------------------
 
-    def add(self, function: str, data: "str | bytes | Path | Forest") -> None:
+    def add(self, function: str, data: Data) -> None:
         """Insert a copy of every tree of some data beside every call of a function.
 
         Args:
             function: its name.
-            data: a forest in XML, JSON or term syntax, a path to a file, or rows.
+            data: what it brings.
 
         Raises:
             UnknownFunctionError: the document has no such function.
@@ -115,41 +117,34 @@ class ActiveDocument:
         self.apply([(function, data)])
 
     def end(self, function: str) -> None:
-        """Take note that a function brings nothing any more."""
+        """Note that a function brings nothing any more."""
         self.apply((), [function])
 
-    def apply(
-        self,
-        updates: "Iterable[tuple[str, str | bytes | Path | Forest]]" = (),
-        ends: Iterable[str] = (),
-    ) -> None:
-        """Make several updates, and let functions end behind them, in one transaction."""
+    def apply(self, updates: Iterable[tuple[str, Data]] = (), ends: Iterable[str] = ()) -> None:
+        """Make several updates, then let functions end, in one transaction."""
         batch = Batch()
         self.prepare(updates, ends, batch)
         self.note(self.collection.write(batch))
 
     def prepare(
-        self,
-        updates: "Iterable[tuple[str, str | bytes | Path | Forest]]",
-        ends: Iterable[str],
-        batch: Batch,
+        self, updates: Iterable[tuple[str, Data]], ends: Iterable[str], batch: Batch
     ) -> None:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
-        asked: list[tuple[str, Forest]] = []
-        coming: set[str] = set()
+        accepted: list[tuple[str, Forest]] = []
+        coming: set[str] = set()  # the functions that earlier updates of the batch call
         answered: list[str] = []
         for name, data in updates:
-            forest = self._checked(name, data, coming)
+            forest = self._read_update(name, data, coming)
             if forest is None and name in self._once:
                 answered.append(name)
             if forest is not None:
                 if name in self._once:
-                    demand_single(name, forest, [each for each, _ in asked])
-                asked.append((name, forest))
+                    check_single_answer(name, forest, [each for each, _ in accepted])
+                accepted.append((name, forest))
                 coming |= {row.label for row in forest if row.kind is Kind.FUNCTION}
         ended = [name for name in ends if name in coming or self._is_known(name)]
-        for name, forest in asked:
-            self._store(self.nodes.add(name, forest, self.collection.nodes), batch)
+        for name, forest in accepted:
+            self._add_nodes(self.nodes.insert(name, forest, self.collection.node_numbers), batch)
             function = self._function(name, batch)
             if function.is_once:
                 self._end(function, batch)
@@ -157,11 +152,17 @@ class ActiveDocument:
             self._end(self._function(name, batch), batch)
 
     def note(self, touched: Mapping[int, object]) -> None:
-        """Take note that a batch with changes of this document was written."""
-        self.version += 1
-        if self.nodes.root in touched or self._once or self._types:
-            for view in self._views:
-                view.tell()
+        """Note that a batch with changes of this document was written.
+
+        Args:
+            touched: by the roots of documents, those whose answers have changed.
+        """
+        # What is refined by types depends on more than the answers of the rules.
+        is_changed = self.nodes.root in touched or bool(self._once or self._types)
+        for view in self._views:
+            view.invalidate()
+        for view in self._views if is_changed else ():
+            view.notify_listeners()
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -169,9 +170,9 @@ class ActiveDocument:
         """Return a view on the document, maintained from now on.
 
         Raises:
-            QuerySyntaxError: the query is none.
+            QuerySyntaxError: it is not a query.
         """
-        view = View(self, self.collection.maintain(query))
+        view = View(Question(self.nodes, self.functions, self.collection.maintain(query)))
         self._views.append(view)
         return view
 
@@ -196,52 +197,43 @@ class ActiveDocument:
             views: the only ones that matter from now on; all of the document if not given.
             is_reported: whether answers are known elsewhere, so that only yes or no is kept here.
         """
-        asked = list(self._views if views is None else views)
-        kept = collect(self, asked)
-        for view in asked:
-            if is_reported and not view.maintained.shape.is_boolean:
-                continue
-            answers = view.maintained.sure.get(self.nodes.root, ())
-            reported = [(self.nodes.root, *each) for each in answers]
-            batch.add(f"{view.maintained.name}_reported", reported)
-        gone = self.nodes.keep(kept)
-        for relation, rows in facts_of(gone, self._numbers()).items():
-            batch.remove(relation, rows)
+        chosen = list(self._views if views is None else views)
+        needed = {self.nodes.root}
+        for view in chosen:
+            if view.is_open:
+                needed |= collect(view.question, self.collection.storage)
+        for view in chosen:
+            if not is_reported or view.maintained.shape.is_boolean:
+                batch.add(*self._reported(view))
+        kept = self.nodes.ancestors(needed)
+        dropped = self._drop_nodes(kept, batch)
         closed = []
         for function in self.functions.values():
-            if function.state is State.LIVE and not self.nodes.calls.get(function.name):
-                self._shut(function, batch, State.CLOSED)
+            if function.is_live and not self.nodes.calls.get(function.name):
+                self._shut(function, batch, FunctionState.CLOSED)
                 closed.append(function.name)
-        return Collected(len(kept), len(gone), tuple(sorted(closed)))
+        return Collected(len(kept), dropped, tuple(sorted(closed)))
 
     def close(self, functions: Iterable[str]) -> None:
-        """Leave out functions that are useless; what they bring is ignored from now on."""
+        """Close functions that are useless; what they bring is ignored from now on."""
         batch = Batch()
         for name in functions:
-            if self._is_known(name) and self.functions[name].state is State.LIVE:
-                self._shut(self.functions[name], batch, State.CLOSED)
+            if self._is_known(name) and self.functions[name].is_live:
+                self._shut(self.functions[name], batch, FunctionState.CLOSED)
         self.note(self.collection.write(batch))
 
     def discard(self, batch: Batch) -> None:
         """Put into a batch what takes the document out of its collection."""
-        gone = self.nodes.keep(set())
-        for relation, rows in facts_of(gone, self._numbers()).items():
-            batch.remove(relation, rows)
+        self._drop_nodes(set(), batch)
         for function in self.functions.values():
-            self._shut(function, batch, State.ENDED)
+            self._shut(function, batch, FunctionState.ENDED)
         for view in self._views:
-            answers = view.maintained.sure.get(self.nodes.root, ())
-            reported = [(self.nodes.root, *each) for each in answers]
-            batch.remove(f"{view.maintained.name}_reported", reported)
+            batch.remove(*self._reported(view))
 
     @property
     def live(self) -> frozenset[str]:
         """The names of the functions that may still bring something."""
-        return frozenset(name for name, each in self.functions.items() if each.state is State.LIVE)
-
-    def least_type(self, name: str) -> FunctionType | None:
-        """Return the type of a function if those that answer once bring nothing to its trees."""
-        return whole_type(name, self._types, self._ended | self._once)
+        return frozenset(name for name, each in self.functions.items() if each.is_live)
 
     def terms(self) -> str:
         """Return the document as it is now, in term syntax."""
@@ -249,14 +241,25 @@ class ActiveDocument:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _store(self, placed: Iterable[Placed], batch: Batch) -> None:
+    def _add_nodes(self, nodes: list[StoredNode], batch: Batch) -> None:
         """Put new nodes into a batch; functions that they call are known from now on."""
-        placed = list(placed)
-        for each in placed:
+        for each in nodes:
             if each.kind is Kind.FUNCTION:
                 self._function(each.label, batch)
-        for relation, rows in facts_of(placed, self._numbers()).items():
+        for relation, rows in facts_of(nodes, self._numbers()).items():
             batch.add(relation, rows)
+
+    def _drop_nodes(self, kept: set[int], batch: Batch) -> int:
+        """Put all nodes but some into a batch, as removed; return how many."""
+        dropped = self.nodes.retain(kept)
+        for relation, rows in facts_of(dropped, self._numbers()).items():
+            batch.remove(relation, rows)
+        return len(dropped)
+
+    def _reported(self, view: View) -> tuple[str, list[tuple[Any, ...]]]:
+        """Return the relation of a view's answers that stay, and its sure answers as rows of it."""
+        rows = [(self.nodes.root, *each) for each in view.question.sure_rows]
+        return f"{view.maintained.name}_reported", rows
 
     def _numbers(self) -> dict[str, int]:
         return {name: each.number for name, each in self.functions.items()}
@@ -264,37 +267,42 @@ class ActiveDocument:
     def _function(self, name: str, batch: Batch) -> Function:
         function = self.functions.get(name)
         if function is None:
-            type_ = self._types.get(name)
-            number = next(self.collection.functions)
-            whole = whole_type(name, self._types, self._ended)
-            function = Function(name, number, name in self._once, type_, whole)
+            number = next(self.collection.function_numbers)
+            function = Function(name, number, name in self._once, self._types.get(name))
+            self._set_types(function)
             self.functions[name] = function
             self._open(function, batch)
-        elif function.state is State.CLOSED:  # a call has come back: it is a stream again
+        elif function.state is FunctionState.CLOSED:  # a call has come back: it is a stream again
             self._open(function, batch)
         return function
 
     def _open(self, function: Function, batch: Batch) -> None:
-        function.state = State.LIVE
+        function.state = FunctionState.LIVE
         batch.add("live", [self._row(function, batch)])
 
-    def _shut(self, function: Function, batch: Batch, state: State) -> None:
-        if function.state is State.LIVE:
+    def _shut(self, function: Function, batch: Batch, state: FunctionState) -> None:
+        if function.is_live:
             batch.remove("live", [self._row(function, batch)])
         function.state = state
 
     def _row(self, function: Function, batch: Batch) -> tuple[int, int]:
-        return function.number, self.collection.kind_of(function.whole, batch)
+        return function.number, self.collection.type_number(function.expanded_type, batch)
+
+    def _set_types(self, function: Function) -> None:
+        """Find out what a function brings in the end, given which functions have ended."""
+        name, types = function.name, self._types
+        function.expanded_type = expand_calls(name, types, self._ended)
+        function.least_type = expand_calls(name, types, self._ended | self._once)
 
     def _end(self, function: Function, batch: Batch) -> None:
-        """Let a function end; trees that call it are known to get nothing from it any more."""
-        self._shut(function, batch, State.ENDED)
+        """Let a function end; trees that call it get nothing from it any more."""
+        self._shut(function, batch, FunctionState.ENDED)
         self._ended.add(function.name)
         for each in self.functions.values():
             if each.is_active:
                 before = self._row(each, batch)
-                each.whole = whole_type(each.name, self._types, self._ended)
-                if each.state is State.LIVE:
+                self._set_types(each)
+                if each.is_live:
                     batch.remove("live", [before])
                     batch.add("live", [self._row(each, batch)])
 
@@ -304,7 +312,7 @@ class ActiveDocument:
         if self._unknown == "error":
             known = ", ".join(f"`{each}`" for each in sorted(self.functions)) or "none"
             message = f"The document has no function `{name}`."
-            raise UnknownFunctionError([Diagnostic("C1230", message, None, f"it has {known}")])
+            raise UnknownFunctionError.of("C1230", message, None, f"it has {known}")
         if self._unknown == "create":
             batch = Batch()
             self._function(name, batch)
@@ -315,18 +323,16 @@ class ActiveDocument:
     def _accepts(self, name: str, coming: set[str]) -> bool:
         """Whether data for a function is inserted; a call that is coming opens it again."""
         function = self.functions[name]
-        if function.state is State.ENDED:
+        if function.state is FunctionState.ENDED:
             if self._late == "ignore":
                 return False
             message = f"Data came for the function `{name}`, which has ended."
             note = "send nothing after the end, or open the document with `late='ignore'`"
-            raise StreamClosedError([Diagnostic("C1231", message, None, note)])
-        return function.state is State.LIVE or name in coming
+            raise StreamClosedError.of("C1231", message, None, note)
+        return function.is_live or name in coming
 
-    def _checked(
-        self, name: str, data: "str | bytes | Path | Forest", coming: set[str]
-    ) -> Forest | None:
-        """Return the trees that a function is to bring, if it may; None if it is to be ignored.
+    def _read_update(self, name: str, data: Data, coming: set[str]) -> Forest | None:
+        """Return the trees that a function brings, if it may; None if they are ignored.
 
         Args:
             name: the function.
@@ -338,10 +344,10 @@ class ActiveDocument:
         if not self._is_known(name) or not self._accepts(name, coming):
             return None
         forest = self._read(name, data)
-        demand_type(name, self.functions[name].type, forest)
+        check_type(name, self.functions[name].type, forest)
         return forest
 
-    def _read(self, name: str, data: "str | bytes | Path | Forest") -> Forest:
+    def _read(self, name: str, data: Data) -> Forest:
         if isinstance(data, str | bytes | Path):
             return read_forest(data, self.reading, f"update of {name}")
         return data

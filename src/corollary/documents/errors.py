@@ -1,4 +1,4 @@
-"""What can go wrong with active documents, beside what can go wrong with any input."""
+"""The errors of active documents."""
 
 from corollary.errors import InputError
 
@@ -8,7 +8,7 @@ class ActiveDocumentError(InputError):
 
 
 class QuerySyntaxError(InputError):
-    """A query is no tree pattern of the supported kind."""
+    """A query is not a tree pattern of the supported kind."""
 
 
 class UnknownFunctionError(ActiveDocumentError):
@@ -17,3 +17,7 @@ class UnknownFunctionError(ActiveDocumentError):
 
 class StreamClosedError(ActiveDocumentError):
     """Data came for a function that has ended."""
+
+
+class SearchLimitError(Exception):
+    """An exact test takes more steps than its limit; whoever asks falls back to a bound."""

@@ -1,4 +1,4 @@
-"""Whether a forest is a document, and whether a function may bring it."""
+"""Checks whether a forest is a document, and whether a function may bring it."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,10 @@ from corollary.documents.conforming import strangers
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.forest import Forest, Kind, Row, roots_of
 from corollary.documents.types import FunctionType, Grammar, roots_allowed
-from corollary.errors import Diagnostic
 
 
-def demand_tree(forest: Forest) -> None:
-    """Demand that a forest is one tree whose root is data.
+def check_document(forest: Forest) -> None:
+    """Check that a forest is one tree whose root is data.
 
     Raises:
         ActiveDocumentError: it is not.
@@ -18,15 +17,15 @@ def demand_tree(forest: Forest) -> None:
     roots = roots_of(forest)
     if len(roots) != 1:
         message = f"A document is one tree, but there are {len(roots)}."
-        raise ActiveDocumentError([Diagnostic("C1224", message)])
+        raise ActiveDocumentError.of("C1224", message)
     if roots[0].kind is Kind.FUNCTION:
         message = f"The root of a document is the call of a function, `!{roots[0].label}`."
         note = "put it below a root: `r[!f]`"
-        raise ActiveDocumentError([Diagnostic("C1224", message, None, note)])
+        raise ActiveDocumentError.of("C1224", message, None, note)
 
 
-def demand_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
-    """Demand that the trees of a function are as its type says.
+def check_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
+    """Check that the trees of a function are of its type.
 
     Raises:
         ActiveDocumentError: one is not.
@@ -37,18 +36,18 @@ def demand_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
             listed = ", ".join(f"`{each}`" for each in sorted(allowed or ())) or "nothing"
             message = f"The function `{name}` brought `{_shown(root)}`."
             note = f"its type allows {listed}"
-            raise ActiveDocumentError([Diagnostic("C1233", message, None, note)])
+            raise ActiveDocumentError.of("C1233", message, None, note)
     if isinstance(type_, Grammar):
         for root in strangers(type_, forest):
             message = (
                 f"The function `{name}` brought a tree `{_shown(root)}` that is not of its type."
             )
             note = f"each is to be one of `{type_.start}`, with everything below"
-            raise ActiveDocumentError([Diagnostic("C1233", message, None, note)])
+            raise ActiveDocumentError.of("C1233", message, None, note)
 
 
-def demand_single(name: str, forest: Forest, answered: Iterable[str]) -> None:
-    """Demand that a function which answers once brings one tree, and has not answered before.
+def check_single_answer(name: str, forest: Forest, answered: Iterable[str]) -> None:
+    """Check that a function which answers once brings one tree, and has not answered before.
 
     Raises:
         ActiveDocumentError: it brings more.
@@ -64,7 +63,7 @@ def demand_single(name: str, forest: Forest, answered: Iterable[str]) -> None:
         message = (
             f"The function `{name}` answers with one tree, but a call came, `{_shown(roots[0])}`."
         )
-    raise ActiveDocumentError([Diagnostic("C1232", message)])
+    raise ActiveDocumentError.of("C1232", message)
 
 
 def _shown(root: Row) -> str:

@@ -17,7 +17,7 @@ ROOT = -1
 
 
 class Kind(StrEnum):
-    """What a node is; queries ask for it only by `text()`."""
+    """What a node of a document is; queries test it only by `text()`."""
 
     ELEMENT = "e"
     TEXT = "t"
@@ -44,8 +44,7 @@ def roots_of(forest: Forest) -> list[Row]:
 def children_of(forest: Forest) -> list[list[int]]:
     """Return for each node of a forest the places of its children.
 
-    >>> children_of([Row(-1, "r"), Row(0, "a"), Row(0, "f", Kind.FUNCTION)])
-    [[1, 2], [], []]
+    Of `r[a !f]` these are `[[1, 2], [], []]`.
     """
     below: list[list[int]] = [[] for _ in forest]
     for place, row in enumerate(forest):

@@ -6,7 +6,7 @@ are all alike, so a choice has *strangers* for them:
 
 | class                                  | in a row                                              |
 |----------------------------------------|-------------------------------------------------------|
-| its label is asked for                 | the label                                             |
+| its label is in the query              | the label                                             |
 | chosen is a label that is mentioned    | `?{label}`                                            |
 | chosen is a stranger of its own        | `?`: any label does                                   |
 | chosen is a stranger shared by classes | `?{label}` for each label there is: they are the same |
@@ -17,49 +17,50 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
+from corollary.documents.errors import SearchLimitError
 from corollary.documents.pattern import Axis
-from corollary.documents.plain import Plain, classes_in, expansions, fixed_in, labelled, labels_in
-from corollary.documents.satisfiable import Satisfiable
+from corollary.documents.plain import (
+    ConjunctivePattern,
+    classes_in,
+    expansions,
+    fixed_labels_in,
+    labels_in,
+    with_labels,
+)
+from corollary.documents.satisfiable import Demand, Satisfiable
 from corollary.documents.shape import Node
-from corollary.documents.tuples import Tuples
 from corollary.documents.types import Grammar, labels_of
-from corollary.documents.unknown import UNKNOWN, one_of, stored
+from corollary.documents.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
 
-Choice = Mapping[str, str]
+Assignment = Mapping[str, str]
 """Labels of classes."""
-Demand = tuple[Plain, bool]
-"""A pattern, and whether it is to match strictly below the root of a tree, or at it."""
 
 
-class TooManyError(Exception):
-    """There are more choices, or more sets of patterns, than may be gone through."""
-
-
-def rows_of_stream(grammar: Grammar, node: Node, labels: Sequence[str], limit: int) -> Tuples:
+def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], limit: int) -> Tuples:
     """Return the rows of a query node that the trees of a grammar can bring, each by itself.
 
     Args:
         grammar: the types.
         node: the query node.
         labels: all that a class may have to have.
-        limit: so many choices of labels at most.
+        limit: the maximum number of choices of labels.
 
     Raises:
-        TooManyError: there are more.
+        SearchLimitError: there are more.
     """
     found: set[tuple[str, ...]] = set()
     sat = Satisfiable(grammar)
-    for plain in expansions(node):
-        choices = _Choices(grammar, sat, _demands(plain), limit)
+    for pattern in expansions(node):
+        choices = _Choices(grammar, sat, _demands(pattern), limit)
         for choice in choices:
             if choices.met(choice):
-                found |= {_row(plain, symbols) for symbols in choices.symbols(choice, labels)}
+                found |= {_row(pattern, symbols) for symbols in choices.symbols(choice, labels)}
                 if choices.is_free(choice):
                     break
     return frozenset(found)
 
 
-def offers_once(
+def single_offers(
     grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], limit: int
 ) -> Iterator[dict[int, Tuples]]:
     """Yield the largest sets of rows that one tree of a grammar brings together, by query node.
@@ -68,25 +69,25 @@ def offers_once(
         grammar: the types.
         nodes: the query nodes.
         labels: all that a class may have to have.
-        limit: so many choices of labels, and sets of patterns for each, at most.
+        limit: the maximum number of choices of labels, and of sets of patterns for each.
 
     Raises:
-        TooManyError: there are more.
+        SearchLimitError: there are more.
     """
     sat = Satisfiable(grammar)
-    demands = [each for node in nodes for plain in expansions(node) for each in _demands(plain)]
+    demands = [each for node in nodes for pattern in expansions(node) for each in _demands(pattern)]
     choices = _Choices(grammar, sat, demands, limit)
     seen = set()
     for choice in choices:
-        asked = choices.met(choice)
-        together = list(_largest(list(asked), sat, limit))
+        met = choices.met(choice)
+        together = list(_largest(list(met), sat, limit))
         for chosen in together:
             for symbols in choices.symbols(choice, labels):
                 offer: dict[int, frozenset[tuple[str, ...]]] = {}
                 for each in chosen:
-                    plain = asked[each]
-                    before = offer.get(plain.node.number, frozenset())
-                    offer[plain.node.number] = before | {_row(plain, symbols)}
+                    pattern = met[each]
+                    before = offer.get(pattern.node.number, frozenset())
+                    offer[pattern.node.number] = before | {_row(pattern, symbols)}
                 if (key := frozenset(offer.items())) not in seen:
                     seen.add(key)
                     yield offer
@@ -94,14 +95,14 @@ def offers_once(
             break
 
 
-def _demands(plain: Plain) -> list[Demand]:
-    is_deep = plain.node.axis is Axis.DESCENDANT
-    return [(plain, False), (plain, True)] if is_deep else [(plain, False)]
+def _demands(pattern: ConjunctivePattern) -> list[Demand]:
+    is_deep = pattern.node.axis is Axis.DESCENDANT
+    return [(pattern, False), (pattern, True)] if is_deep else [(pattern, False)]
 
 
-def _row(plain: Plain, symbols: Mapping[str, str]) -> tuple[str, ...]:
-    known = {name: stored(label) for name, label in fixed_in(plain)}
-    return tuple(known.get(name, symbols[name]) for name in plain.node.columns)
+def _row(pattern: ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
+    known = {name: encode_label(label) for name, label in fixed_labels_in(pattern)}
+    return tuple(known.get(name, symbols[name]) for name in pattern.node.columns)
 
 
 def _largest(demands: list[Demand], sat: Satisfiable, limit: int) -> Iterator[frozenset[Demand]]:
@@ -113,7 +114,7 @@ def _largest(demands: list[Demand], sat: Satisfiable, limit: int) -> Iterator[fr
         chosen, at = stack.pop()
         steps += 1
         if steps > limit:
-            raise TooManyError
+            raise SearchLimitError
         everything = frozenset((*chosen, *demands[at:]))
         if any(everything <= each for each in found):
             continue
@@ -138,7 +139,7 @@ class _Choices:
         self._sat = sat
         self._demands = [(each, frozenset(classes_in(each[0]))) for each in demands]
         names = sorted(frozenset[str]().union(*(classes for _, classes in self._demands)))
-        mentioned = labels_of(grammar).union(*(labels_in(plain) for plain, _ in demands))
+        mentioned = labels_of(grammar).union(*(labels_in(pattern) for pattern, _ in demands))
         blank = " " * (1 + max(map(len, mentioned), default=0))  # longer than any label
         self._strangers = {name: f"{blank}{at}" for at, name in enumerate(names)}
         self._options: dict[str, list[str]] = {}
@@ -150,29 +151,29 @@ class _Choices:
             if options:
                 self._options[name] = options
         if prod(map(len, self._options.values())) > limit:
-            raise TooManyError
+            raise SearchLimitError
 
-    def __iter__(self) -> Iterator[Choice]:
+    def __iter__(self) -> Iterator[Assignment]:
         for chosen in product(*self._options.values()):
             choice = dict(zip(self._options, chosen, strict=True))
             shared = [name for name, each in self._strangers.items() if each in chosen]
             if all(choice.get(name) == self._strangers[name] for name in shared):
                 yield choice
 
-    def met(self, choice: Choice) -> dict[Demand, Plain]:
+    def met(self, choice: Assignment) -> dict[Demand, ConjunctivePattern]:
         """Return the demands that one tree can meet, each by itself; their labels are chosen."""
         found = {}
-        for (plain, is_deep), classes in self._demands:
-            chosen = labelled(plain, choice) if classes <= choice.keys() else None
+        for (pattern, is_deep), classes in self._demands:
+            chosen = with_labels(pattern, choice) if classes <= choice.keys() else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
-                found[chosen, is_deep] = plain
+                found[chosen, is_deep] = pattern
         return found
 
-    def is_free(self, choice: Choice) -> bool:
+    def is_free(self, choice: Assignment) -> bool:
         """Whether any label does for each class."""
         return choice == self._strangers
 
-    def symbols(self, choice: Choice, labels: Sequence[str]) -> Iterator[dict[str, str]]:
+    def symbols(self, choice: Assignment, labels: Sequence[str]) -> Iterator[dict[str, str]]:
         """Yield what rows have for classes."""
         uses = Counter(choice.values())
         alone = {each for each in self._strangers.values() if uses[each] == 1}
@@ -180,14 +181,16 @@ class _Choices:
         for chosen in product(labels, repeat=len(shared)):
             meant = dict(zip(shared, chosen, strict=True))
             yield {
-                name: UNKNOWN if each in alone else one_of([stored(meant.get(each, each))])
+                name: UNKNOWN
+                if each in alone
+                else encode_one_of([encode_label(meant.get(each, each))])
                 for name, each in choice.items()
             }
 
     def _can_be(self, name: str, label: str) -> bool:
         """Whether a tree meets one of the demands with a class if it has a label."""
-        for (plain, is_deep), classes in self._demands:
-            chosen = labelled(plain, {name: label}) if name in classes else None
+        for (pattern, is_deep), classes in self._demands:
+            chosen = with_labels(pattern, {name: label}) if name in classes else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
                 return True
         return False

@@ -19,7 +19,7 @@ from dataclasses import replace
 from itertools import count, product
 from typing import assert_never
 
-from corollary.documents.lexer import wrong
+from corollary.documents.parse import syntax_error
 from corollary.documents.pattern import (
     Axis,
     Branch,
@@ -32,11 +32,11 @@ from corollary.documents.pattern import (
     nodes_of,
     variables_in,
 )
-from corollary.documents.shape import Constant, Fork, Group, Node, Root, Shape
+from corollary.documents.shape import FixedLabel, Fork, Group, Node, Root, Shape
 from corollary.source import Span
 
 Names = frozenset[str]
-MOST_SHARED = 6
+MAX_SHARED_CLASSES = 6
 """Classes that two branches may share: each of them makes three times as many rules."""
 
 
@@ -45,7 +45,7 @@ class _ConflictError(Exception):
 
 
 def shape_of(query: Query) -> Shape:
-    """Return a query in the form that rules are made of."""
+    """Return a query in the form that is compiled to rules."""
     classes = _classes(query)
     outputs = tuple(classes[name] for name in query.outputs)
     numbers = count()
@@ -209,9 +209,9 @@ def _root(
     node = _mapped(
         node, lambda each: replace(each, variable=None) if each.variable in idle else each
     )
-    wanted = frozenset(name for name in outputs if name not in pins)
-    shaped = _Numbering(numbers).node(node, None, wanted)
-    return Root(shaped, tuple(Constant(pins[name]) if name in pins else name for name in outputs))
+    needed = frozenset(name for name in outputs if name not in pins)
+    shaped = _Numbering(numbers).node(node, None, needed)
+    return Root(shaped, tuple(FixedLabel(pins[name]) if name in pins else name for name in outputs))
 
 
 class _Numbering:
@@ -234,7 +234,7 @@ class _Numbering:
     def _group(
         self, number: int, branches: tuple[Branch, ...], outer: Names, start: Names
     ) -> Group:
-        made: list[Node | Fork] = []
+        numbered: list[Node | Fork] = []
         needed = [variables_in((each,)) for each in branches]
         prefix = start & outer.union(*needed)
         prefixes = [tuple(sorted(prefix))]
@@ -242,18 +242,18 @@ class _Numbering:
             others = outer.union(start, *needed[:at], *needed[at + 1 :])
             match branch:
                 case Edge(axis=axis, node=below):
-                    made.append(self.node(below, axis, others))
+                    numbered.append(self.node(below, axis, others))
                 case Choice(alternatives=alternatives):
-                    made.append(self._fork(alternatives, needed[at] & others, others))
+                    numbered.append(self._fork(alternatives, needed[at] & others, others))
                 case _:
                     assert_never(branch)
-            shared = prefix & set(made[-1].columns)
-            if len(shared) > MOST_SHARED:
-                message = f"More than {MOST_SHARED} variables are joined at one place."
-                raise wrong(message, self._span(branch), "split the query", "C1206")
-            prefix = (prefix | set(made[-1].columns)) & outer.union(*needed[at + 1 :])
+            shared = prefix & set(numbered[-1].columns)
+            if len(shared) > MAX_SHARED_CLASSES:
+                message = f"More than {MAX_SHARED_CLASSES} variables are joined at one place."
+                raise syntax_error(message, self._span(branch), "split the query", "C1206")
+            prefix = (prefix | set(numbered[-1].columns)) & outer.union(*needed[at + 1 :])
             prefixes.append(tuple(sorted(prefix)))
-        return Group(number, tuple(made), tuple(prefixes))
+        return Group(number, tuple(numbered), tuple(prefixes))
 
     @staticmethod
     def _span(branch: Branch) -> Span | None:

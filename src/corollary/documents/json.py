@@ -9,14 +9,13 @@ from typing import Any
 
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.forest import ROOT, Forest, Kind, Row
-from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 
-TOP = "json"
+ROOT_LABEL = "json"
 """The label of the root of a document that has more than one key."""
 
 
-class _Spelled(str):
+class _Spelling(str):
     """A number as it was written."""
 
     __slots__ = ()
@@ -32,23 +31,25 @@ def read_json(text: str, name: str = "document", *, is_document: bool = False) -
         ActiveDocumentError: it is malformed.
     """
     try:
-        value = json.loads(text, parse_int=_Spelled, parse_float=_Spelled, parse_constant=_Spelled)
+        value = json.loads(
+            text, parse_int=_Spelling, parse_float=_Spelling, parse_constant=_Spelling
+        )
     except json.JSONDecodeError as error:
         span = Span(
             SourceFile(name, text), error.lineno, error.colno, error.lineno, error.colno + 1
         )
-        message = f"The text is no JSON: {error.msg}."
-        raise ActiveDocumentError([Diagnostic("C1227", message, span)]) from None
+        message = f"The text is not JSON: {error.msg}."
+        raise ActiveDocumentError.of("C1227", message, span) from None
     except RecursionError:
         message = f"`{name}` is nested too deeply for JSON."
-        raise ActiveDocumentError([Diagnostic("C1226", message)]) from None
+        raise ActiveDocumentError.of("C1226", message) from None
     rows: list[Row] = []
     is_tree = isinstance(value, dict) and len(value) == 1 and not _is_list(value)
     if is_document and not is_tree:
-        rows.append(Row(ROOT, TOP))
-        _grow(value, 0, rows)
+        rows.append(Row(ROOT, ROOT_LABEL))
+        _add_nodes(value, 0, rows)
     else:
-        _grow(value, ROOT, rows)
+        _add_nodes(value, ROOT, rows)
     return rows
 
 
@@ -56,26 +57,27 @@ def _is_list(value: dict[str, Any]) -> bool:
     return any(isinstance(each, list) for each in value.values())
 
 
-def _grow(value: Any, parent: int, rows: list[Row]) -> None:
-    """Append the nodes of a value; nothing recurses."""
+def _add_nodes(value: Any, parent: int, rows: list[Row]) -> None:
+    """Append the nodes of a value, without recursion."""
     stack: list[tuple[Any, int]] = [(value, parent)]
     while stack:
         value, parent = stack.pop()
         match value:
             case dict():
                 for key, each in reversed(value.items()):
-                    stack += [(_Keyed(key, one), parent) for one in reversed(_several(each))]
+                    several = each if isinstance(each, list) else [each]
+                    stack += [(_Keyed(key, one), parent) for one in reversed(several)]
             case list():
                 stack += [(each, parent) for each in reversed(value)]
             case _Keyed(key=key) if key.startswith("!") and len(key) > 1:
-                _demand_empty(value)
+                _check_empty(value)
                 rows.append(Row(parent, key[1:], Kind.FUNCTION))
             case _Keyed(key=key, value=below):
                 kind = Kind.ATTRIBUTE if key.startswith("@") and len(key) > 1 else Kind.ELEMENT
                 rows.append(Row(parent, key, kind))
                 stack.append((below, len(rows) - 1))
             case _:
-                rows.append(Row(parent, _spelled(value), Kind.TEXT))
+                rows.append(Row(parent, _spell(value), Kind.TEXT))
 
 
 class _Keyed:
@@ -87,17 +89,12 @@ class _Keyed:
         self.key, self.value = key, value
 
 
-def _several(value: Any) -> list[Any]:
-    """Return the values that stand below a key, each with a node of its own."""
-    return value if isinstance(value, list) else [value]
-
-
-def _demand_empty(keyed: _Keyed) -> None:
+def _check_empty(keyed: _Keyed) -> None:
     if keyed.value not in (None, {}, True):
         message = f"The call `{keyed.key}` has something below it."
         note = f'write `"{keyed.key}": null`'
-        raise ActiveDocumentError([Diagnostic("C1223", message, None, note)])
+        raise ActiveDocumentError.of("C1223", message, None, note)
 
 
-def _spelled(value: Any) -> str:
+def _spell(value: Any) -> str:
     return value if isinstance(value, str) else {True: "true", False: "false"}.get(value, "null")

@@ -1,18 +1,18 @@
-"""What is kept of a document between two batches of its streams, and what a batch does to it.
+"""The state of a document between two batches of its streams, and what a batch does to it.
 
 A batch has rows (function, seq, data, eos). All its data is inserted, then its functions end, then
-the changes are read once. A row that comes again, by its number, is left out; a row for a function
-that is not called yet waits until it is. What goes out are *events*:
+the changes are read once. A row that comes again, by its number, is skipped; a row for a function
+that is not called yet waits until it is. A batch results in *events*:
 
 | event     | means                                                         |
 |-----------|---------------------------------------------------------------|
 | `sure`    | a view has a further answer; it comes once, and stays         |
 | `value`   | the truth of a view is another one                            |
 | `close`   | nobody needs what a function of the document would bring      |
-| `refused` | a row is malformed, or came behind the end of its function    |
+| `refused` | a row is malformed, or came after the end of its function     |
 
-Answers are the receiver's once they have gone out. So when a document has grown enough, what no
-future answer needs is dropped, and memory is bounded by what is still open.
+The receiver of events stores the answers. So when a document has grown enough, what no future
+answer needs is dropped, and memory is bounded by what is still open.
 """
 
 import json
@@ -24,34 +24,33 @@ from uuid import uuid4
 
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
-from corollary.documents.fitting import demand_single, demand_tree, demand_type
+from corollary.documents.fitting import check_document, check_single_answer, check_type
 from corollary.documents.forest import Forest, Kind
-from corollary.documents.function import State
-from corollary.documents.reading import Reading, read_forest
+from corollary.documents.reading import read_forest
 from corollary.documents.storage import Batch
 from corollary.documents.terms import read_terms, write_terms
+from corollary.documents.types import FunctionState
 from corollary.documents.view import View
+from corollary.documents.xml import Reading
 from corollary.errors import InputError
 
-MOST_OPEN = 64
-"""Documents that a process has open; others are opened again from what is kept."""
-MOST_NODES = 250_000
-"""Nodes that come and go in one collection; then another one is begun."""
-MOST_TIMES = 4
-"""Large documents have more: so many times the nodes that are open come before that."""
-MOST_GAPS = 1000
-"""Gaps between the numbers of a function's rows that are remembered; the lowest are forgotten."""
-GROWTH = 200
-"""Garbage is collected when a document has so many more nodes than it needed last."""
-
-
-NO_NUMBER = "The row has no number."
+MAX_OPEN_DOCUMENTS = 64
+"""Documents that a process has open; others are opened again from their saved state."""
+MAX_NUMBERED_NODES = 250_000
+"""Nodes that are numbered in one collection; then a new one is made."""
+MIN_NUMBERED_RATIO = 4
+"""The least ratio of numbered nodes to open ones before that, so that large documents stay open."""
+MAX_SEQ_RANGES = 1000
+"""Ranges of the numbers of a function's rows that are remembered; the lowest are merged."""
+GC_MIN_GROWTH_NODES = 200
+"""Garbage is collected when a document has this many nodes more than it needed last."""
+_NO_NUMBER = "The row has no number."
 
 
 class Arrival(NamedTuple):
     """A row of a stream: what a function brings, or (without a name) the document itself.
 
-    Its number `seq` is at least 0; less stands for a row that has none.
+    Its number `seq` is at least 0; a negative one stands for a row without a number.
     """
 
     function: str
@@ -61,7 +60,7 @@ class Arrival(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something to tell about a document."""
+    """A change of a document's answers, or a row that is refused: see the table above."""
 
     op: str
     view: str = ""
@@ -73,15 +72,15 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class Kept:
-    """What is kept of a document.
+    """The state of a document between two batches.
 
     Attributes:
-        stamp: names this state; a document that is open is used if it has the same one.
-        document: in term syntax; None while it has not come.
+        stamp: identifies this state; a document that is open is used if it has the same one.
+        document: in term syntax; None before it has come.
         states: of functions that are not live.
-        seen: for each function the numbers of rows that have come, as stretches.
+        seen: for each function the numbers of rows that have come, as ranges.
         waiting: rows for functions that are not called yet.
-        values: the truth of each view as it was told.
+        values: the truth of each view as it was last reported.
         needed: how many nodes the last collection of garbage has left.
     """
 
@@ -99,35 +98,35 @@ class Kept:
 
     @classmethod
     def of(cls, text: str | None) -> "Kept":
-        """Return what a text says that is kept; the beginning if there is none."""
+        """Return the state of a JSON text; the initial one if there is none."""
         return cls() if text is None else cls(**json.loads(text))
 
 
-def note_seen(stretches: list[list[int]], seq: int) -> bool:
-    """Take note of the number of a row; return whether it is new.
+def note_seen(ranges: list[list[int]], seq: int) -> bool:
+    """Note the number of a row; return whether it is new.
 
-    >>> stretches = [[1, 3]]
-    >>> note_seen(stretches, 5), note_seen(stretches, 4), note_seen(stretches, 2), stretches
+    >>> ranges = [[1, 3]]
+    >>> note_seen(ranges, 5), note_seen(ranges, 4), note_seen(ranges, 2), ranges
     (True, True, False, [[1, 5]])
     """
-    if any(low <= seq <= high for low, high in stretches):
+    if any(low <= seq <= high for low, high in ranges):
         return False
-    stretches.append([seq, seq])
-    stretches.sort()
-    merged = [stretches[0]]
-    for low, high in stretches[1:]:
+    ranges.append([seq, seq])
+    ranges.sort()
+    merged = [ranges[0]]
+    for low, high in ranges[1:]:
         if low <= merged[-1][1] + 1:
             merged[-1][1] = high
         else:
             merged.append([low, high])
-    if len(merged) > MOST_GAPS:  # what has not come by now, is not waited for
+    if len(merged) > MAX_SEQ_RANGES:  # rows in the lowest gap count as seen from now on
         merged[:2] = [[merged[0][0], merged[1][1]]]
-    stretches[:] = merged
+    ranges[:] = merged
     return True
 
 
 class Keeper:
-    """Documents of one process in one collection, and what their streams do to them.
+    """Applies the rows of streams to the documents of one process, in one collection.
 
     Args:
         views: queries by name.
@@ -146,70 +145,71 @@ class Keeper:
         self._views = dict(views)
         self._template = None if template is None else _as_terms(template)
         self._once, self._types = tuple(once), dict(types or {})
-        self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._begin()
+        self._open: OrderedDict[str, _OpenDocument] = OrderedDict()  # least recently used first
+        self._reset_collection()
 
-    def _begin(self) -> None:
-        """Begin with an empty collection: an engine keeps every label that it has ever seen."""
+    def _reset_collection(self) -> None:
+        """Start with an empty collection: an engine keeps every label that it has ever seen."""
         self._open.clear()
         self._collection = Collection()
         for query in self._views.values():
             self._collection.maintain(query)
 
-    def take(self, key: str, kept: Kept, arrivals: Iterable[Arrival]) -> list[Event]:
-        """Let rows come to a document; what is kept of it changes, what is to be told returns."""
-        held = sum(len(each.document.nodes) for each in self._open.values())
-        if next(self._collection.nodes) > max(MOST_NODES, MOST_TIMES * held):
-            self._begin()
+    def take(self, key: str, saved: Kept, rows: Iterable[Arrival]) -> list[Event]:
+        """Apply rows to a document and update its state; return the events."""
+        open_nodes = sum(len(each.document.nodes) for each in self._open.values())
+        limit = max(MAX_NUMBERED_NODES, MIN_NUMBERED_RATIO * open_nodes)
+        if next(self._collection.node_numbers) > limit:
+            self._reset_collection()
         events: list[Event] = []
-        fresh = [Arrival(*each) for each in kept.waiting]
-        kept.waiting = []
-        for each in sorted(arrivals, key=lambda each: (each.seq, each.function)):
+        fresh = [Arrival(*each) for each in saved.waiting]
+        saved.waiting = []
+        for each in sorted(rows, key=lambda each: (each.seq, each.function)):
             if each.seq < 0:
-                events.append(Event("refused", each.function, NO_NUMBER, seq=each.seq))
-            elif note_seen(kept.seen.setdefault(each.function, []), each.seq):
+                events.append(Event("refused", each.function, _NO_NUMBER, seq=each.seq))
+            elif note_seen(saved.seen.setdefault(each.function, []), each.seq):
                 fresh.append(each)
-        opened = self._opened(key, kept, fresh, events)
+        opened = self._open_document(key, saved, fresh, events)
         if opened is None:
-            kept.waiting = [list(each) for each in fresh]
+            saved.waiting = [list(each) for each in fresh]
             return events
         document, views = opened.document, opened.views
         batch = Batch()
-        updates, ends = self._sorted(document, fresh, kept, events)
+        updates, ends = self._select(document, fresh, saved, events)
         document.prepare(updates, ends, batch)
         before = {
-            name: view.sure if name in kept.values else frozenset() for name, view in views.items()
+            name: view.sure if name in saved.values else frozenset() for name, view in views.items()
         }
         document.note(self._collection.write(batch))
         for name, view in views.items():
-            events += _told(name, view, before[name], kept)
-        events += self._collected(opened, kept)
-        opened.stamp = kept.stamp = uuid4().hex
-        kept.document = document.terms()
-        kept.states = {
-            name: str(each.state)
-            for name, each in document.functions.items()
-            if each.state is not State.LIVE
+            events += _view_events(name, view, before[name], saved)
+        events += self._collect_garbage(opened, saved)
+        opened.stamp = saved.stamp = uuid4().hex
+        saved.document = document.terms()
+        saved.states = {
+            name: str(each.state) for name, each in document.functions.items() if not each.is_live
         }
         self._open[key] = opened
         return events
 
     # --- opening ---------------------------------------------------------------------------------
 
-    def _opened(
-        self, key: str, kept: Kept, fresh: list[Arrival], events: list[Event]
-    ) -> "_Open | None":
+    def _open_document(
+        self, key: str, saved: Kept, fresh: list[Arrival], events: list[Event]
+    ) -> "_OpenDocument | None":
         """Return the document of a key, open; None if it has not come yet."""
         found = self._open.pop(key, None)
-        if found is not None and found.stamp == kept.stamp:
+        if found is not None and found.stamp == saved.stamp:
             return found
         batch = Batch()
         if found is not None:
             found.document.discard(batch)
-        while len(self._open) >= MOST_OPEN:
+        while len(self._open) >= MAX_OPEN_DOCUMENTS:
             self._open.popitem(last=False)[1].document.discard(batch)
         self._collection.write(batch)
-        text = kept.document if kept.document is not None else self._brought(fresh, events)
+        text = (
+            saved.document if saved.document is not None else self._initial_document(fresh, events)
+        )
         if text is None:
             return None
         document = ActiveDocument(
@@ -220,33 +220,34 @@ class Keeper:
             unknown="create",
             late="ignore",
         )
-        document.apply((), [name for name in kept.states if name in document.functions])
-        for name, state in kept.states.items():
+        document.apply((), [name for name in saved.states if name in document.functions])
+        for name, state in saved.states.items():
             if name in document.functions:
-                document.functions[name].state = State(state)
+                document.functions[name].state = FunctionState(state)
         views = {name: document.view(query) for name, query in self._views.items()}
-        return _Open(kept.stamp, document, views)
+        return _OpenDocument(saved.stamp, document, views)
 
-    def _brought(self, fresh: list[Arrival], events: list[Event]) -> str | None:
+    def _initial_document(self, fresh: list[Arrival], events: list[Event]) -> str | None:
         """Return the document that a row brings; otherwise the template."""
         for each in [each for each in fresh if not each.function]:
             fresh.remove(each)
             try:
                 return _as_terms(each.data or "")
             except InputError as error:
-                events.append(Event("refused", text=_said(error), seq=each.seq))
+                events.append(Event("refused", text=_messages(error), seq=each.seq))
         return self._template
 
-    # --- what rows do ----------------------------------------------------------------------------
+    # --- rows ------------------------------------------------------------------------------------
 
-    def _sorted(
-        self, document: ActiveDocument, fresh: list[Arrival], kept: Kept, events: list[Event]
+    def _select(
+        self, document: ActiveDocument, fresh: list[Arrival], saved: Kept, events: list[Event]
     ) -> tuple[list[tuple[str, Forest]], list[str]]:
         """Return the updates and ends that can be made now; the others wait, or are refused."""
         known = set(document.functions)
         updates: list[tuple[str, Forest]] = []
         ends: list[str] = []
         waiting = [each for each in fresh if each.function]  # the document is there already
+        # What one row brings may call the function that another one waits for.
         while ready := [each for each in waiting if each.function in known]:
             waiting = [each for each in waiting if each.function not in known]
             for each in ready:
@@ -254,11 +255,11 @@ class Keeper:
                     try:
                         known |= self._update(document, each, updates)
                     except InputError as error:
-                        said = Event("refused", each.function, _said(error), seq=each.seq)
-                        events.append(said)
+                        message = _messages(error)
+                        events.append(Event("refused", each.function, message, seq=each.seq))
                 if each.is_end:
                     ends.append(each.function)
-        kept.waiting = [list(each) for each in waiting]
+        saved.waiting = [list(each) for each in waiting]
         return updates, ends
 
     def _update(
@@ -271,31 +272,31 @@ class Keeper:
         """
         name = arrival.function
         function = document.functions.get(name)
-        if function is not None and function.state is State.ENDED:
+        if function is not None and function.state is FunctionState.ENDED:
             raise InputError.of("C1231", f"Data came for the function `{name}`, which has ended.")
         forest = read_forest(arrival.data or "", Reading(), f"row {arrival.seq}")
         if function is not None:
-            demand_type(name, function.type, forest)
+            check_type(name, function.type, forest)
         if name in self._once:
-            demand_single(name, forest, [each for each, _ in updates])
+            check_single_answer(name, forest, [each for each, _ in updates])
         updates.append((name, forest))
         return {row.label for row in forest if row.kind is Kind.FUNCTION}
 
-    def _collected(self, opened: "_Open", kept: Kept) -> list[Event]:
+    def _collect_garbage(self, opened: "_OpenDocument", saved: Kept) -> list[Event]:
         """Collect garbage, if it is worth it; return the functions that are closed."""
         document = opened.document
-        is_large = len(document.nodes) >= kept.needed + max(GROWTH, kept.needed)
-        if not is_large and any(map(_is_open, opened.views.values())):
+        is_large = len(document.nodes) >= saved.needed + max(GC_MIN_GROWTH_NODES, saved.needed)
+        if not is_large and any(view.is_open for view in opened.views.values()):
             return []
         batch = Batch()
         collected = document.sweep(batch, is_reported=True)
         document.note(self._collection.write(batch))
-        kept.needed = collected.kept
+        saved.needed = collected.kept
         return [Event("close", text=name) for name in collected.closed]
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenDocument:
     """A document that is open, with its views and the stamp of the state that it is in."""
 
     stamp: str
@@ -303,28 +304,23 @@ class _Open:
     views: dict[str, View]
 
 
-def _is_open(view: View) -> bool:
-    """Whether a view may still have something to tell."""
-    return view.value == 0.5 or (view.value == 1 and not view.maintained.shape.is_boolean)
-
-
-def _told(name: str, view: View, before: frozenset[Any], kept: Kept) -> list[Event]:
-    """Return what a view has to tell since the last time."""
+def _view_events(name: str, view: View, before: frozenset[Any], saved: Kept) -> list[Event]:
+    """Return what has changed in a view since the last batch."""
     answers = [each for each in view.sure - before if each]
     events = [Event("sure", name, json.dumps(each, ensure_ascii=False)) for each in sorted(answers)]
-    last = kept.values.get(name, -1.0)
-    value = 1.0 if last == 1 else view.value
+    last = saved.values.get(name, -1.0)
+    value = 1.0 if last == 1 else view.value  # its answers may be collected since
     if value != last:
         events.append(Event("value", name, value=value, before=last))
-        kept.values[name] = value
+        saved.values[name] = value
     return events
 
 
 def _as_terms(text: str) -> str:
     forest = read_forest(text, Reading(), is_document=True)
-    demand_tree(forest)
+    check_document(forest)
     return write_terms(forest)
 
 
-def _said(error: InputError) -> str:
+def _messages(error: InputError) -> str:
     return " ".join(each.message for each in error.diagnostics)

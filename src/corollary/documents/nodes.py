@@ -10,7 +10,7 @@ from typing import NamedTuple
 from corollary.documents.forest import ROOT, Forest, Kind, Row
 
 
-class Placed(NamedTuple):
+class StoredNode(NamedTuple):
     """A node with its number and that of its parent, as it is stored."""
 
     number: int
@@ -19,68 +19,68 @@ class Placed(NamedTuple):
     kind: Kind
 
 
-class Nodes:
+class DocumentTree:
     """A document as a tree of numbered nodes.
 
     Attributes:
         root: the number of the root.
-        parent, label, kind, below: of each node, the number of its parent, …, its children.
+        parents, labels, kinds, children: by the number of a node.
         calls: for each function name the nodes that are calls of it.
+        initial: the nodes that were there in the beginning.
     """
 
     def __init__(self, forest: Forest, numbers: Iterator[int]) -> None:
-        self.parent: dict[int, int] = {}
-        self.label: dict[int, str] = {}
-        self.kind: dict[int, Kind] = {}
-        self.below: dict[int, list[int]] = {}
+        self.parents: dict[int, int] = {}
+        self.labels: dict[int, str] = {}
+        self.kinds: dict[int, Kind] = {}
+        self.children: dict[int, list[int]] = {}
         self.calls: dict[str, list[int]] = {}
         self.root = -1
-        self.placed = self._graft(ROOT, forest, numbers)
-        """What was there in the beginning."""
-        self.root = self.placed[0].number
+        self.initial = self._graft(ROOT, forest, numbers)
+        self.root = self.initial[0].number
 
     def __len__(self) -> int:
-        return len(self.parent)
+        return len(self.parents)
 
-    def add(self, function: str, forest: Forest, numbers: Iterator[int]) -> list[Placed]:
+    def insert(self, function: str, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
         """Insert a copy of every tree beside every call of a function; return the new nodes."""
-        made: list[Placed] = []
+        added: list[StoredNode] = []
         for call in tuple(self.calls.get(function, ())):
-            made += self._graft(self.parent[call], forest, numbers)
-        return made
+            added += self._graft(self.parents[call], forest, numbers)
+        return added
 
-    def _graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[Placed]:
-        made: list[Placed] = []
+    def _graft(self, parent: int, forest: Forest, numbers: Iterator[int]) -> list[StoredNode]:
+        added: list[StoredNode] = []
         for row in forest:
-            above = parent if row.parent == ROOT else made[row.parent].number
-            placed = Placed(next(numbers), above, row.label, row.kind)
-            made.append(placed)
-            self.parent[placed.number] = above
-            self.label[placed.number] = row.label
-            self.kind[placed.number] = row.kind
-            self.below[placed.number] = []
+            above = parent if row.parent == ROOT else added[row.parent].number
+            node = StoredNode(next(numbers), above, row.label, row.kind)
+            added.append(node)
+            self.parents[node.number] = above
+            self.labels[node.number] = row.label
+            self.kinds[node.number] = row.kind
+            self.children[node.number] = []
             if above != ROOT:
-                self.below[above].append(placed.number)
+                self.children[above].append(node.number)
             if row.kind is Kind.FUNCTION:
-                self.calls.setdefault(row.label, []).append(placed.number)
-        return made
+                self.calls.setdefault(row.label, []).append(node.number)
+        return added
 
-    def keep(self, kept: set[int]) -> list[Placed]:
-        """Drop all nodes but some, which hold the parents of each of them; return what has gone."""
-        gone = [
-            Placed(number, self.parent[number], self.label[number], self.kind[number])
-            for number in self.parent
+    def retain(self, kept: set[int]) -> list[StoredNode]:
+        """Drop all nodes but some, which include all their parents; return what is dropped."""
+        dropped = [
+            StoredNode(number, self.parents[number], self.labels[number], self.kinds[number])
+            for number in self.parents
             if number not in kept
         ]
-        for each in gone:
-            del self.parent[each.number], self.label[each.number]
-            del self.kind[each.number], self.below[each.number]
-        for number, below in self.below.items():
-            if any(child not in kept for child in below):
-                self.below[number] = [child for child in below if child in kept]
-        for name in {each.label for each in gone if each.kind is Kind.FUNCTION}:
+        for each in dropped:
+            del self.parents[each.number], self.labels[each.number]
+            del self.kinds[each.number], self.children[each.number]
+        for number, children in self.children.items():
+            if any(child not in kept for child in children):
+                self.children[number] = [child for child in children if child in kept]
+        for name in {each.label for each in dropped if each.kind is Kind.FUNCTION}:
             self.calls[name] = [call for call in self.calls[name] if call in kept]
-        return gone
+        return dropped
 
     def ancestors(self, numbers: Iterable[int]) -> set[int]:
         """Return some nodes and everything above them."""
@@ -88,7 +88,7 @@ class Nodes:
         for number in numbers:
             while number != ROOT and number not in found:
                 found.add(number)
-                number = self.parent[number]
+                number = self.parents[number]
         return found
 
     def forest(self) -> Forest:
@@ -99,6 +99,6 @@ class Nodes:
         while stack:
             number = stack.pop()
             places[number] = len(rows)
-            rows.append(Row(places[self.parent[number]], self.label[number], self.kind[number]))
-            stack += reversed(self.below[number])
+            rows.append(Row(places[self.parents[number]], self.labels[number], self.kinds[number]))
+            stack += reversed(self.children[number])
         return rows

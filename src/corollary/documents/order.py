@@ -1,4 +1,4 @@
-"""The order of answers: which of them stands for which others.
+"""The order of answers: which of them stand for which others.
 
 An answer with unknown labels has a *range*: the answers without unknown labels that it stands for.
 u ≤ u' iff u has the label of u', or `?`, at each place, and the range of u' is part of that of u:
@@ -8,39 +8,47 @@ u ≤ u' iff u has the label of u', or `?`, at each place, and the range of u' i
 | `?`      | everything                    |                                     |
 | `?{a,b}` | `a`, `b`, `?{a}`, `?{a,b}`    | `c`, `?{a,c}`, `?`                  |
 
-Several rows of relations may be one answer: `?{a}` and `?{b}` are both told as `?`, and its range
-is that of both. Places of one class always have the same label, so one place of each is looked at.
+Several rows of relations may be one answer: `?{a}` and `?{b}` are both decoded as `?`, and its
+range is that of both. Places of one class always have the same label, so one of each is looked at.
 """
 
 from collections.abc import Iterable, Sequence
 
 from corollary.documents.shape import Shape
-from corollary.documents.tuples import meet
-from corollary.documents.unknown import ANY, UNKNOWN, Answer, is_unknown, one_of, range_of, read
+from corollary.documents.unknown import (
+    ANY,
+    UNKNOWN,
+    Answer,
+    EncodedRow,
+    decode_row,
+    encode_one_of,
+    is_unknown,
+    meet,
+    range_of,
+)
 
-Symbols = tuple[str, ...]
-"""An answer as it stands in relations."""
 
-
-class Order:
+class AnswerOrder:
     """The order of some answers.
 
     Args:
-        rows: the answers, as they stand in relations.
+        rows: the answers, encoded as in relations.
         shape: the query.
-        labels: all that a label may be, one that is mentioned nowhere among them, as they stand in
-            relations; they may be left out if every unknown label is `?`.
+        labels: all that a label may be, one that is mentioned nowhere among them, encoded; they may
+            be left out if every unknown label is `?`.
     """
 
-    def __init__(self, rows: Iterable[Symbols], shape: Shape, labels: Sequence[str] = ()) -> None:
+    def __init__(
+        self, rows: Iterable[EncodedRow], shape: Shape, labels: Sequence[str] = ()
+    ) -> None:
         self._labels = labels
         columns = [
             tuple(root.outputs[at] for root in shape.roots) for at in range(len(shape.outputs))
         ]
         places = [at for at, each in enumerate(columns) if each not in columns[:at]]
-        self._rows: dict[Answer, list[Symbols]] = {}
+        self._rows: dict[Answer, list[EncodedRow]] = {}
         for row in rows:
-            several = self._rows.setdefault(tuple(map(read, row)), [])
+            several = self._rows.setdefault(decode_row(row), [])
             several.append(tuple(row[at] for at in places))
 
     def most_general(self) -> frozenset[Answer]:
@@ -66,30 +74,31 @@ class Order:
         if not all(one in (ANY, other) for one, other in zip(general, special, strict=True)):
             return False
         rows = self._rows[general]
-        return all(self._is_part(row, rows) for row in self._rows[special])
+        return all(self._is_covered(row, rows) for row in self._rows[special])
 
-    def _is_part(self, row: Symbols, rows: list[Symbols]) -> bool:
+    def _is_covered(self, row: EncodedRow, rows: list[EncodedRow]) -> bool:
         """Whether the range of a row is part of those of others together."""
-        near = [each for each in rows if _meets(each, row)]
-        if any(all(map(_holds, each, row)) for each in near):
+        near = [each for each in rows if _overlap(each, row)]
+        if any(all(map(_contains, each, row)) for each in near):
             return True
         if len(near) < 2:
             return False
+        # No single row covers it, but several may together: split one place into its labels.
         at = next(
-            at for at, one in enumerate(row) if not all(_holds(each[at], one) for each in near)
+            at for at, one in enumerate(row) if not all(_contains(each[at], one) for each in near)
         )
         labels = range_of(row[at])
         return all(
-            self._is_part((*row[:at], one_of([label]), *row[at + 1 :]), near)
+            self._is_covered((*row[:at], encode_one_of([label]), *row[at + 1 :]), near)
             for label in (self._labels if labels is None else labels)
         )
 
 
-def _meets(one: Symbols, other: Symbols) -> bool:
+def _overlap(one: EncodedRow, other: EncodedRow) -> bool:
     return all(meet(left, right) is not None for left, right in zip(one, other, strict=True))
 
 
-def _holds(one: str, other: str) -> bool:
+def _contains(one: str, other: str) -> bool:
     """Whether a label can be whatever another one can be."""
     if UNKNOWN in (one, other):
         return one == UNKNOWN

@@ -25,7 +25,7 @@ class PatternNode:
     """`a$x[…]`: a test, perhaps a variable, and what has to stand below.
 
     Attributes:
-        label: the label that is asked for; None for any (`*`).
+        label: the label that a node has to have; None for any (`*`).
         is_text: whether only text matches (`text()`).
         variable: what the label is called, if it matters elsewhere.
         branches: all of them have to match.

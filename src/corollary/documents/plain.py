@@ -1,4 +1,4 @@
-"""Patterns without forks: a fork's alternatives are patterns of their own."""
+"""Conjunctive patterns: those without forks, whose alternatives become patterns of their own."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,72 +9,74 @@ from corollary.documents.shape import Fork, Group, Node
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class ConjunctivePattern:
     """A query node without forks below it."""
 
     node: Node
-    below: tuple["Plain", ...]
+    children: tuple["ConjunctivePattern", ...]
 
     @property
     def label(self) -> str | None:
-        """The label that is asked for."""
+        """The label that a node has to have."""
         return self.node.label
 
 
-def expansions(node: Node) -> list[Plain]:
-    """Return the patterns without forks that a node with everything below it stands for."""
-    return [Plain(node, below) for below in _expanded(node.group)]
+def expansions(node: Node) -> list[ConjunctivePattern]:
+    """Return the conjunctive patterns that a node with everything below it stands for."""
+    return [ConjunctivePattern(node, children) for children in _expand(node.group)]
 
 
-def _expanded(group: Group) -> list[tuple[Plain, ...]]:
-    options: list[list[tuple[Plain, ...]]] = []
+def _expand(group: Group) -> list[tuple[ConjunctivePattern, ...]]:
+    options: list[list[tuple[ConjunctivePattern, ...]]] = []
     for branch in group.branches:
         match branch:
             case Node():
                 options.append([(each,) for each in expansions(branch)])
             case Fork(alternatives=alternatives):
-                options.append([each for one in alternatives for each in _expanded(one)])
+                options.append([each for one in alternatives for each in _expand(one)])
             case _:
                 assert_never(branch)
     return [tuple(each for part in parts for each in part) for parts in product(*options)]
 
 
-def classes_in(plain: Plain) -> Iterator[str]:
-    """Yield the classes whose labels a pattern tells."""
-    if plain.node.carried is not None:
-        yield plain.node.carried
-    for each in plain.below:
+def classes_in(pattern: ConjunctivePattern) -> Iterator[str]:
+    """Yield the classes whose labels a pattern gives."""
+    if pattern.node.carried is not None:
+        yield pattern.node.carried
+    for each in pattern.children:
         yield from classes_in(each)
 
 
-def fixed_in(plain: Plain) -> Iterator[tuple[str, str]]:
-    """Yield the classes of a pattern at whose nodes a label is asked for, with the label."""
-    if plain.node.carried is not None and plain.node.label is not None:
-        yield plain.node.carried, plain.node.label
-    for each in plain.below:
-        yield from fixed_in(each)
+def fixed_labels_in(pattern: ConjunctivePattern) -> Iterator[tuple[str, str]]:
+    """Yield the classes of a pattern that have a label in the query, with the label."""
+    if pattern.node.carried is not None and pattern.node.label is not None:
+        yield pattern.node.carried, pattern.node.label
+    for each in pattern.children:
+        yield from fixed_labels_in(each)
 
 
-def labels_in(plain: Plain) -> Iterator[str]:
+def labels_in(pattern: ConjunctivePattern) -> Iterator[str]:
     """Yield the labels that a pattern asks for."""
-    if plain.label is not None:
-        yield plain.label
-    for each in plain.below:
+    if pattern.label is not None:
+        yield pattern.label
+    for each in pattern.children:
         yield from labels_in(each)
 
 
-def labelled(plain: Plain, labels: Mapping[str, str]) -> Plain | None:
+def with_labels(
+    pattern: ConjunctivePattern, labels: Mapping[str, str]
+) -> ConjunctivePattern | None:
     """Return a pattern that asks for the labels of classes; None if it asks for others."""
-    node = plain.node
+    node = pattern.node
     label = node.label
     if node.carried is not None and node.carried in labels:
         if label not in (None, labels[node.carried]):
             return None
         label = labels[node.carried]
-    below = []
-    for each in plain.below:
-        found = labelled(each, labels)
+    children = []
+    for each in pattern.children:
+        found = with_labels(each, labels)
         if found is None:
             return None
-        below.append(found)
-    return Plain(replace(node, label=label), tuple(below))
+        children.append(found)
+    return ConjunctivePattern(replace(node, label=label), tuple(children))

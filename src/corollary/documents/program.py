@@ -49,13 +49,20 @@ from itertools import product
 from typing import assert_never
 
 from corollary.core.program import Column, Declaration, Program, TypeName
-from corollary.core.rules import Atom, BodyItem, Clause, Negation
-from corollary.core.terms import Constant, Term, Variable, Wildcard
-from corollary.documents.brought import brought
+from corollary.core.rules import (
+    Atom,
+    BodyItem,
+    Clause,
+    Constant,
+    Negation,
+    Term,
+    Variable,
+    Wildcard,
+)
+from corollary.documents.brought import call_results
 from corollary.documents.pattern import Axis
-from corollary.documents.shape import Columns, Fork, Group, Node, Root, Shape
-from corollary.documents.shape import Constant as Known
-from corollary.documents.unknown import UNKNOWN, stored
+from corollary.documents.shape import Columns, FixedLabel, Fork, Group, Node, Root, Shape
+from corollary.documents.unknown import UNKNOWN, encode_label
 
 NUMBER, SYMBOL = TypeName("number"), TypeName("symbol")
 BASE = {
@@ -125,7 +132,7 @@ class _Compiler:
         self.rule(self.atom("answered", _N, *map(Variable, key)), self.atom("sure", _N, *found))
 
     def not_new(self, answer: tuple[Term, ...]) -> Atom:
-        """Return what says that an answer, should it come, tells nothing new."""
+        """Return the condition under which an answer, should it come, is not new."""
         if not self.shape.key:
             return self.atom("sure", _N, *answer)
         return self.atom("answered", _N, *(answer[at] for at in self.shape.key))
@@ -137,7 +144,7 @@ class _Compiler:
         self.node(node)
         columns = _variables(node.columns)
         answer: tuple[Term, ...] = tuple(
-            Constant(stored(each.label)) if isinstance(each, Known) else _variable(each)
+            Constant(encode_label(each.label)) if isinstance(each, FixedLabel) else _variable(each)
             for each in root.outputs
         )
         possible = self.atom(f"pos_{node.number}", _N, *columns)
@@ -170,7 +177,7 @@ class _Compiler:
         """Return the head of a node's first prefix: its label, if that is known."""
         if node.label is None or len(start.arguments) == 1:
             return start
-        return Atom(start.relation, (_N, Constant(stored(node.label))))
+        return Atom(start.relation, (_N, Constant(encode_label(node.label))))
 
     def group(self, group: Group, start: Atom) -> tuple[Atom, Atom]:
         """Make the rules of a group; return what says that it matches, possibly and surely."""
@@ -181,9 +188,9 @@ class _Compiler:
             into = self.head("g", f"{group.number}_{at}", columns)
             known = group.prefixes[at - 1]
             inside = self.atom(f"in_{branch.number}", _N)
-            for left, right, made in _compatible(known, branch.columns, columns):
+            for left, right, joined in _compatible(known, branch.columns, columns):
                 self.rule(
-                    Atom(into.relation, (_N, *made)),
+                    Atom(into.relation, (_N, *joined)),
                     Atom(possible.relation, (_N, *left)),
                     Atom(inside.relation, (_N, *right)),
                 )
@@ -218,11 +225,10 @@ class _Compiler:
                 assert_never(branch)
 
     def reached(self, node: Node, guard: Atom) -> None:
-        """Make the rules of what is in range, of its hat, and of functions that stand for it."""
+        """Make the rules of what is in range, of its hat, and of calls that can bring it."""
         reach = self.head("reach", node.number, (), "m")
-        if (
-            len(guard.arguments) > 1
-        ):  # many rows at a node with many children: one of each is enough
+        if len(guard.arguments) > 1:
+            # A node with many rows and many children: one row is enough to reach each child.
             above = self.head("above", node.number, ())
             self.rule(above, guard)
             guard = above
@@ -231,7 +237,7 @@ class _Compiler:
             self.rule(reach, Atom(reach.relation, (_N,)), _PAR)
         self.rule(self.head("hat", node.number, (), "m"), reach, *self.test(node, _M))
         into = self.head("pos", node.number, node.columns)
-        for row in sorted(brought(node)):
+        for row in sorted(call_results(node)):
             self.rule(
                 Atom(into.relation, (_M, *map(Constant, row))),
                 reach,
@@ -243,7 +249,9 @@ class _Compiler:
     @staticmethod
     def test(node: Node, at: Variable) -> list[Atom]:
         """Return L_p: what a document node has to be."""
-        found = [] if node.label is None else [Atom("lab", (at, Constant(stored(node.label))))]
+        found = (
+            [] if node.label is None else [Atom("lab", (at, Constant(encode_label(node.label))))]
+        )
         if node.is_text:
             found.append(Atom("text", (at,)))
         return found or [Atom("data", (at,))]
@@ -256,19 +264,19 @@ class _Compiler:
             match branch:
                 case Node():
                     want = self.head("want", branch.number, branch.columns)
-                    self.wanted(want, relevant, columns, branch, f"in_{branch.number}")
+                    self.want(want, relevant, columns, branch, f"in_{branch.number}")
                     self.relevant_node(branch, want)
                 case Fork(alternatives=alternatives):
                     for each in alternatives:
                         last = each.prefixes[-1]
                         inside = f"g_{each.number}_{len(each.branches)}"
                         chosen = self.head("rel", each.number, last)
-                        self.wanted(chosen, relevant, columns, branch, inside)
+                        self.want(chosen, relevant, columns, branch, inside)
                         self.relevant_below(each, chosen, last)
                 case _:
                     assert_never(branch)
 
-    def wanted(
+    def want(
         self, want: Atom, relevant: Atom, columns: Columns, branch: Node | Fork, inside: str
     ) -> None:
         """Make the rules of which matches of a branch an answer that is not sure can have."""
@@ -339,7 +347,7 @@ def _variables(columns: Columns) -> tuple[Variable, ...]:
 
 
 def _compatible(
-    left: Columns, right: Columns, made: Columns
+    left: Columns, right: Columns, joined: Columns
 ) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...], tuple[Term, ...]]]:
     """Yield the arguments of both sides and of the head, for each way in which rows can agree."""
     shared = [name for name in left if name in right]
@@ -348,7 +356,7 @@ def _compatible(
         yield (
             tuple(_ANYTHING if way.get(name) == "<" else _variable(name) for name in left),
             tuple(_ANYTHING if way.get(name) == ">" else _variable(name) for name in right),
-            _variables(made),
+            _variables(joined),
         )
 
 

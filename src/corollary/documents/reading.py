@@ -1,37 +1,14 @@
 """Documents and updates from texts and files: XML, JSON or terms."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.forest import Forest
+from corollary.documents.json import read_json
 from corollary.documents.terms import read_terms
-from corollary.errors import Diagnostic
+from corollary.documents.xml import Reading, read_xml
 
-FORMATS = ("xml", "json", "terms")
 _EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms", ".txt": None}
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How texts are read.
-
-    Attributes:
-        format: `xml`, `json` or `terms`; told from the extension or the first sign if not given.
-        namespaces: what becomes of names in namespaces: `local`, `clark` (`{uri}name`) or `prefix`.
-        prefixes: for `prefix`, the prefix of each URI.
-        call: the name of the element that is a call, `{uri}name`.
-        is_stripped: whether blanks around text are taken away.
-        is_huge: whether documents may be larger and deeper than libxml2 finds safe.
-    """
-
-    format: str | None = None
-    namespaces: str = "local"
-    prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    call: str = "{urn:active-document}call"
-    is_stripped: bool = True
-    is_huge: bool = False
 
 
 def read_forest(
@@ -44,7 +21,7 @@ def read_forest(
     """Return the trees of a text, or of a file.
 
     Args:
-        place: a text, or a path; a string that begins like no document may be a path, too.
+        place: a text, or a path; a string with the extension of a file may be a path, too.
         reading: how it is read.
         name: what messages call the text.
         is_document: whether it is a whole document, not what a function brings.
@@ -60,22 +37,18 @@ def read_forest(
             place = path.read_bytes()
         except OSError as error:
             message = f"`{path}` cannot be read: {error.strerror or error}."
-            raise ActiveDocumentError([Diagnostic("C1229", message)]) from None
+            raise ActiveDocumentError.of("C1229", message) from None
     format_ = format_ or _format_of(place)
     if format_ == "xml":
-        from corollary.documents.xml import read_xml
-
         return read_xml(place, reading, name, is_document=is_document)
-    text = _decoded(place, name)
+    text = _decode(place, name)
     if format_ == "json":
-        from corollary.documents.json import read_json
-
         return read_json(text, name, is_document=is_document)
     return read_terms(text, name)
 
 
 def _is_path(text: str) -> bool:
-    """Whether a text is the name of a file: a known extension, and no sign of a document."""
+    """Whether a text is a path: a known extension, and no sign of a document."""
     start = text.lstrip()[:1]
     return (
         start not in ("<", "{", "[", '"', "!")
@@ -93,11 +66,11 @@ def _format_of(text: str | bytes) -> str:
     return "json" if start in ("{", "[") else "terms"
 
 
-def _decoded(text: str | bytes, name: str) -> str:
+def _decode(text: str | bytes, name: str) -> str:
     if isinstance(text, str):
         return text
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"`{name}` is not UTF-8: {error.reason} at byte {error.start}."
-        raise ActiveDocumentError([Diagnostic("C1229", message)]) from None
+        raise ActiveDocumentError.of("C1229", message) from None

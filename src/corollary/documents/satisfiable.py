@@ -8,7 +8,7 @@ children of which there may be any number are met each by a child of its own; th
 child are met by it together.
 
 Children that calls bring come in any number: `Rule.below` has them beside those of the tree.
-Joins are not seen here: `plain.labelled` turns them into labels beforehand.
+Joins are not seen here: `plain.with_labels` turns them into labels beforehand.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from itertools import product
 from typing import assert_never
 
 from corollary.documents.pattern import Axis
-from corollary.documents.plain import Plain, expansions
+from corollary.documents.plain import ConjunctivePattern, expansions
 from corollary.documents.shape import Node
 from corollary.documents.types import ANY, FunctionType, Grammar, Labels, Rule
 
@@ -40,26 +40,29 @@ def can_bring(type_: FunctionType | None, node: Node) -> bool:
             assert_never(type_)
 
 
-Demand = tuple[str, frozenset[Plain], frozenset[Plain]]
-"""A type, what its root has to match, and what has to match strictly below."""
+Demand = tuple[ConjunctivePattern, bool]
+"""A pattern, and whether it is to match strictly below the root of a tree, or at it."""
+_Patterns = frozenset[ConjunctivePattern]
 
 
 class Satisfiable:
-    """The least fixpoint sat(A, H, D): what is being asked already, does not hold by itself."""
+    """The least fixpoint sat(A, H, D): a question that leads back to itself is answered by no."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._rules = grammar.rules
         self._start = grammar.start
-        self._known: dict[Demand, bool] = {}
-        self._open: set[Demand] = set()
+        self._known: dict[tuple[str, _Patterns, _Patterns], bool] = {}
+        self._open: set[tuple[str, _Patterns, _Patterns]] = set()
         self._productive = self._find_productive()
 
-    def meets(self, demands: Iterable[tuple[Plain, bool]]) -> bool:
+    def meets(self, demands: Iterable[Demand]) -> bool:
         """Whether one tree matches patterns at its root, or strictly below it, all together."""
-        demands = list(demands)
-        here = frozenset(plain for plain, is_deep in demands if not is_deep)
-        below = frozenset(plain for plain, is_deep in demands if is_deep)
-        return self.sat(self._start, here, below)
+        return self._meets(self._start, list(demands))
+
+    def _meets(self, type_: str, demands: list[Demand]) -> bool:
+        here = frozenset(pattern for pattern, is_deep in demands if not is_deep)
+        below = frozenset(pattern for pattern, is_deep in demands if is_deep)
+        return self._sat(type_, here, below)
 
     def _find_productive(self) -> set[str]:
         """Return the types that have a finite tree."""
@@ -76,11 +79,11 @@ class Satisfiable:
                 return found
             found |= more
 
-    def sat(self, type_: str, here: frozenset[Plain], below: frozenset[Plain]) -> bool:
+    def _sat(self, type_: str, here: _Patterns, below: _Patterns) -> bool:
         """Whether a tree of a type matches some patterns at its root, others strictly below."""
         if type_ not in self._productive:
             return False
-        labels = {plain.label for plain in here if plain.label is not None}
+        labels = {pattern.label for pattern in here if pattern.label is not None}
         if len(labels) > 1:
             return False
         if type_ == ANY:
@@ -88,22 +91,24 @@ class Satisfiable:
         rule = self._rules[type_]
         if rule.labels is not None and not labels <= rule.labels:
             return False
-        demand = (type_, here, below)
-        if demand in self._known:
-            return self._known[demand]
-        if demand in self._open:
+        question = (type_, here, below)
+        if question in self._known:
+            return self._known[question]
+        if question in self._open:
             return False
-        self._open.add(demand)
+        self._open.add(question)
         found = self._spread(rule, here, below)
-        self._open.discard(demand)
+        self._open.discard(question)
         if found or not self._open:  # within a circle, a no may be only provisional
-            self._known[demand] = found
+            self._known[question] = found
         return found
 
-    def _spread(self, rule: Rule, here: frozenset[Plain], below: frozenset[Plain]) -> bool:
-        """Whether what is demanded can be shared out among children."""
+    def _spread(self, rule: Rule, here: _Patterns, below: _Patterns) -> bool:
+        """Whether what is demanded can be distributed over the children."""
         demands = [
-            (each, each.node.axis is Axis.DESCENDANT) for plain in here for each in plain.below
+            (each, each.node.axis is Axis.DESCENDANT)
+            for pattern in here
+            for each in pattern.children
         ] + [(each, True) for each in below]
         places = [
             [
@@ -116,27 +121,16 @@ class Satisfiable:
         return any(self._holds(rule, demands, chosen) for chosen in product(*places))
 
     def _holds(
-        self,
-        rule: Rule,
-        demands: list[tuple[Plain, bool]],
-        chosen: tuple[tuple[int, bool], ...],
+        self, rule: Rule, demands: list[Demand], chosen: tuple[tuple[int, bool], ...]
     ) -> bool:
-        given: dict[int, list[tuple[Plain, bool]]] = {}
-        for (plain, _), (at, is_deep) in zip(demands, chosen, strict=True):
-            given.setdefault(at, []).append((plain, is_deep))
-        for at, wanted in given.items():
+        """Whether each child can meet what is demanded of it, at its root or below."""
+        given: dict[int, list[Demand]] = {}
+        for (pattern, _), (at, is_deep) in zip(demands, chosen, strict=True):
+            given.setdefault(at, []).append((pattern, is_deep))
+        for at, several in given.items():
             child = rule.below[at]
-            if child.is_single:
-                here = frozenset(plain for plain, is_deep in wanted if not is_deep)
-                deep = frozenset(plain for plain, is_deep in wanted if is_deep)
-                if not self.sat(child.type, here, deep):
-                    return False
-                continue
-            none = frozenset[Plain]()
-            for plain, is_deep in wanted:
-                one = frozenset({plain})
-                if not (
-                    self.sat(child.type, none, one) if is_deep else self.sat(child.type, one, none)
-                ):
-                    return False
+            # Where there may be any number of children, each demand gets one of its own.
+            together = [several] if child.is_single else [[each] for each in several]
+            if not all(self._meets(child.type, each) for each in together):
+                return False
         return True

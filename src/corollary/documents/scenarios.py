@@ -1,7 +1,7 @@
 """Scenarios: ways in which functions can complete a match.
 
 Reference: Section 5 of the paper, with the specification's repairs. A scenario is a set of pairs
-(pattern that is brought, function), with what is known about the classes of variables:
+(pattern, function that brings it), with what is known about the classes of variables:
 
     S(c, m) = { {(c, f)} }                       m is a call of f that can bring c
     S(p, n) = one choice of m for each branch    n is a data node; the pairs of all choices together
@@ -10,24 +10,27 @@ A branch without columns that is surely matched below n contributes nothing. Set
 leaves up, so that a thousand nodes which wait for the same function are one scenario, not many.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from corollary.documents.errors import SearchLimitError
 from corollary.documents.forest import Kind
-from corollary.documents.matching import Tables, Tree, answer_of, fits
-from corollary.documents.pattern import Axis
-from corollary.documents.plain import Plain, classes_in, expansions
+from corollary.documents.matching import (
+    MatchTables,
+    Tree,
+    answer_of,
+    in_range,
+    match_tables,
+    passes_test,
+)
+from corollary.documents.plain import ConjunctivePattern, classes_in, expansions
+from corollary.documents.question import Question
 from corollary.documents.shape import Fork, Group, Node, Root, Shape
-from corollary.documents.tuples import meet
-from corollary.documents.unknown import UNKNOWN, stored
+from corollary.documents.unknown import UNKNOWN, encode_label, meet
 
 Labels = tuple[tuple[str, str], ...]
 """The labels of classes, as far as they are known, by the name of the class."""
-
-
-class TooManyError(Exception):
-    """There are more scenarios than asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +38,17 @@ class Scenario:
     """What functions bring, and what is known about the labels of classes.
 
     Attributes:
-        brought: patterns and the functions that bring them.
+        contributions: patterns and the functions that bring them.
         labels: of classes; one that is missing may be anything.
     """
 
-    brought: frozenset[tuple[Plain, str]] = frozenset()
+    contributions: frozenset[tuple[ConjunctivePattern, str]] = frozenset()
     labels: Labels = ()
 
     @property
     def functions(self) -> frozenset[str]:
         """The functions that have to bring something."""
-        return frozenset(name for _, name in self.brought)
+        return frozenset(name for _, name in self.contributions)
 
     def answer(self, root: Root) -> tuple[str, ...]:
         """Return the answer of a match that comes about like this."""
@@ -54,27 +57,34 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
+class ScenarioSearch:
     """Finds scenarios on a document.
 
     Attributes:
         tree: the document.
         possible: what may match where, with functions.
         sure: what matches where.
-        limit: so many scenarios of a node at most.
+        limit: the maximum number of scenarios of a node.
     """
 
     tree: Tree
-    possible: Tables
-    sure: Tables
+    possible: MatchTables
+    sure: MatchTables
     limit: int
     _memo: dict[tuple[int, int], frozenset[Scenario]] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, question: Question, limit: int) -> "ScenarioSearch":
+        """Return a search for the scenarios of a question, with all functions as streams."""
+        nodes, shape = question.nodes, question.shape
+        possible = match_tables(nodes, shape, question.stream_results)
+        return cls(nodes, possible, match_tables(nodes, shape), limit)
 
     def of_root(self, root: Root) -> frozenset[Scenario]:
         """Return the scenarios of one of the alternatives of a query.
 
         Raises:
-            TooManyError: there are more than the limit.
+            SearchLimitError: there are more than the limit.
         """
         if root.node.number not in self.possible.here[self.tree.root]:
             return frozenset()
@@ -88,8 +98,8 @@ class Searching:
         """Return the ways in which a query node can be matched at a node of the document."""
         if (node.number, number) not in self._memo:
             found = (
-                self._of_call(node, self.tree.label[number])
-                if self.tree.kind[number] is Kind.FUNCTION
+                self._of_call(node, self.tree.labels[number])
+                if self.tree.kinds[number] is Kind.FUNCTION
                 else self._of_data(node, number)
             )
             self._memo[node.number, number] = found
@@ -98,16 +108,16 @@ class Searching:
     @staticmethod
     def _of_call(node: Node, function: str) -> frozenset[Scenario]:
         found = set()
-        for plain in expansions(node):
-            known = _known(plain, {})
+        for pattern in expansions(node):
+            known = _known(pattern, {})
             if known is not None:
-                found.add(Scenario(frozenset({(plain, function)}), tuple(sorted(known.items()))))
+                found.add(Scenario(frozenset({(pattern, function)}), tuple(sorted(known.items()))))
         return frozenset(found)
 
     def _of_data(self, node: Node, number: int) -> frozenset[Scenario]:
-        if not fits(node, self.tree, number):
+        if not passes_test(node, self.tree, number):
             return frozenset()
-        label = stored(self.tree.label[number])
+        label = encode_label(self.tree.labels[number])
         own: Labels = () if node.carried is None else ((node.carried, label),)
         found = self._of_group(node.group, number, frozenset({Scenario(labels=own)}))
         return frozenset(_without_idle(each, node) for each in found)
@@ -125,7 +135,10 @@ class Searching:
         """Return the ways in which a branch can be matched in range of a node."""
         match branch:
             case Node():
-                every = (self._of_node(branch, each) for each in self._in_range(branch, number))
+                every = (
+                    self._of_node(branch, each)
+                    for each in in_range(self.tree, self.possible, branch, number)
+                )
             case Fork(alternatives=alternatives):
                 one = frozenset({Scenario()})
                 every = (self._of_group(each, number, one) for each in alternatives)
@@ -140,18 +153,14 @@ class Searching:
             for other in right:
                 labels = _merged(one.labels, other.labels)
                 if labels is not None:
-                    found.add(Scenario(one.brought | other.brought, labels))
+                    found.add(Scenario(one.contributions | other.contributions, labels))
             self._limited(found)
         return frozenset(found)
 
     def _limited(self, found: set[Scenario]) -> frozenset[Scenario]:
         if len(found) > self.limit:
-            raise TooManyError
+            raise SearchLimitError
         return frozenset(found)
-
-    def _in_range(self, node: Node, number: int) -> Iterator[int]:
-        """Yield the nodes below another one that a query node may match at."""
-        return in_range(self.tree, self.possible, node, number)
 
     def _is_sure(self, branch: Node | Fork, number: int) -> bool:
         """Whether a branch without columns is surely matched in range of a node."""
@@ -167,22 +176,14 @@ class Searching:
                 assert_never(branch)
 
 
-def in_range(tree: Tree, tables: Tables, node: Node, number: int) -> Iterator[int]:
-    """Yield the nodes below another one at which tables say that a query node matches."""
-    stack = list(tree.below[number])
-    while stack:
-        child = stack.pop()
-        if node.number in tables.here[child]:
-            yield child
-        if node.axis is Axis.DESCENDANT and node.number in tables.within[child]:
-            stack += tree.below[child]
-
-
 def _without_idle(scenario: Scenario, node: Node) -> Scenario:
-    """Return a scenario without the labels that neither the outside nor a brought pattern needs."""
-    needed = {*node.columns, *(name for plain, _ in scenario.brought for name in classes_in(plain))}
+    """Return a scenario without the labels that neither the outside nor a contribution needs."""
+    needed = {
+        *node.columns,
+        *(name for pattern, _ in scenario.contributions for name in classes_in(pattern)),
+    }
     kept = tuple(each for each in scenario.labels if each[0] in needed)
-    return Scenario(scenario.brought, kept)
+    return Scenario(scenario.contributions, kept)
 
 
 def _merged(left: Labels, right: Labels) -> Labels | None:
@@ -199,13 +200,13 @@ def _with(labels: Mapping[str, str], name: str, label: str) -> dict[str, str] | 
     return None if both is None else {**labels, name: both}
 
 
-def _known(plain: Plain, labels: dict[str, str]) -> dict[str, str] | None:
+def _known(pattern: ConjunctivePattern, labels: dict[str, str]) -> dict[str, str] | None:
     """Return what is known of classes if a pattern is brought; None if it cannot be."""
     found: dict[str, str] | None = labels
-    node = plain.node
+    node = pattern.node
     if node.carried is not None and node.label is not None:
-        found = _with(labels, node.carried, stored(node.label))
-    for each in plain.below:
+        found = _with(labels, node.carried, encode_label(node.label))
+    for each in pattern.children:
         if found is None:
             return None
         found = _known(each, found)

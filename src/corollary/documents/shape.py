@@ -1,4 +1,4 @@
-"""Patterns in the form that rules are made of: numbered, joins as columns.
+"""Patterns in the form that is compiled to rules: numbered, joins as columns.
 
 | symbol of the paper and the specification | name here                                       |
 |-------------------------------------------|-------------------------------------------------|
@@ -30,7 +30,7 @@ class Node:
     Attributes:
         number: its own, in preorder.
         axis: how it is reached from the node above; None for a root.
-        label: what is asked for; None for any.
+        label: what a node has to be labelled; None for any label.
         is_text: whether only text matches.
         carried: the class whose value its label is, if anybody asks for that.
         columns: the classes that matter outside its subtree.
@@ -66,7 +66,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class FixedLabel:
     """An output whose label is known beforehand."""
 
     label: str
@@ -77,12 +77,12 @@ class Root:
     """One of the alternatives of a query: where it begins, and what makes an answer of it."""
 
     node: Node
-    outputs: tuple[str | Constant, ...]
+    outputs: tuple[str | FixedLabel, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A query as rules are made of it; without roots, nothing ever matches.
+    """A query in the form that is compiled to rules; without roots, nothing ever matches.
 
     Attributes:
         roots: the alternatives.
@@ -102,25 +102,8 @@ class Shape:
     def nodes(self) -> Iterator[Node]:
         """Yield all query nodes in preorder."""
         for root in self.roots:
-            yield from nodes_under(root.node)
-
-
-def nodes_under(node: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it, in preorder."""
-    yield node
-    yield from _nodes_in(node.group)
-
-
-def _nodes_in(group: Group) -> Iterator[Node]:
-    for branch in group.branches:
-        match branch:
-            case Node():
-                yield from nodes_under(branch)
-            case Fork(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from _nodes_in(alternative)
-            case _:
-                assert_never(branch)
+            yield root.node
+            yield from (part for part in parts_of(root.node.group) if isinstance(part, Node))
 
 
 def parts_of(group: Group) -> Iterator[Node | Fork | Group]:

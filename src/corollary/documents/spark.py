@@ -1,13 +1,16 @@
 """Documents on Spark: many of them side by side, each with its state, in Structured Streaming.
 
 Rows `(doc, fn, seq, xml, eos)` are grouped by document. For each document that a micro-batch has
-rows for, a task calls `Shard` with what is kept of it (`keeping.Kept`, as JSON) and the rows; the
-events that come of them go on, what is kept goes back. Spark keeps state and progress together, so
-a batch that is repeated begins where it began before; numbers of rows tell what comes again.
+rows for, a task calls `DocumentTask` with its state (a `SavedDocument`, as JSON) and the rows; it
+yields events and updates the state. Spark checkpoints state and progress together, so a batch that
+is repeated starts from the same state; rows that are sent twice are recognised by their number.
 
 A process keeps documents open between batches; a state that another process has changed since has
-another stamp, and is opened anew. With Spark Connect events are received in a process of the
+another stamp, and is opened again. With Spark Connect events are received in a process of the
 server: it opens the warehouse by its place, and calls `on_batch` there.
+
+Events go to relations of a warehouse, published like any other. An answer is a JSON array of
+labels; `document_label` has them one by one, so that rules of the warehouse can select and compute.
 """
 
 import json
@@ -17,12 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.core.program import Program
 from corollary.database.database import Database, opened_of, state_of
 from corollary.database.opened import Opened
 from corollary.database.opening import reopen
+from corollary.database.transaction import Transaction
 from corollary.documents.keeping import Arrival, Keeper, Kept
-from corollary.documents.sink import receive, sink_program
+from corollary.documents.parse import parse_query
 from corollary.errors import InputError
+from corollary.frontends.datalog.parse import parse
+from corollary.source import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,14 +40,22 @@ ARRIVALS = "doc string, fn string, seq long, xml string, eos boolean"
 EVENTS = "doc string, op string, view string, text string, value double, before double, seq long"
 STATE = "kept string"
 _COLUMNS = [each.split()[0] for each in EVENTS.split(", ")]
-_keepers: dict["Shard", Keeper] = {}
+EVENT_PROGRAM = """\
+.decl document_answer(doc: symbol, view: symbol, answer: symbol)
+.decl document_label(doc: symbol, view: symbol, answer: symbol, place: number, label: symbol)
+.decl document_value(doc: symbol, view: symbol, value: float) key(doc, view)
+.decl document_closed(doc: symbol, function: symbol)
+.decl document_refused(doc: symbol, function: symbol, seq: number, reason: symbol)
+.output document_answer, document_label, document_value, document_closed, document_refused
+"""
+_processors: dict["DocumentTask", Keeper] = {}
 """Of this process: documents stay open from one batch to the next."""
 _databases: dict[str, Database] = {}
 """By place, those whose streams this process runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class DocumentTask:
     """What a task calls for each document that has rows in a batch.
 
     Attributes:
@@ -56,17 +71,17 @@ class Shard:
     types: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
-        """Let the rows of a batch come to a document."""
+        """Apply the rows of a batch to a document."""
         import pandas as pd
 
-        keeper = _keepers.get(self)
-        if keeper is None:
-            # Spark's worker joins frames of which some are empty; what it says of that is not ours.
+        processor = _processors.get(self)
+        if processor is None:
+            # Spark's worker concatenates frames of which some are empty, and pandas warns of that.
             warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
-            keeper = _keepers[self] = Keeper(
+            processor = _processors[self] = Keeper(
                 dict(self.views), self.template, self.once, dict(self.types)
             )
-        kept = Kept.of(state.get[0] if state.exists else None)
+        saved = Kept.of(state.get[0] if state.exists else None)
         arrivals = [
             Arrival(fn or "", -1 if pd.isna(seq) else int(seq), xml, eos is True or eos == 1)
             for frame in frames
@@ -74,8 +89,8 @@ class Shard:
                 frame["fn"], frame["seq"], frame["xml"], frame["eos"], strict=True
             )
         ]
-        events = keeper.take(str(key[0]), kept, arrivals)
-        state.update((kept.text(),))
+        events = processor.take(str(key[0]), saved, arrivals)
+        state.update((saved.text(),))
         rows = [
             (key[0], each.op, each.view, each.text, each.value, each.before, each.seq)
             for each in events
@@ -84,7 +99,7 @@ class Shard:
             yield pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def events_of(
+def document_events(
     frame: "DataFrame",
     views: Mapping[str, str],
     *,
@@ -102,21 +117,19 @@ def events_of(
         types: the labels that the trees of functions begin with.
 
     Raises:
-        InputError: a query is none, or pandas is missing.
+        InputError: a view is not a query, or pandas is missing.
     """
-    _demand_pandas()
+    _check_pandas()
     for query in views.values():
-        from corollary.documents.parse import parse_query
-
         parse_query(query)
     named = tuple((name, tuple(labels)) for name, labels in sorted((types or {}).items()))
-    shard = Shard(tuple(views.items()), template, tuple(once), named)
-    asked = frame.select(*(each.split()[0] for each in ARRIVALS.split(", ")))
-    return asked.groupBy("doc").applyInPandasWithState(shard, EVENTS, STATE, "append", "NoTimeout")
+    task = DocumentTask(tuple(views.items()), template, tuple(once), named)
+    rows = frame.select(*(each.split()[0] for each in ARRIVALS.split(", ")))
+    return rows.groupBy("doc").applyInPandasWithState(task, EVENTS, STATE, "append", "NoTimeout")
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class EventWriter:
     """What Spark calls for the events of a micro-batch: one transaction, under a key of its own."""
 
     opened: Opened
@@ -132,10 +145,61 @@ class Receiver:
         path = Path(self.checkpoint.removeprefix("file:")) / "metadata"
         query = json.loads(path.read_text("utf-8"))["id"]
         with state_of(database).lock:
-            receive(database, events, f"documents {query} {number}")
+            write_events(database, events, f"documents {query} {number}")
             database.publish()
         if self.on_batch is not None:
             self.on_batch(number, len(events))
+
+
+def declare_relations(database: Database) -> None:
+    """Declare the relations of `EVENT_PROGRAM` that the program of the warehouse does not."""
+    declared = parse(SourceFile("documents", EVENT_PROGRAM))
+    known = state_of(database).loaded.normal.relations
+    added = Program(
+        declarations=tuple(each for each in declared.declarations if each.name not in known),
+        directives=tuple(each for each in declared.directives if each.relation not in known),
+    )
+    if added.declarations:
+        with database.transaction() as transaction:
+            transaction.edit(lambda program: program + added)
+
+
+def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: str) -> Transaction:
+    """Put events into the relations, in one transaction, unless that was done before.
+
+    Args:
+        database: where they go.
+        events: the rows of `EVENTS`.
+        key: identifies the batch.
+    """
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    old_values: list[tuple[Any, ...]] = []
+    for each in events:
+        document, view, text = each["doc"], each["view"], each["text"]
+        match each["op"]:
+            case "sure":
+                rows.setdefault("document_answer", []).append((document, view, text))
+                labels = enumerate(json.loads(text))
+                rows.setdefault("document_label", []).extend(
+                    (document, view, text, place, label) for place, label in labels
+                )
+            case "value":
+                if each["before"] >= 0:
+                    old_values.append((document, view, each["before"]))
+                rows.setdefault("document_value", []).append((document, view, each["value"]))
+            case "close":
+                rows.setdefault("document_closed", []).append((document, text))
+            case "refused":
+                refused = (document, view, each["seq"], text)
+                rows.setdefault("document_refused", []).append(refused)
+            case other:
+                raise AssertionError(other)
+    with database.transaction(idempotency=key) as transaction:
+        if old_values:
+            transaction.delete("document_value", old_values)
+        for relation, tuples in rows.items():
+            transaction.insert(relation, tuples)
+    return transaction
 
 
 def watch(
@@ -151,28 +215,28 @@ def watch(
     """Keep a warehouse up to date with the answers of views on documents, exactly once.
 
     Args:
-        database: with a warehouse; its relations are those of `sink.PROGRAM`.
-        frame: as `events_of` takes it; further options are for that, too.
+        database: with a warehouse; `EVENT_PROGRAM` declares its relations.
+        frame: as `document_events` takes it; further options are for that, too.
         views: queries by name.
         checkpoint: where Spark keeps state and progress; in the warehouse if it is not given.
         trigger: as `DataStreamWriter.trigger` takes it.
         on_batch: called with the number of each batch, and how many events it had; with Spark
             Connect in a process of the server.
-        options: of `events_of`.
+        options: of `document_events`.
 
     Raises:
-        InputError: the database is in memory, or a query is none.
+        InputError: the database is in memory, or a view is not a query.
     """
     opened = opened_of(database)
     if opened is None:
         cure = "open it with a path: corollary.open('warehouse')"
         raise InputError.of("C1250", "Documents are watched in a warehouse.", None, cure)
-    sink_program(database)
+    declare_relations(database)
     place = _absolute(checkpoint or Path(opened.place) / "streams" / "documents")
     _databases[opened.place] = database
-    events = events_of(frame, views, **options)
+    events = document_events(frame, views, **options)
     writer = events.writeStream.outputMode("append").option("checkpointLocation", place)
-    writer = writer.foreachBatch(Receiver(opened, place, on_batch))
+    writer = writer.foreachBatch(EventWriter(opened, place, on_batch))
     query = writer.trigger(**(trigger or {"processingTime": "0 seconds"})).start()
     state_of(database).closing.append(query.stop)
     return query
@@ -195,12 +259,12 @@ def wait(query: "StreamingQuery") -> None:
     try:
         query.awaitTermination()
     except StreamingQueryException as error:
-        said = str(error).strip().splitlines()
-        cure = "mend it and start again: it goes on behind the last batch that was committed"
-        raise InputError.of("C1253", f"The stream has failed: {said[0]}.", None, cure) from error
+        lines = str(error).strip().splitlines()
+        cure = "mend it and start again: it goes on after the last batch that was committed"
+        raise InputError.of("C1253", f"The stream has failed: {lines[0]}.", None, cure) from error
 
 
-def _demand_pandas() -> None:
+def _check_pandas() -> None:
     from importlib.util import find_spec
 
     if find_spec("pandas") is None:

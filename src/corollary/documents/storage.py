@@ -11,39 +11,39 @@ from corollary.database.changes import Changes
 from corollary.database.database import Database
 from corollary.database.opening import open_database
 from corollary.documents.forest import ROOT, Kind
-from corollary.documents.nodes import Placed
+from corollary.documents.nodes import StoredNode
 from corollary.documents.program import BASE, base_program
-from corollary.documents.unknown import stored
+from corollary.documents.unknown import encode_label
 
 Rows = Sequence[tuple[Any, ...]]
-MANY = 1000
-"""From so many rows on, a table of columns is handed over."""
+TABLE_MIN_ROWS = 1000
+"""From this number of rows on, they are inserted as a table of columns."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """Rows that come and go together, by relation; what is said last of a row, holds."""
+    """Rows to add and to remove in one transaction, by relation; the last call for a row wins."""
 
     added: dict[str, dict[tuple[Any, ...], None]] = field(default_factory=dict)
     removed: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
 
     def add(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Note rows that come."""
+        """Note rows to add."""
         self.added.setdefault(relation, {}).update(dict.fromkeys(rows))
 
     def remove(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Note rows that go; those that were to come, do not."""
-        coming, gone = self.added.get(relation, {}), self.removed.setdefault(relation, [])
+        """Note rows to remove; those that were to be added are not."""
+        added, removed = self.added.get(relation, {}), self.removed.setdefault(relation, [])
         for row in rows:
-            coming.pop(row, None)
-            gone.append(row)
+            added.pop(row, None)
+            removed.append(row)
 
     def __bool__(self) -> bool:
         return any(self.added.values()) or any(self.removed.values())
 
 
 class Storage:
-    """A database that holds documents, and keeps the views on them true.
+    """A database that holds documents, and maintains the views on them.
 
     Args:
         database: one without a program; a new one in memory if it is not given.
@@ -56,7 +56,7 @@ class Storage:
             transaction.set_program(self._program)
 
     def define(self, rules: Program, batch: Batch) -> None:
-        """Put the rules of a further view into force, with the rows that it needs."""
+        """Add the rules of a view, with the rows that it needs."""
         self._program += rules
         with self.database.transaction() as transaction:
             transaction.set_program(self._program)
@@ -64,13 +64,13 @@ class Storage:
                 transaction.insert(relation, [*rows])
 
     def write(self, batch: Batch) -> Changes:
-        """Let rows come and go, in one transaction; return what has changed."""
+        """Add and remove rows in one transaction; return what has changed."""
         transaction = self.database.transaction()
         with transaction:
             for relation, rows in batch.removed.items():
                 transaction.delete(relation, _table(relation, rows))
-            for relation, coming in batch.added.items():
-                transaction.insert(relation, _table(relation, [*coming]))
+            for relation, added in batch.added.items():
+                transaction.insert(relation, _table(relation, [*added]))
         return transaction.changes
 
     def rows(self, relation: str) -> list[tuple[Any, ...]]:
@@ -79,21 +79,21 @@ class Storage:
 
 
 def _table(relation: str, rows: Rows) -> Any:
-    if len(rows) < MANY or relation not in BASE:
+    if len(rows) < TABLE_MIN_ROWS or relation not in BASE:
         return rows
     names = [name for name, _ in BASE[relation]]
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
 
 
-def facts_of(placed: Iterable[Placed], functions: Mapping[str, int]) -> dict[str, Rows]:
+def facts_of(nodes: Iterable[StoredNode], functions: Mapping[str, int]) -> dict[str, Rows]:
     """Return nodes as rows of the base relations.
 
     Args:
-        placed: the nodes.
+        nodes: the nodes.
         functions: the numbers of functions by name.
     """
     found: dict[str, list[tuple[Any, ...]]] = {}
-    for number, parent, label, kind in placed:
+    for number, parent, label, kind in nodes:
         if parent == ROOT:
             found.setdefault("root", []).append((number,))
         else:
@@ -101,7 +101,7 @@ def facts_of(placed: Iterable[Placed], functions: Mapping[str, int]) -> dict[str
         if kind is Kind.FUNCTION:
             found.setdefault("call", []).append((number, functions[label]))
             continue
-        found.setdefault("lab", []).append((number, stored(label)))
+        found.setdefault("lab", []).append((number, encode_label(label)))
         found.setdefault("data", []).append((number,))
         if kind is Kind.TEXT:
             found.setdefault("text", []).append((number,))

@@ -8,7 +8,7 @@ import re
 
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.forest import ROOT, Forest, Kind, Row, children_of
-from corollary.errors import Diagnostic
+from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
 _TOKEN = re.compile(
@@ -24,11 +24,11 @@ _PLAIN = re.compile(r'[^\s\[\]"!]+')
 def read_terms(text: str, name: str = "document") -> Forest:
     """Return the trees of a text in term syntax.
 
-    >>> read_terms("r[a !f]")[2]
-    Row(parent=0, label='f', kind=<Kind.FUNCTION: 'f'>)
+    >>> [(node.parent, node.label, str(node.kind)) for node in read_terms("r[a !f]")]
+    [(-1, 'r', 'e'), (0, 'a', 'e'), (0, 'f', 'f')]
 
     Raises:
-        ActiveDocumentError: the text is none.
+        ActiveDocumentError: it is malformed.
     """
     source = SourceFile(name, text)
     rows: list[Row] = []
@@ -45,19 +45,19 @@ def read_terms(text: str, name: str = "document") -> Forest:
             break
         if kind == "open":
             if not can_open:
-                raise _no_parent(source, start, rows)
-            if rows[-1].kind is Kind.TEXT:  # what has children is no text
+                raise _misplaced_children(source, start, rows)
+            if rows[-1].kind is Kind.TEXT:  # what has children is not text
                 rows[-1] = rows[-1]._replace(kind=Kind.ELEMENT)
             open_at.append(len(rows) - 1)
         elif kind == "close":
             if not open_at:
-                raise _wrong(source, start, "Nothing is open that this `]` could close.")
+                raise _error(source, start, "Nothing is open that this `]` could close.")
             open_at.pop()
         elif kind == "other":
-            raise _wrong(source, start, "A quoted label does not end.", 'close it with `"`')
+            raise _error(source, start, "A quoted label does not end.", 'close it with `"`')
         elif kind == "function":
             if not found["name"]:
-                raise _wrong(source, start, "A function has no name.", "write `!f`")
+                raise _error(source, start, "A function has no name.", "write `!f`")
             rows.append(Row(parent, found["name"], Kind.FUNCTION))
         elif kind == "quoted":
             rows.append(Row(parent, re.sub(r"\\(.)", r"\1", found["quoted"]), Kind.TEXT))
@@ -68,7 +68,7 @@ def read_terms(text: str, name: str = "document") -> Forest:
         can_open = kind in ("label", "quoted")
     if open_at:
         label = rows[open_at[-1]].label
-        raise _wrong(source, len(text), f"The children of `{label}` do not end.", "add `]`")
+        raise _error(source, len(text), f"The children of `{label}` do not end.", "add `]`")
     return rows
 
 
@@ -110,24 +110,22 @@ def _shown(row: Row) -> str:
     return row.label if is_plain else '"' + re.sub(r'(["\\])', r"\\\1", row.label) + '"'
 
 
-def _no_parent(source: SourceFile, at: int, rows: list[Row]) -> ActiveDocumentError:
+def _misplaced_children(source: SourceFile, at: int, rows: list[Row]) -> InputError:
     if rows and rows[-1].kind is Kind.FUNCTION:
         function = rows[-1].label
-        return _wrong(
+        return _error(
             source,
             at,
             f"The function `!{function}` has children, but function nodes are leaves.",
             "what a function brings comes beside it, by an update",
             "C1221",
         )
-    return _wrong(source, at, "Children stand here without a node.", "write `label[…]`")
+    return _error(source, at, "Children stand here without a node.", "write `label[…]`")
 
 
-def _wrong(
+def _error(
     source: SourceFile, at: int, message: str, note: str | None = None, code: str = "C1220"
-) -> ActiveDocumentError:
+) -> InputError:
     text = source.text
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return ActiveDocumentError(
-        [Diagnostic(code, message, Span(source, line, column, line, column + 1), note)]
-    )
+    return ActiveDocumentError.of(code, message, Span(source, line, column, line, column + 1), note)

@@ -1,4 +1,4 @@
-"""Types of functions: what the trees that they bring look like.
+"""Functions and their types: what the trees that they bring look like.
 
 | written                                  | means                                              |
 |------------------------------------------|----------------------------------------------------|
@@ -15,6 +15,7 @@ further children, any number of them; `active_types` says of which types.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import assert_never
 
 ANY = "ANY"
@@ -52,8 +53,8 @@ class Rule:
 
     @property
     def below(self) -> tuple[Child, ...]:
-        """The children in the end: those of the tree, and those that calls have brought."""
-        return (*self.children, *(Child(brought_by(name)) for name in sorted(self.calls)))
+        """The children in the end: those of the tree, and those that calls bring."""
+        return (*self.children, *(Child(call_type_name(name)) for name in sorted(self.calls)))
 
 
 ANYTHING = Rule(None, (Child(ANY),))
@@ -61,7 +62,7 @@ ANYTHING = Rule(None, (Child(ANY),))
 NO_TREE = Rule(frozenset())
 
 
-def brought_by(function: str) -> str:
+def call_type_name(function: str) -> str:
     """Return the name of the type of what a function brings, where trees call it."""
     return f"!{function}"
 
@@ -103,3 +104,45 @@ def labels_of(type_: FunctionType | None) -> frozenset[str]:
             return frozenset(label for rule in rules.values() for label in rule.labels or ())
         case _:
             assert_never(type_)
+
+
+class FunctionState(StrEnum):
+    """Whether a function may still bring something."""
+
+    LIVE = "live"
+    ENDED = "ended"
+    CLOSED = "closed"
+    """Nobody needs what it would bring, so it is left out."""
+
+
+@dataclass(slots=True)
+class Function:
+    """A function of one document.
+
+    Attributes:
+        name: as documents call it.
+        number: as relations call it.
+        is_once: whether it answers at most once, with one tree.
+        type: what its trees look like; None if nothing is known.
+        expanded_type: the same, with what the calls in its trees bring.
+        least_type: the same, if functions that answer once bring nothing to its trees.
+        state: whether it may still bring something.
+    """
+
+    name: str
+    number: int
+    is_once: bool = False
+    type: FunctionType | None = None
+    expanded_type: FunctionType | None = None
+    least_type: FunctionType | None = None
+    state: FunctionState = FunctionState.LIVE
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its type names functions that its trees may call."""
+        return self.expanded_type is not self.type
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it may still bring something."""
+        return self.state is FunctionState.LIVE

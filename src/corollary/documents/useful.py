@@ -17,90 +17,64 @@ beyond it a function is not proved useless, and counts as useful. Useless is for
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import TYPE_CHECKING
 
-from corollary.documents.brought import brought
-from corollary.documents.canonical import Canonical, canonical, edges_of, star_length
-from corollary.documents.function import State
-from corollary.documents.matching import Brings, answers, bring_nothing, tables_of
-from corollary.documents.overlay import Overlay
-from corollary.documents.satisfiable import can_bring
-from corollary.documents.scenarios import Scenario, Searching, TooManyError
-from corollary.documents.shape import Node, Shape
-from corollary.documents.tuples import NOTHING, Tuples
+from corollary.documents.canonical import Canonical, Overlay, canonical, edges_of, star_length
+from corollary.documents.errors import SearchLimitError
+from corollary.documents.matching import evaluate
+from corollary.documents.question import Question
+from corollary.documents.scenarios import Scenario, ScenarioSearch
 
-if TYPE_CHECKING:
-    from corollary.documents.document import ActiveDocument
-    from corollary.documents.view import View
-
-LIMIT = 10_000
+MAX_TESTS = 10_000
 """Tests for one function, and scenarios in all."""
 
 
-def useful(view: "View", *, exact: bool = True, limit: int = LIMIT) -> frozenset[str]:
+def useful(question: Question, limit: int = MAX_TESTS) -> frozenset[str]:
     """Return the functions that are useful, or not proved useless within the limit."""
-    document, shape = view.document, view.maintained.shape
-    open_ones = view.candidates
-    if not open_ones or not exact or view.value == 0:
-        return open_ones if view.value else frozenset()
-    if shape.is_boolean and view.value == 1:
-        return frozenset()
-    nodes = document.nodes
-    possible = tables_of(nodes, shape, streams(document))
-    searching = Searching(nodes, possible, tables_of(nodes, shape), limit)
+    shape, candidates = question.shape, question.candidates
+    if not candidates:
+        return candidates
+    search = ScenarioSearch.on(question, limit)
     try:
-        scenarios = [each for each in searching.of_query(shape) if each.brought]
-    except TooManyError:
-        return open_ones
+        scenarios = [each for each in search.of_query(shape) if each.contributions]
+    except SearchLimitError:
+        return candidates
     if shape.is_boolean and not any(each.labels for each in scenarios):
-        scenarios = _least(scenarios)
-    return frozenset(
-        name for name in open_ones if _is_useful(name, document, shape, scenarios, limit)
-    )
+        scenarios = _minimal(scenarios)
+    return frozenset(name for name in candidates if _is_useful(name, question, scenarios, limit))
 
 
-def streams(document: "ActiveDocument") -> Brings:
-    """Return what the live functions of a document can bring, taken as streams."""
-
-    def brings(node: Node, name: str) -> Tuples:
-        function = document.functions[name]
-        is_open = function.state is State.LIVE and can_bring(function.whole, node)
-        return brought(node) if is_open else NOTHING
-
-    return brings
-
-
-def _least(scenarios: Iterable[Scenario]) -> list[Scenario]:
+def _minimal(scenarios: Iterable[Scenario]) -> list[Scenario]:
     """Return the scenarios that contain no other one."""
     found: dict[frozenset[object], Scenario] = {}
-    for each in sorted(scenarios, key=lambda each: len(each.brought)):
-        if not any(other <= each.brought for other in found):
-            found[frozenset(each.brought)] = each
+    for each in sorted(scenarios, key=lambda each: len(each.contributions)):
+        if not any(other <= each.contributions for other in found):
+            found[frozenset(each.contributions)] = each
     return list(found.values())
 
 
-def _is_useful(
-    name: str, document: "ActiveDocument", shape: Shape, scenarios: list[Scenario], limit: int
-) -> bool:
+def _is_useful(name: str, question: Question, scenarios: list[Scenario], limit: int) -> bool:
     tests = 0
     for scenario in scenarios:
         if name not in scenario.functions:
             continue
-        if shape.is_boolean and scenario.functions == {name}:
+        # Alone it completes a match that is not there without it: no test is needed.
+        if question.shape.is_boolean and scenario.functions == {name}:
             return True
-        for lengths in _lengths(scenario, star_length(shape)):
+        for lengths in _lengths(scenario, star_length(question.shape)):
             tests += 1
             if tests > limit:
                 return True
-            trees = canonical(scenario, lengths, document.nodes)
-            if _differ(name, trees, document, shape):
+            if _differ(name, canonical(scenario, lengths, question.nodes), question):
                 return True
     return False
 
 
 def _lengths(scenario: Scenario, longest: int) -> Iterator[tuple[int, ...]]:
-    """Yield the lengths of all chains: all longest, all empty, then every other combination."""
-    number = sum(len(edges_of(plain)) for plain, _ in scenario.brought)
+    """Yield the lengths of all chains: all longest, all empty, then every other combination.
+
+    The first two decide most instances.
+    """
+    number = sum(len(edges_of(pattern)) for pattern, _ in scenario.contributions)
     first = (longest + 1,) * number, (0,) * number
     yield from dict.fromkeys(first)
     for each in product(range(longest + 2), repeat=number):
@@ -108,11 +82,10 @@ def _lengths(scenario: Scenario, longest: int) -> Iterator[tuple[int, ...]]:
             yield each
 
 
-def _differ(name: str, trees: Canonical, document: "ActiveDocument", shape: Shape) -> bool:
+def _differ(name: str, trees: Canonical, question: Question) -> bool:
     """Whether the answers differ with and without what a function brings."""
-    with_all = Overlay(document.nodes, trees)
-    without = Overlay(document.nodes, {each: got for each, got in trees.items() if each != name})
-    after = answers(without, shape, bring_nothing)
-    if shape.is_boolean:
-        return not after
-    return answers(with_all, shape, bring_nothing) != after
+    others = {each: rows for each, rows in trees.items() if each != name}
+    without = evaluate(Overlay(question.nodes, others), question.shape)
+    if question.shape.is_boolean:
+        return not without
+    return evaluate(Overlay(question.nodes, trees), question.shape) != without

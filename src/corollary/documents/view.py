@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from corollary.documents.collection import Maintained
+from corollary.documents.collection import MaintainedQuery
 from corollary.documents.explain import Explanation, explain
-from corollary.documents.once import Refined, is_exact, labels_that_matter, refine
-from corollary.documents.order import Order, Symbols
-from corollary.documents.unknown import Answer, read, stored
-from corollary.documents.useful import LIMIT, useful
-
-if TYPE_CHECKING:
-    from corollary.documents.document import ActiveDocument
+from corollary.documents.once import Refinement, is_exact, labels_that_matter, refine
+from corollary.documents.order import AnswerOrder
+from corollary.documents.question import Question
+from corollary.documents.unknown import Answer, EncodedRow, decode_row, encode_label
+from corollary.documents.useful import MAX_TESTS, useful
 
 Value = float
 """1: true; 0.5: not yet, but it may become true; 0: never."""
@@ -44,31 +41,39 @@ class View:
     """A query on a document.
 
     Attributes:
-        document: what it is about.
-        maintained: the query, its rules and their results.
+        question: the document, its functions, and the query as it is maintained.
     """
 
-    def __init__(self, document: "ActiveDocument", maintained: Maintained) -> None:
-        self.document = document
-        self.maintained = maintained
+    def __init__(self, question: Question) -> None:
+        self.question = question
         self._listeners: list[Callable[[Delta], object]] = []
-        self._refined: tuple[int, Refined] | None = None
-        self._told = (frozenset[Answer](), frozenset[Answer](), 0.0)
+        self._refinement: Refinement | None = None
+        self._reported = (frozenset[Answer](), frozenset[Answer](), 0.0)
 
     def __repr__(self) -> str:
         return f"<view {self.maintained.query.source.text}: {self.value}>"
 
     @property
+    def maintained(self) -> MaintainedQuery:
+        """The query, its rules and their results."""
+        return self.question.maintained
+
+    @property
     def value(self) -> Value:
         """The truth of "there is an answer": 1, 0.5 or 0."""
-        if self.maintained.sure.get(self.document.nodes.root):
+        if self.question.sure_rows:
             return 1
-        return 0.5 if self._possible_symbols() else 0
+        return 0.5 if self._possible_rows() else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an update may still change the answers."""
+        return self.value == 0.5 or (self.value == 1 and not self.question.shape.is_boolean)
 
     @property
     def sure(self) -> Answers:
         """The answers that hold, whatever comes."""
-        return _read(self._sure_symbols())
+        return self.question.sure
 
     def possible(self, reduce: str | None = None) -> Answers:
         """Return the answers that may come to hold; `?` is a label that is not known yet.
@@ -77,10 +82,10 @@ class View:
             reduce: `general` leaves the most general ones, which stand for every future answer;
                 `specific` the most specific ones.
         """
-        found = self._possible_symbols() - self._sure_symbols()
+        found = self._possible_rows() - self.question.sure_rows
         match reduce:
             case None:
-                return _read(found)
+                return frozenset(map(decode_row, found))
             case "general":
                 return self._order(found).most_general()
             case "specific":
@@ -91,82 +96,75 @@ class View:
     @property
     def minimal(self) -> Answers:
         """The most general of all answers, sure or possible."""
-        return self._order(self._sure_symbols() | self._possible_symbols()).most_general()
+        return self._order(self.question.sure_rows | self._possible_rows()).most_general()
 
     @property
     def is_exact(self) -> bool:
         """Whether `possible` is exact; otherwise some of it may be out of reach after all."""
-        self._possible_symbols()
-        if self._refined is None or self._refined[0] != self.document.version:
-            return True
-        return self._refined[1].is_exact
+        self._possible_rows()
+        return self._refinement is None or self._refinement.is_exact
 
-    def useful(self, *, exact: bool = True, limit: int = LIMIT) -> frozenset[str]:
+    def useful(self, *, exact: bool = True, limit: int = MAX_TESTS) -> frozenset[str]:
         """Return the functions whose data can still change an answer.
 
         Args:
             exact: whether to test each candidate; the candidates alone are found in linear time.
             limit: tests per function; beyond it a function counts as useful.
         """
-        return useful(self, exact=exact, limit=limit)
+        if self.value == 0 or (exact and not self.is_open):
+            return frozenset()
+        return useful(self.question, limit) if exact else self.candidates
 
     @property
     def candidates(self) -> frozenset[str]:
         """The functions that are not proved useless by the rules."""
-        numbers = self.maintained.candidates
-        return frozenset(
-            name
-            for name, each in self.document.functions.items()
-            if each.number in numbers and name in self.document.live
-        )
+        return self.question.candidates
 
     def explain(self, answer: Answer = ()) -> Explanation:
         """Return why an answer is sure, or what a possible one waits for."""
-        return explain(self, answer)
+        value = 1 if answer in self.sure else 0.5 if answer in self.possible() else 0
+        return explain(self.question, answer, value)
 
     # --- changes ---------------------------------------------------------------------------------
 
     def on_change(self, listener: Callable[[Delta], object]) -> None:
-        """Call a function with a `Delta` behind every update that changes the view."""
+        """Call a function with a `Delta` after every update that changes the view."""
         if not self._listeners:
-            self._told = self.sure, self.possible(), self.value
+            self._reported = self.sure, self.possible(), self.value
         self._listeners.append(listener)
 
-    def tell(self) -> None:
-        """Tell listeners what has changed since they were told last."""
+    def invalidate(self) -> None:
+        """Forget what was computed before the last update of the document."""
+        self._refinement = None
+
+    def notify_listeners(self) -> None:
+        """Report to listeners what has changed since the last report."""
         if not self._listeners:
             return
-        sure, possible, value = self._told
-        self._told = self.sure, self.possible(), self.value
+        sure, possible, value = self._reported
+        self._reported = self.sure, self.possible(), self.value
         delta = Delta(
-            self._told[0] - sure,
-            self._told[1] - possible,
-            possible - self._told[1],
+            self._reported[0] - sure,
+            self._reported[1] - possible,
+            possible - self._reported[1],
             value,
-            self._told[2],
+            self._reported[2],
         )
         if delta:
             for listener in self._listeners:
                 listener(delta)
 
-    def _order(self, rows: set[Symbols]) -> Order:
-        if is_exact(self.document, self.maintained.shape):
-            return Order(rows, self.maintained.shape)
-        return Order(rows, self.maintained.shape, [*map(stored, labels_that_matter(self))])
+    def _order(self, rows: set[EncodedRow]) -> AnswerOrder:
+        if is_exact(self.question):
+            return AnswerOrder(rows, self.question.shape)
+        labels = map(encode_label, labels_that_matter(self.question))
+        return AnswerOrder(rows, self.question.shape, [*labels])
 
-    def _sure_symbols(self) -> set[Symbols]:
-        """Return the answers that are sure, as they stand in relations."""
-        return self.maintained.sure.get(self.document.nodes.root, set())
-
-    def _possible_symbols(self) -> set[Symbols]:
-        """Return the answers that are possible, sure ones included, as they stand in relations."""
-        bound = self.maintained.possible.get(self.document.nodes.root, set())
-        if not bound or is_exact(self.document, self.maintained.shape):
+    def _possible_rows(self) -> set[EncodedRow]:
+        """Return the answers that are possible, sure ones included, encoded as in relations."""
+        bound = self.question.possible_rows
+        if not bound or is_exact(self.question):
             return bound
-        if self._refined is None or self._refined[0] != self.document.version:
-            self._refined = self.document.version, refine(self)
-        return set(self._refined[1].answers)
-
-
-def _read(symbols: set[Symbols]) -> Answers:
-    return frozenset(tuple(map(read, each)) for each in symbols)
+        if self._refinement is None:
+            self._refinement = refine(self.question)
+        return set(self._refinement.answers)

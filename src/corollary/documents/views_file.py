@@ -13,7 +13,7 @@ def read_views(path: Path) -> dict[str, str]:
     """Return the queries of a file by name; one without a name is `view1`, `view2`, … by its line.
 
     Raises:
-        InputError: with everything that is wrong with them.
+        InputError: with all errors of its queries.
     """
     found: dict[str, str] = {}
     findings: list[Diagnostic] = []

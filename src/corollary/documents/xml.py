@@ -4,7 +4,7 @@
 |-------------------------------------------------|-----------------------------------------|
 | `<a>…</a>`                                      | a node `a`                              |
 | `k="v"`                                         | a node `@k` with the leaf `v`           |
-| text                                            | a leaf; blanks around it are taken away |
+| text                                            | a leaf; blanks around it are removed    |
 | `<?call f?>`, `<ad:call name="f"/>`             | a call of `f`                           |
 | comments, other processing instructions, blanks | nothing                                 |
 
@@ -12,18 +12,40 @@ Entities are not resolved, nothing is fetched, and a document type is refused: n
 foreign files get in. What a function brings is a forest, so a root is put around it for the parser.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.forest import ROOT, Forest, Kind, Row
-from corollary.documents.reading import Reading
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
-TARGET = "call"
+CALL_TARGET = "call"
 """The processing instruction that is a call."""
-_DEEPEST = 256
-"""Levels that libxml2 takes unless it is told otherwise."""
+_MAX_LEVELS = 256
+"""The nesting that libxml2 accepts by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How texts are read; all but the format is for XML.
+
+    Attributes:
+        format: `xml`, `json` or `terms`; by the extension or the first character if not given.
+        namespaces: how names in them are labelled: `local`, `clark` (`{uri}name`) or `prefix`.
+        prefixes: for `prefix`, the prefix of each URI.
+        call: the name of the element that is a call, `{uri}name`.
+        is_stripped: whether blanks around text are removed.
+        is_huge: whether documents may be larger and deeper than libxml2 allows by default.
+    """
+
+    format: str | None = None
+    namespaces: str = "local"
+    prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    call: str = "{urn:active-document}call"
+    is_stripped: bool = True
+    is_huge: bool = False
 
 
 def read_xml(
@@ -57,54 +79,48 @@ def read_xml(
     if root.getroottree().docinfo.doctype:
         message = f"`{name}` has a document type, which is refused."
         note = "leave out <!DOCTYPE …>: entities are not resolved, and nothing is fetched"
-        raise ActiveDocumentError([Diagnostic("C1225", message, None, note)])
+        raise ActiveDocumentError.of("C1225", message, None, note)
     if is_document and root.tag == reading.call:
         message = f"`{name}` is the call of a function, and has no root."
-        raise ActiveDocumentError([Diagnostic("C1224", message, None, "put it below a root")])
-    grower = _Grower(reading, name, etree)
+        raise ActiveDocumentError.of("C1224", message, None, "put it below a root")
+    builder = _RowBuilder(reading, name, etree)
     if is_document:
-        grower.grow(root, ROOT)
+        builder.add_tree(root, ROOT)
     else:
-        grower.contents(root, ROOT)
-    return grower.rows
+        builder.add_children(root, ROOT)
+    return builder.rows
 
 
 def _without_declaration(data: bytes) -> bytes:
-    """Return a text without `<?xml …?>`, which stands only at the beginning of documents."""
+    """Return a text without `<?xml …?>`, which is not allowed within the added root."""
     stripped = data.lstrip().removeprefix(b"\xef\xbb\xbf")
     if not stripped.startswith(b"<?xml "):
         return stripped
     return stripped.partition(b"?>")[2]
 
 
-def _malformed(error: Exception, data: bytes, name: str) -> ActiveDocumentError:
-    said = str(getattr(error, "msg", error)).removesuffix(".")
+def _malformed(error: Exception, data: bytes, name: str) -> InputError:
+    reason = str(getattr(error, "msg", error)).removesuffix(".")
     line, column = getattr(error, "position", (0, 0))
     span = None
     if line > 0 and len(data) < 1_000_000:
         source = SourceFile(name, data.decode("utf-8", "replace"))
         span = Span(source, line, max(1, column), line, max(1, column) + 1)
-    if "depth" in said:
-        note = f"more than {_DEEPEST} levels need `huge`, which trusts the sender"
-        return ActiveDocumentError(
-            [Diagnostic("C1226", f"`{name}` is nested too deeply.", None, note)]
-        )
-    if "Namespace prefix" in said or "namespace error" in said.lower():
+    if "depth" in reason:
+        note = f"more than {_MAX_LEVELS} levels need `huge`, which trusts the sender"
+        return ActiveDocumentError.of("C1226", f"`{name}` is nested too deeply.", None, note)
+    if "Namespace prefix" in reason or "namespace error" in reason.lower():
         note = 'declare the prefix within the fragment: xmlns:p="…"'
-        message = f"`{name}` has a prefix that is not declared: {said}."
-        return ActiveDocumentError([Diagnostic("C1228", message, span, note)])
-    if "entity" in said.lower() or "DOCTYPE" in said:
+        message = f"`{name}` has a prefix that is not declared: {reason}."
+        return ActiveDocumentError.of("C1228", message, span, note)
+    if "entity" in reason.lower() or "DOCTYPE" in reason:
         note = "entities are not resolved; write the characters themselves"
-        return ActiveDocumentError(
-            [Diagnostic("C1225", f"`{name}` uses an entity: {said}.", span, note)]
-        )
-    return ActiveDocumentError(
-        [Diagnostic("C1222", f"`{name}` is no well-formed XML: {said}.", span)]
-    )
+        return ActiveDocumentError.of("C1225", f"`{name}` uses an entity: {reason}.", span, note)
+    return ActiveDocumentError.of("C1222", f"`{name}` is not well-formed XML: {reason}.", span)
 
 
-class _Grower:
-    """Makes rows of elements; nothing recurses, however deep they are nested."""
+class _RowBuilder:
+    """Makes rows of elements; it does not recurse, however deep they are nested."""
 
     def __init__(self, reading: Reading, name: str, etree: Any) -> None:
         self.rows: list[Row] = []
@@ -112,7 +128,7 @@ class _Grower:
         self._name = name
         self._etree = etree
 
-    def grow(self, element: Any, parent: int) -> None:
+    def add_tree(self, element: Any, parent: int) -> None:
         """Append an element and everything below it."""
         stack: list[tuple[Any, int]] = [(element, parent)]
         while stack:
@@ -122,10 +138,10 @@ class _Grower:
             else:
                 self._element(item, above, stack)
 
-    def contents(self, element: Any, parent: int) -> None:
+    def add_children(self, element: Any, parent: int) -> None:
         """Append what is below an element, but not the element itself."""
         for item in self._items(element):
-            self.grow(item, parent)
+            self.add_tree(item, parent)
 
     def _element(self, element: Any, above: int, stack: list[tuple[Any, int]]) -> None:
         place = len(self.rows)
@@ -145,10 +161,10 @@ class _Grower:
 
     def _child(self, child: Any) -> list[Any]:
         if child.tag is self._etree.PI:
-            return [self._call(child.text, child)] if child.target == TARGET else []
+            return [self._call(child.text, child)] if child.target == CALL_TARGET else []
         if child.tag is self._etree.Entity:
             message = f"`{self._name}` uses the entity `{child.text}`, which is not resolved."
-            raise ActiveDocumentError([Diagnostic("C1225", message)])
+            raise ActiveDocumentError.of("C1225", message)
         if not isinstance(child.tag, str):
             return []
         if child.tag != self._reading.call:
@@ -163,9 +179,9 @@ class _Grower:
             raise self._wrong_call(child, "has no name", "write <?call f?>")
         return Row(ROOT, name, Kind.FUNCTION)
 
-    def _wrong_call(self, child: Any, what: str, note: str) -> ActiveDocumentError:
+    def _wrong_call(self, child: Any, what: str, note: str) -> InputError:
         message = f"A call in line {child.sourceline} of `{self._name}` {what}."
-        return ActiveDocumentError([Diagnostic("C1223", message, None, note)])
+        return ActiveDocumentError.of("C1223", message, None, note)
 
     def _text(self, text: str | None) -> list[Row]:
         if text is None or not text.strip():
@@ -181,7 +197,7 @@ class _Grower:
                 prefix = self._reading.prefixes.get(uri)
                 if prefix is None:
                     message = f"`{self._name}` uses the namespace `{uri}`, which has no prefix."
-                    raise ActiveDocumentError([Diagnostic("C1228", message)])
+                    raise ActiveDocumentError.of("C1228", message)
                 return f"{prefix}:{local}"
             case _:
                 return local

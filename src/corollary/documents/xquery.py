@@ -1,6 +1,6 @@
 """A Boolean query as an XQuery that computes its three-valued truth over the XML of a document.
 
-As the prototype of the paper did, with its slips mended: a call counts as 1/2 behind `//`, too. The
+As the prototype of the paper did, with its errors mended: a call counts as 1/2 after `//`, too. The
 values are min over branches and max over candidates; the query's external variable `$ended` holds
 the names of functions that have ended. For a query node p the XQuery has two functions:
 
@@ -11,8 +11,7 @@ the names of functions that have ended. For a query node p the XQuery has two fu
 from typing import assert_never
 
 from corollary.documents.joins import shape_of
-from corollary.documents.lexer import wrong
-from corollary.documents.parse import parse_query
+from corollary.documents.parse import parse_query, syntax_error
 from corollary.documents.pattern import Axis
 from corollary.documents.shape import Fork, Group, Node, parts_of
 
@@ -56,13 +55,15 @@ def xquery_of(text: str) -> str:
     """Return a Boolean query as an XQuery; its context is the document.
 
     Raises:
-        QuerySyntaxError: the query is none, has answers, or joins.
+        QuerySyntaxError: it is not a query, or has answers or joins.
     """
     query = parse_query(text)
     shape = shape_of(query)
     if not shape.is_boolean or any(node.carried for node in shape.nodes()):
         note = "end it with `return ()`, and leave out joins"
-        raise wrong("Only a query without answers and joins has an XQuery.", None, note, "C1260")
+        raise syntax_error(
+            "Only a query without answers and joins has an XQuery.", None, note, "C1260"
+        )
     written = text.replace("(:", "( :").replace(":)", ": )")
     parts = [_PROLOGUE.format(query=" ".join(written.split()))]
     roots = []

@@ -1,1 +1,1 @@
-"""Plans and programs, printed."""
+"""Plans, forecasts and programs as text, JSON and pictures."""

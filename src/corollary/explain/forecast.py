@@ -1,4 +1,4 @@
-"""A forecast, printed: how a change would be met, before there is one."""
+"""A forecast as text: how a change would be maintained, before there is one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from corollary.analysis.relevance import BOTH, NONE, Signs
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Pipeline
-from corollary.core.plan import Plan
+from corollary.core.plan import Placement, Plan
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.explain.plan import (
@@ -18,27 +18,26 @@ from corollary.explain.plan import (
     print_strata,
 )
 
-PREFIXES = {State.ADDED: "+", State.REMOVED: "−"}
-NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
+SIGN_PREFIXES = {State.ADDED: "+", State.REMOVED: "−"}
+DELTA_NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
 
-
-ELSEWHERE = {
-    "tasks": "shared out to tasks, in one job",
-    "sql": "left to Spark, a query for each step",
+REMOTE_PLACEMENTS: Mapping[str, str] = {
+    Placement.TASKS: "partitioned, in one Spark job",
+    Placement.SQL: "a Spark query for each step",
 }
-"""What placements mean, where that is not here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What will maintain a stratum.
+    """How a stratum will be maintained.
 
     Attributes:
+        algorithm: the algorithm.
         reason: why it was chosen.
-        cost: the rows it is estimated to handle; None if nothing is estimated.
-        budget: the rows after which it is given up for a recomputation; None for never.
+        cost: the estimated number of rows it handles; None without an estimate.
+        budget: the number of rows after which the stratum is recomputed instead; None for never.
         is_autonomous: whether the change and the stored view alone determine the view's change.
-        placement: where that will happen.
+        placement: where it will run.
     """
 
     relations: tuple[str, ...]
@@ -52,7 +51,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A delta pipeline: what a change at one literal of a rule may do to its head."""
+    """A delta pipeline: the candidate changes of a rule's head by a change of one literal."""
 
     rule: str
     sign: State
@@ -62,19 +61,19 @@ class Delta:
     @property
     def name(self) -> str:
         """The name, as in `rem_2`."""
-        return f"{NAMES[self.sign]}_{self.place + 1}"
+        return f"{DELTA_NAMES[self.sign]}_{self.place + 1}"
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How a change of base relations will be met.
+    """How a change of base relations will be maintained.
 
     Attributes:
-        changes: the tuples that base relations gain and lose.
+        changes: the number of tuples that base relations gain and lose.
         candidates: every relation that may change, with the signs.
-        relevant: every relation whose changes are asked for, with the signs.
-        is_guessed: whether nothing was measured, so that sizes are guesses.
-        program: as it is planned for, with copies of views for constants that are watched.
+        relevant: every relation whose changes are needed, with the signs.
+        is_guessed: whether sizes are guesses, because nothing was measured.
+        program: the optimised program, with copies of views for constants that are watched.
     """
 
     changes: Mapping[str, Mapping[State, int]]
@@ -88,10 +87,10 @@ class Forecast:
 
 
 def print_forecast(forecast: Forecast) -> str:
-    """Return a forecast as text: what may change, what is chosen, the pipelines, the plan."""
+    """Return a forecast as text: candidates, algorithms, delta pipelines, the plan."""
     program = forecast.program
     changes = ", ".join(
-        f"{PREFIXES[sign]}{name} ({count:,} {'tuple' if count == 1 else 'tuples'})"
+        f"{SIGN_PREFIXES[sign]}{name} ({count:,} {'tuple' if count == 1 else 'tuples'})"
         for name, each in forecast.changes.items()
         for sign, count in each.items()
     )
@@ -120,7 +119,7 @@ def print_forecast(forecast: Forecast) -> str:
 def _signed(signs: Signs, program: NormalProgram) -> str:
     """Return relations with their signs, in the order of the program."""
     listed = (
-        f"{'±' if signs[name] == BOTH else PREFIXES[next(iter(signs[name]))]}{name}"
+        f"{'±' if signs[name] == BOTH else SIGN_PREFIXES[next(iter(signs[name]))]}{name}"
         for name in program.relations
         if signs.get(name) and name not in program.constants
     )
@@ -136,8 +135,8 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
         return [f"stratum {names}: none, {why}"]
     (decision,) = found
     lines = [f"stratum {names}: {decision.algorithm}, {decision.reason}"]
-    if decision.placement in ELSEWHERE:
-        lines.append(f"{INDENT}placed elsewhere: {ELSEWHERE[decision.placement]}")
+    if remote := REMOTE_PLACEMENTS.get(decision.placement):
+        lines.append(f"{INDENT}placed in {decision.placement}: {remote}")
     if decision.cost is not None:
         lines.append(f"{INDENT}estimated cost: {decision.cost:,} rows")
     if decision.budget is not None:
@@ -148,7 +147,7 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
 
 
 def forecast_as_json(forecast: Forecast) -> dict[str, Any]:
-    """Return a forecast as a JSON document; the plan as `plan_as_json` has it."""
+    """Return a forecast as a JSON document, with the members of `plan_as_json`."""
     program = forecast.program
     return {
         "changes": {name: _counts(each) for name, each in forecast.changes.items()},

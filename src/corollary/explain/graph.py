@@ -1,4 +1,4 @@
-"""The dependency graph as a picture: DOT for Graphviz, or SVG drawn here."""
+"""The dependency graph as a picture, in DOT for Graphviz or in SVG with a layout of its own."""
 
 from dataclasses import dataclass
 from html import escape
@@ -32,7 +32,7 @@ def _arcs(program: NormalProgram) -> list[_Arc]:
 
 
 def to_dot(program: NormalProgram) -> str:
-    """Return the graph as DOT: arrows go from what is read to what is computed."""
+    """Return the graph as DOT: arrows go from a relation to those that read it."""
     lines = ["digraph corollary {", "  rankdir=BT;", '  node [fontname="sans-serif"];']
     grouped: set[str] = set()
     for number, layer in enumerate(strata(program)):
@@ -57,7 +57,7 @@ def _quoted(name: str) -> str:
 
 
 def to_svg(program: NormalProgram) -> str:
-    """Return the graph as SVG: base relations at the bottom, every stratum above what it reads."""
+    """Return the graph as SVG: base relations at the bottom, every stratum above those it reads."""
     height_of = _heights(program)
     rows: dict[int, list[str]] = {}
     for name, height in height_of.items():

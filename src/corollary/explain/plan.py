@@ -1,4 +1,4 @@
-"""A plan, printed: strata, rules as pipelines with their adornments, and the orders they need."""
+"""A plan as text: strata, procedures with their pipelines and adornments, and column orders."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,14 +32,14 @@ from corollary.core.plan import (
     working,
 )
 from corollary.core.printer import print_condition, print_term
-from corollary.core.program import NormalProgram
+from corollary.core.program import Active, NormalProgram
+from corollary.core.rules import Slot, Variable
 from corollary.core.states import State
-from corollary.core.terms import Slot, Variable
-from corollary.explain.events import events_as_json, print_events
 
 INDENT = "    "
+SIGNS = {State.ADDED: "+", State.REMOVED: "-"}
 
-REDUCED = {
+REDUCTIONS = {
     Reduce.MIN: ", each with the least last column",
     Reduce.SUM: ", each with the sum of the last column",
 }
@@ -52,14 +52,17 @@ def print_plan(plan: Plan, program: NormalProgram) -> str:
 
 def print_strata(program: NormalProgram) -> list[str]:
     """Return the lines that name the base relations and the strata in order."""
-    base = [
+    lines = [f"base relations: {', '.join(_base_relations(program)) or 'none'}"]
+    lines += [_stratum_line(layer, program) for layer in strata(program)]
+    return [*lines, *_print_events(program)]
+
+
+def _base_relations(program: NormalProgram) -> list[str]:
+    return [
         name
         for name, each in program.relations.items()
         if not each.is_derived and name not in program.constants
     ]
-    lines = [f"base relations: {', '.join(base) or 'none'}"]
-    lines += [_stratum_line(layer, program) for layer in strata(program)]
-    return [*lines, *print_events(program)]
 
 
 def print_procedures(plan: Plan) -> list[str]:
@@ -103,7 +106,7 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Printer:
-    """Prints the steps of one procedure; its locals go without the name of the procedure."""
+    """Prints the steps of one procedure, its locals without the prefix of the procedure."""
 
     plan: Plan
     procedure: str
@@ -112,7 +115,7 @@ class _Printer:
     def heading(self) -> str:
         """The name of the procedure, with its parameter."""
         local = self.plan.locals.get(self.procedure, ())
-        return _spoken(self.procedure) + (f" ({self._name(local[0])})" if local else "")
+        return _display_name(self.procedure) + (f" ({self._name(local[0])})" if local else "")
 
     @property
     def locals(self) -> Iterator[str]:
@@ -132,16 +135,16 @@ class _Printer:
     def _step(self, step: Step) -> Iterator[str]:
         match step:
             case Derive(target=target, pipelines=pipelines, reduce=reduce, role=role):
-                combined = REDUCED[reduce] if reduce else ""
-                counted = f" ({str(role).replace('_', ' ')})" if role else ""
-                yield f"derive {self._name(target)}{counted}{combined}{self._less(step.without)}"
+                reduction = REDUCTIONS[reduce] if reduce else ""
+                counter = f" ({str(role).replace('_', ' ')})" if role else ""
+                yield f"derive {self._name(target)}{counter}{reduction}{self._less(step.without)}"
                 for pipeline in pipelines:
                     yield INDENT + self.pipeline(pipeline)
             case Extend(target=target, source=source):
                 yield f"extend {self._name(target)} by {self._name(source)}"
             case Number(target=target, source=source):
-                numbered = f"{self._name(source)}, each with the number of the round"
-                yield f"extend {self._name(target)} by {numbered}"
+                rows = f"{self._name(source)}, each with the number of the round"
+                yield f"extend {self._name(target)} by {rows}"
             case Aggregate(target=target, aggregation=aggregation, body=body, without=without):
                 groups = " ".join(map(str, aggregation.groups)) or "none"
                 of = "" if aggregation.value is None else f" of column {aggregation.value}"
@@ -158,7 +161,7 @@ class _Printer:
             case Grow(relation=relation, source=source):
                 yield f"add to {relation}: {self._name(source)}"
             case Settle(relation=relation):
-                yield f"settle {relation}: what went and came back is no change"
+                yield f"cancel {relation}: tuples both added and removed"
             case Loop(steps=steps, until_empty=until_empty):
                 yield f"repeat until empty: {self._references(until_empty)}"
                 yield from self._inner(steps)
@@ -171,15 +174,15 @@ class _Printer:
                 yield "otherwise fail" if otherwise is None else "otherwise"
                 yield from self._inner(otherwise or ())
             case Call(procedure=procedure, argument=argument):
-                given = f" ({self._name(argument)})" if argument else ""
-                yield f"call {_spoken(procedure)}{given}"
+                passed = f" ({self._name(argument)})" if argument else ""
+                yield f"call {_display_name(procedure)}{passed}"
             case Place(procedure=procedure, placement=placement, columns=columns):
                 by = ", ".join(f"{name} by column {at}" for name, at in columns if at is not None)
-                shared = f", shared out: {by}" if placement is Placement.TASKS else ""
-                yield f"call {_spoken(procedure)} ({placement}{shared})"
+                partitioned = f", partitioned: {by}" if placement is Placement.TASKS else ""
+                yield f"call {_display_name(procedure)} ({placement}{partitioned})"
             case Row(updates=updates, approximation=approximation):
                 yield (
-                    f"tell updates {self._references(updates)}"
+                    f"record updates {self._references(updates)}"
                     f" | approximation {self._references(approximation)}"
                     f" | disqualified {self._references(step.disqualified)}"
                     f" | actual {self._references(step.actual)}"
@@ -209,9 +212,8 @@ class _Printer:
 
     def _stage(self, stage: Stage) -> str:
         match stage:
-            case Probe(source=source, slots=slots, bound=bound):
-                pattern = "".join("b" if at in bound else "f" for at in range(len(slots)))
-                adornment = f"^{pattern}" if pattern else ""
+            case Probe(source=source, slots=slots):
+                adornment = f"^{stage.adornment}" if slots else ""
                 return f"{self._reference(source)}{adornment}({_slots(slots)})"
             case Absent(source=source, slots=slots):
                 return f"!{self._reference(source)}({_slots(slots)})"
@@ -228,7 +230,7 @@ def print_pipeline(pipeline: Pipeline) -> str:
     return _Printer(Plan({}, {}), "").pipeline(pipeline)
 
 
-def _spoken(procedure: str) -> str:
+def _display_name(procedure: str) -> str:
     return procedure.replace(WORKING, " ").strip()
 
 
@@ -239,18 +241,14 @@ def _slots(slots: Sequence[Slot]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a condition with the variables of plans, such as `rank'`, out of their backquotes."""
+    """Return a condition without backquotes around the variables of plans, such as `rank'`."""
     return re.sub(r"`(\w+')`", r"\1", text)
 
 
 def plan_as_json(plan: Plan, program: NormalProgram) -> dict[str, Any]:
     """Return the plan as a JSON document: strata, procedures as lines, orders."""
     return {
-        "base": [
-            name
-            for name, each in program.relations.items()
-            if not each.is_derived and name not in program.constants
-        ],
+        "base": _base_relations(program),
         "strata": [
             {
                 "relations": list(layer.relations),
@@ -262,9 +260,81 @@ def plan_as_json(plan: Plan, program: NormalProgram) -> dict[str, Any]:
             for layer in strata(program)
         ],
         "procedures": {
-            _spoken(name): list(_Printer(plan, name).steps(steps))
+            _display_name(name): list(_Printer(plan, name).steps(steps))
             for name, steps in plan.procedures.items()
         },
         "orders": {name: [list(order) for order in each] for name, each in plan.orders.items()},
-        **(events_as_json(program) if program.active.relations else {}),
+        **(_events_as_json(program) if program.active.relations else {}),
     }
+
+
+# --- active rules --------------------------------------------------------------------------------
+
+
+def _print_events(program: NormalProgram) -> list[str]:
+    """Return the lines about event predicates, triggers, alerts and constraints."""
+    active = program.active
+    lines = [
+        f"event {name}: reads {', '.join(_read(active, name)) or 'nothing'}"
+        f"{_reactions(active, name)}"
+        for name, each in active.relations.items()
+        if each.is_declared and name not in active.merged
+    ]
+    for merged in dict.fromkeys(active.merged.values()):
+        names = [name for name, each in active.merged.items() if each == merged]
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+        reads = ", ".join(_read(active, merged))
+        lines.append(f"events {shown}: alike, evaluated as one, read {reads}")
+    lines += [
+        f"trigger {SIGNS[sign]}{relation}: reads {', '.join(_read(active, name))}"
+        for name, (relation, sign) in active.triggers.items()
+    ]
+    watched = [each for each in active.reactions if each.relation in program.relations]
+    lines += [f"{each.name} on +{each.relation}" for each in watched]
+    return lines
+
+
+def _events_as_json(program: NormalProgram) -> dict[str, Any]:
+    """Return the event predicates and triggers, with the relations they read and the reactions."""
+    active = program.active
+    return {
+        "events": [
+            {
+                "event": name,
+                "reads": _read(active, active.merged.get(name, name)),
+                "reactions": [each.name for each in active.reactions if each.relation == name],
+            }
+            for name, each in active.relations.items()
+            if each.is_declared
+        ],
+        "triggers": [
+            {"head": f"{SIGNS[sign]}{relation}", "reads": _read(active, name)}
+            for name, (relation, sign) in active.triggers.items()
+        ],
+    }
+
+
+def _read(active: Active, name: str) -> list[str]:
+    """Return the changes, states and event predicates that a relation is derived from."""
+    return sorted(dict.fromkeys(_all_read(active, name)))
+
+
+def _all_read(active: Active, name: str) -> Iterator[str]:
+    below = [
+        each.relation
+        for rule in active.rules
+        if rule.head.relation == name
+        for each in rule.literals
+    ]
+    below += [each.body for each in active.aggregations if each.relation == name]
+    for each in below:
+        made = active.relations.get(each)
+        if made is not None and not made.is_declared and each != name:
+            yield from _all_read(active, each)
+        elif not each.startswith("constants "):
+            yield each
+
+
+def _reactions(active: Active, name: str) -> str:
+    found = dict.fromkeys(each.name for each in active.reactions if each.relation == name)
+    return f"; {', '.join(found)}" if found else ""

@@ -1,1 +1,1 @@
-"""From text to programs."""
+"""Front ends: from text to programs."""

@@ -1,4 +1,4 @@
-"""Aggregates: the groups that a change touches are aggregated again, all others stay.
+"""Aggregates: only the groups that a change touches are aggregated again.
 
     touched = keys of (ADDED ∪ REMOVED of the body)
     Δ⁺A = A_new(touched) − A_old(touched),   Δ⁻A = A_old(touched) − A_new(touched)
@@ -8,9 +8,9 @@
 | touched | `a•touched` |
 | A_new(touched), A_old(touched) | `a•now`, `a•was` |
 
-A relation that is stored is looked up in OLD; NEW, and whatever is virtual, is solved for the
-touched keys. A group that becomes empty has no tuple in NEW, one that returns none in OLD, and a
-row that moves touches two groups: all are ordinary cases.
+A stored relation is looked up in OLD; NEW, and any virtual relation, is solved for the touched
+keys. A group that becomes empty has no tuple in NEW, a new one has none in OLD, and a row that
+moves touches two groups: all are ordinary cases.
 
 Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: touched {x}; now (x,1), was
 (x,3).
@@ -52,8 +52,8 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     compare: list[Step] = []
     for role, state in (("now", State.NEW), ("was", State.OLD)):
         goal = Goal(Literal(name, columns), Reference(name, state))
-        made = Body(columns, (lead, goal), (), aggregation.origin, lead)
-        compare += draft.derive(draft.make(name, role), [made])
+        groups = Body(columns, (lead, goal), (), aggregation.origin, lead)
+        compare += draft.derive(draft.make(name, role), [groups])
     was, now = Reference(draft.make(name, "was")), Reference(draft.make(name, "now"))
     if draft.update.is_virtual(name):
         added, removed = draft.make(name, State.ADDED), draft.make(name, State.REMOVED)
@@ -63,4 +63,4 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     compare.append(draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name))
     if not draft.update.is_virtual(name):
         compare += [Remove(name, removed), Grow(name, added)]
-    return [*steps, When((Reference(touched),), tuple(compare)), *told(stratum, draft, "")]
+    return [*steps, When((Reference(touched),), tuple(compare)), *told(stratum, draft)]

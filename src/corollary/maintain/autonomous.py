@@ -1,4 +1,4 @@
-"""Self-maintainable updates: the change and the stored view say it all, no base relation is read.
+"""Self-maintainable updates: the change and the stored view suffice, no base relation is read.
 
 Reference: F. W. Tompa, J. A. Blakeley, "Maintaining materialized views without accessing base
 data", Information Systems 13(4), 1988, who call such updates autonomously computable.
@@ -8,26 +8,25 @@ of the literal that loses tuples is in the head:
 
     Δ⁻P = P ⋉ Δ⁻L
 
-whatever the view holds with these values was derived from a lost tuple, by this rule, and goes with
-all its derivations. (Additions to the only literal of a rule need no base relation either; the
-counts of `counting` take care of them.)
+Every tuple of the view with these values was derived from a lost tuple, by this rule, and loses all
+its derivations. (Additions to the only literal of a rule need no base relation either; `counting`
+handles them.)
 
 | symbol | name here |
 |---|---|
 | Δ⁻L | the lead |
 | Δ⁻P, with its counts | `p•gone`, `p•counted_out` |
 
-Example: `v(id, x, y) :- r(id, x), s(x, y)`; r(7, a) removed: all tuples v(7, a, _) go, and s is not
-read.
+Example: `v(id, x, y) :- r(id, x), s(x, y)`; r(7, a) removed: all tuples v(7, a, _) are removed
+and s is not read.
 """
 
 from corollary.analysis.relevance import flipped
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Remove, Role, Step
-from corollary.core.rules import Literal, Rule, head_of, names_in
+from corollary.core.rules import Literal, Rule, Variable, Wildcard, head_of, names_in
 from corollary.core.states import State
-from corollary.core.terms import Variable, Wildcard
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import changed_literals, select
 from corollary.maintain.draft import Body, Draft
@@ -36,11 +35,11 @@ from corollary.maintain.sip import Goal
 from corollary.maintain.trace import told
 from corollary.maintain.update import Update
 
-COUNT = Variable("count'", NUMBER)
+_COUNT = Variable("count'", NUMBER)
 
 
 def is_autonomous(stratum: Stratum, update: Update) -> bool:
-    """Whether every change that may come to a stratum is autonomously computable."""
+    """Whether every change that a stratum may see is autonomously computable."""
     if stratum.is_recursive or stratum.aggregations or len(stratum.rules) != 1:
         return False
     (rule,) = stratum.rules
@@ -48,8 +47,8 @@ def is_autonomous(stratum: Stratum, update: Update) -> bool:
     if update.is_virtual(name) or rule.is_lenient or name in update.redefined:
         return False
     return all(
-        _is_determined(rule, place, sign)
-        for place, literal in enumerate(rule.literals)
+        _is_determined(rule, position, sign)
+        for position, literal in enumerate(rule.literals)
         for sign in _effects(literal, update)
     )
 
@@ -59,10 +58,10 @@ def _effects(literal: Literal, update: Update) -> frozenset[State]:
     return flipped(signs) if literal.negated else signs
 
 
-def _is_determined(rule: Rule, place: int, sign: State) -> bool:
+def _is_determined(rule: Rule, position: int, sign: State) -> bool:
     if sign is State.ADDED:
         return False
-    literal = rule.literals[place]
+    literal = rule.literals[position]
     head = {slot.name for slot in head_of(rule) if isinstance(slot, Variable)}
     has_all = not any(isinstance(slot, Wildcard) for slot in literal.slots)
     return not literal.negated and has_all and names_in(literal) <= head
@@ -72,7 +71,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stratum whose updates are autonomously computable."""
     (name,) = stratum.relations
     steps: list[Step] = []
-    gone, counted = list[Body](), list[Body]()
+    removed, counted = list[Body](), list[Body]()
     has_payload = has_counts(stratum) and name in draft.update.payload
     for changed in changed_literals(draft, stratum.rules, stratum.relations, State.REMOVED):
         selection, chosen = select(draft, changed)
@@ -80,14 +79,14 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         head = head_of(chosen.rule)
         lead, origin = chosen.lead, chosen.rule.origin
         view = Goal(Literal(name, head), Reference(name, State.OLD))
-        gone.append(Body(head, (lead, view), (), origin, lead))
+        removed.append(Body(head, (lead, view), (), origin, lead))
         if has_payload:
-            full, count = (*head, COUNT), count_of(draft, name)
+            full, count = (*head, _COUNT), count_of(draft, name)
             beside = Goal(Literal(count, full), Reference(count, State.OLD))
             counted.append(Body(full, (lead, beside), (), origin, lead))
     out = draft.make(name, "gone")
-    steps += draft.derive(out, gone, role=Role.ACTUAL, about=name)
+    steps += draft.derive(out, removed, role=Role.ACTUAL, about=name)
     if has_payload:
         rows = draft.make(name, "counted_out", NUMBER)
         steps += [*draft.derive(rows, counted), Remove(count_of(draft, name), rows)]
-    return [*steps, Remove(name, out), *told(stratum, draft, "")]
+    return [*steps, Remove(name, out), *told(stratum, draft)]

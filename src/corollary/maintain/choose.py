@@ -1,20 +1,20 @@
-"""Choosing: which algorithm maintains a stratum in a transaction, and why.
+"""Choose which algorithm maintains a stratum in a transaction, and say why.
 
 | the stratum is | chosen |
 |---|---|
-| an aggregate | its touched groups, aggregated again |
+| an aggregate | aggregates: only the touched groups |
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
 | stored, not recursive | counting |
-| the same, no tuple with two derivations | dred, with nothing to rederive |
+| the same, no tuple with two derivations | dred, which then rederives nothing |
 | stored, recursive | ranked |
-| cheaper to evaluate anew | recompute |
+| cheaper to evaluate from scratch | recompute |
 
-The estimate: a fresh evaluation handles `work` rows (as many as the last one did, or as the sizes
-say). A change of a share s of the relations below is taken to cost s · SPREAD · work, since in
-recursion a removal also visits what turns out to stay. Estimates err, so the run watches itself: an
-incremental run that has handled as many rows as a fresh evaluation would is abandoned for one
-(`Within`).
+The estimate: a fresh evaluation handles `work` rows (as many as the last one did, otherwise a guess
+from the sizes). A change of a fraction f of the relations below is assumed to cost
+f · spread · work: in recursion a removal also visits tuples that turn out to stay. Estimates err,
+so a run has a budget: an incremental run that has handled as many rows as a fresh evaluation would
+is abandoned and the stratum recomputed (`Within`).
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from corollary.maintain.update import Update
 
 
 class Algorithm(StrEnum):
-    """The algorithms; the last two are chosen only."""
+    """The algorithms; the last two cannot be requested, only chosen."""
 
     AUTO = "auto"
     RECOMPUTE = "recompute"
@@ -45,26 +45,26 @@ class Algorithm(StrEnum):
 
 SELECTABLE = tuple(Algorithm)[:7]
 
-SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
-"""How much more of a recursive stratum a change visits than its share of the relations below."""
+RECURSIVE_SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
+"""A change of a fraction f of the relations below visits f · spread of a recursive stratum."""
 
 PLAIN_SPREAD = 3.0
-"""The same without recursion, where nothing is visited in vain."""
+"""The same without recursion, where every visited tuple changes."""
 
-ADDING = 2
-"""A run that only adds visits few tuples in vain, so it may go on for longer."""
+ADDITIONS_BUDGET_FACTOR = 2
+"""A run that only adds visits few tuples that stay, so its budget is larger."""
 
-SMALLEST = 20_000
-"""An evaluation of fewer rows is not worth a watch."""
+BUDGET_MIN_ROWS = 20_000
+"""The smallest budget: below it, a recomputation saves nothing worth the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What maintains a stratum.
+    """The algorithm that maintains a stratum, and why.
 
     Attributes:
-        cost: the rows it is estimated to handle; None if nothing is known.
-        budget: the rows after which it is abandoned for a recomputation; None for never.
+        cost: the estimated number of rows that it handles; None if there is no estimate.
+        budget: the number of rows after which the stratum is recomputed instead; None for never.
     """
 
     relations: tuple[str, ...]
@@ -76,12 +76,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What is known about sizes when a transaction begins.
+    """The sizes that are known when a transaction begins.
 
     Attributes:
-        changes: the tuples that base relations gain or lose.
-        work: the rows that the last full evaluation of a relation's stratum handled.
-        is_first: whether no derived relation holds anything yet.
+        changes: how many tuples each base relation gains and loses.
+        work: how many rows the last full evaluation of a relation's stratum handled.
+        is_first: whether all derived relations are still empty.
     """
 
     changes: Mapping[str, Mapping[State, int]]
@@ -90,15 +90,15 @@ class Sizes:
 
 
 def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) -> Choice:
-    """Return what maintains a stratum.
+    """Return the algorithm for a stratum.
 
     Raises:
-        InputError: counting is wanted for a recursive relation.
+        InputError: counting was requested for a recursive relation.
     """
     members = stratum.relations
     is_virtual = any(update.is_virtual(name) for name in members)
     if wanted is Algorithm.COUNTING and stratum.is_recursive:
-        raise refuse_counting(members)
+        raise _counting_error(members)
     if wanted is Algorithm.RECOMPUTE:
         return Choice(members, wanted, "asked for")
     if stratum.aggregations:
@@ -122,8 +122,7 @@ def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) ->
     return Choice(members, wanted, "asked for")
 
 
-def refuse_counting(members: tuple[str, ...]) -> InputError:
-    """Return the error of counting a recursive relation."""
+def _counting_error(members: tuple[str, ...]) -> InputError:
     names = ", ".join(f"`{name}`" for name in members)
     is_are = "is" if len(members) == 1 else "are"
     error = InputError.of(
@@ -138,7 +137,7 @@ def refuse_counting(members: tuple[str, ...]) -> InputError:
 
 
 def _incremental(stratum: Stratum, update: Update) -> Choice:
-    """Return the incremental algorithm for a stored stratum."""
+    """Return the incremental algorithm that suits a stored stratum."""
     members = stratum.relations
     if is_autonomous(stratum, update):
         reason = "self-maintainable: the change and the view say it all"
@@ -164,26 +163,28 @@ def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
         update.payload >= set(members)
     ):
         return Choice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
-    share = _share(stratum, update, sizes)
-    work = work_of(stratum, update, sizes)
-    spread = SPREAD if stratum.is_recursive else dict.fromkeys(SPREAD, PLAIN_SPREAD)
-    cost = int(work * min(1e6, sum(spread[sign] * part for sign, part in share.items())))
+    changed = _changed_fractions(stratum, update, sizes)
+    work = _evaluation_rows(stratum, update, sizes)
+    plain = dict.fromkeys(RECURSIVE_SPREAD, PLAIN_SPREAD)
+    spread = RECURSIVE_SPREAD if stratum.is_recursive else plain
+    cost = int(work * min(1e6, sum(spread[sign] * part for sign, part in changed.items())))
     if cost >= work and sizes.is_first:
         return Choice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
-    if cost >= work > SMALLEST:
+    if cost >= work > BUDGET_MIN_ROWS:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
         return Choice(members, Algorithm.RECOMPUTE, reason, work)
-    if work <= SMALLEST:
-        return Choice(members, choice.algorithm, choice.reason, cost, SMALLEST)
+    if work <= BUDGET_MIN_ROWS:
+        return Choice(members, choice.algorithm, choice.reason, cost, BUDGET_MIN_ROWS)
     reason = f"{choice.reason}; about {cost:,} rows against {work:,} for a fresh evaluation"
-    patience = ADDING if not share.get(State.REMOVED) else 1
-    return Choice(members, choice.algorithm, reason, cost, patience * work)
+    factor = 1 if changed.get(State.REMOVED) else ADDITIONS_BUDGET_FACTOR
+    return Choice(members, choice.algorithm, reason, cost, factor * work)
 
 
-def work_of(stratum: Stratum, update: Update, sizes: Sizes) -> int:
-    """Return how many rows a fresh evaluation of a stratum is expected to handle.
+def _evaluation_rows(stratum: Stratum, update: Update, sizes: Sizes) -> int:
+    """Estimate how many rows a fresh evaluation of a stratum handles.
 
-    What the last one handled is scaled with the relations below; it reads those at least.
+    The number of the last one is scaled with the growth of the base relations, all of which are
+    read at least once.
     """
     rows = update.statistics.rows
     below = _base_below(stratum, update)
@@ -195,25 +196,25 @@ def work_of(stratum: Stratum, update: Update, sizes: Sizes) -> int:
     return int(max(known * (1 + added / max(1, before)), before + added))
 
 
-def _share(stratum: Stratum, update: Update, sizes: Sizes) -> dict[State, float]:
-    """Return which share of a relation below comes and goes, at most."""
+def _changed_fractions(stratum: Stratum, update: Update, sizes: Sizes) -> dict[State, float]:
+    """Return the largest fraction of a base relation below that is added, and removed."""
     rows = update.statistics.rows
-    share: dict[State, float] = {}
+    largest: dict[State, float] = {}
     for name in _base_below(stratum, update):
         for sign, count in sizes.changes.get(name, {}).items():
-            part = count / max(1, rows.get(name, 1))
-            share[sign] = max(share.get(sign, 0.0), part)
-    return share
+            fraction = count / max(1, rows.get(name, 1))
+            largest[sign] = max(largest.get(sign, 0.0), fraction)
+    return largest
 
 
 def _base_below(stratum: Stratum, update: Update) -> set[str]:
-    """Return the base relations that a stratum depends on."""
+    """Return the base relations that a stratum depends on, directly or not."""
     reads = update.reads
-    seen: set[str] = set()
-    work = list(stratum.relations)
-    while work:
-        name = work.pop()
-        if name not in seen:
-            seen.add(name)
-            work.extend(reads.get(name, ()))
-    return {name for name in seen if name not in reads}
+    reached: set[str] = set()
+    pending = list(stratum.relations)
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(reads.get(name, ()))
+    return {name for name in reached if name not in reads}

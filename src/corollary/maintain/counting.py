@@ -1,4 +1,4 @@
-"""Counting: every stored tuple knows how many derivations it has.
+"""Counting: every stored tuple has the number of its derivations.
 
 Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views incrementally", SIGMOD
 1993, the counting algorithm for views without recursion.
@@ -11,9 +11,9 @@ Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views increm
 | c(t) | `p•count`, whose last column is the count |
 | Δc(t) | `p•difference` |
 
-In exact_i the literals before i are read in NEW, those after i in OLD, so that an instance that
-comes or goes is counted once, at the first literal that changed. A recursive relation cannot be
-counted: a tuple of a cycle has derivations that lean on itself, which would keep it for ever.
+In exact_i the literals before i are read in NEW, those after i in OLD, so that an instance that is
+added or removed is counted once, at the first literal that changed. A recursive relation cannot be
+counted: a tuple on a cycle has derivations that depend on itself, and would never be removed.
 
 Example: `v(x) :- r(x, y)`, r = {(1,a), (1,b)}, r(1,a) removed: Δc(1) = −1, c goes from 2 to 1 and
 v(1) stays.
@@ -23,12 +23,19 @@ from collections.abc import Iterator
 
 from corollary.analysis.relevance import flipped
 from corollary.analysis.strata import Stratum
-from corollary.core.origin import NO_RULE
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Grow, Reduce, Remove, Role, Settle, Step, When
-from corollary.core.rules import Condition, Literal, Rule, head_of
+from corollary.core.rules import (
+    NO_RULE,
+    Condition,
+    Constant,
+    Functor,
+    Literal,
+    Rule,
+    Variable,
+    head_of,
+)
 from corollary.core.states import State
-from corollary.core.terms import Constant, Functor, Variable
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import Changed, in_state, instance, kept_rules, select
 from corollary.maintain.draft import Body, Draft, literal_of
@@ -36,18 +43,18 @@ from corollary.maintain.payload import count_of
 from corollary.maintain.sip import Goal, has_fault
 from corollary.maintain.trace import told
 
-DIFFERENCE = Variable("difference'", NUMBER)
-BEFORE = Variable("before'", NUMBER)
-AFTER = Variable("after'", NUMBER)
+_DIFFERENCE = Variable("difference'", NUMBER)
+_BEFORE = Variable("before'", NUMBER)
+_AFTER = Variable("after'", NUMBER)
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
-    """Return the steps that maintain a stored relation without recursion, its counts valid."""
+    """Return the steps that maintain a stored, non-recursive relation whose counts are valid."""
     (name,) = stratum.relations
     steps: list[Step] = []
     bodies: list[Body] = []
     for rule in kept_rules(draft, stratum.relations):
-        for changed in _changed(rule, draft):
+        for changed in _changed_literals(rule, draft):
             selection, chosen = select(draft, changed)
             steps += selection
             bodies.append(_exact(chosen))
@@ -56,20 +63,20 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         (update.added_rules, State.NEW, 1),
         (update.removed_rules, State.OLD, -1),
     ):
-        bodies += [_whole(rule, state, weight) for rule in rules if rule.head.relation == name]
+        bodies += [_whole_rule(rule, state, weight) for rule in rules if rule.head.relation == name]
     difference = draft.make(name, "difference", NUMBER)
     steps += draft.derive(difference, bodies, reduce=Reduce.SUM, role=Role.APPROXIMATED, about=name)
-    steps += _judged(stratum, draft)
+    steps += _judge_added(stratum, draft)
     steps.append(When((Reference(difference),), tuple(_recount(name, draft))))
-    return [*steps, *told(stratum, draft, "")]
+    return [*steps, *told(stratum, draft)]
 
 
-def _changed(rule: Rule, draft: Draft) -> Iterator[Changed]:
+def _changed_literals(rule: Rule, draft: Draft) -> Iterator[Changed]:
     """Yield every change of a literal of a rule, with its effect on the head's count."""
-    for place, literal in enumerate(rule.literals):
+    for position, literal in enumerate(rule.literals):
         for sign in sorted(draft.update.signs(literal.relation)):
             effect = next(iter(flipped({sign}))) if literal.negated else sign
-            yield Changed(rule, place, effect, draft.changes(literal.relation, sign))
+            yield Changed(rule, position, effect, draft.changes(literal.relation, sign))
 
 
 def _exact(changed: Changed) -> Body:
@@ -90,56 +97,58 @@ def _exact(changed: Changed) -> Body:
     )
 
 
-def _whole(rule: Rule, state: State, weight: int) -> Body:
-    """Return every instance of a rule that comes or goes."""
+def _whole_rule(rule: Rule, state: State, weight: int) -> Body:
+    """Return every instance of a rule that is itself added or removed."""
     head = (*head_of(rule), Constant(weight, NUMBER))
     return instance(rule, in_state(state), head=head, is_judged=state is State.NEW, is_bag=True)
 
 
-def _judged(stratum: Stratum, draft: Draft) -> list[Step]:
-    """Return the step that judges the instances that are new, where a value may be missing.
+def _judge_added(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the step that judges new instances with expressions that may have no value.
 
-    The pipelines exact_i mix states, so that what is missing there need not be an error.
+    The pipelines exact_i mix states, so that an expression without a value there may be no error.
     """
     (name,) = stratum.relations
     bodies = [
         instance(rule, in_state(State.NEW), lead=changed.lead, place=changed.place, is_judged=True)
         for rule in kept_rules(draft, stratum.relations)
         if any(has_fault(condition) for condition in rule.conditions)
-        for changed in _changed(rule, draft)
+        for changed in _changed_literals(rule, draft)
         if changed.sign is State.ADDED
     ]
     return draft.derive(draft.make(name, "judged"), bodies) if bodies else []
 
 
 def _recount(name: str, draft: Draft) -> list[Step]:
-    """Return the steps that bring the counts, and the relation, to NEW."""
+    """Return the steps that add Δc to the counts, and bring the relation to NEW."""
     count = count_of(draft, name)
     columns = draft.variables(name)
-    lead = literal_of(draft.make(name, "difference", NUMBER), (*columns, DIFFERENCE))
-    before = Goal(Literal(count, (*columns, BEFORE)), Reference(count, State.OLD))
+    lead = literal_of(draft.make(name, "difference", NUMBER), (*columns, _DIFFERENCE))
+    before = Goal(Literal(count, (*columns, _BEFORE)), Reference(count, State.OLD))
     unknown = Goal(Literal(name, columns, True), Reference(name, State.OLD))
-    total = Condition("=", AFTER, Functor("+", (BEFORE, DIFFERENCE), NUMBER))
+    total = Condition("=", _AFTER, Functor("+", (_BEFORE, _DIFFERENCE), NUMBER))
     zero = Constant(0, NUMBER)
 
     def body(head: tuple[Variable, ...], other: Goal, *conditions: Condition) -> Body:
         return Body(head, (lead, other), conditions, NO_RULE, lead)
 
-    out, came = draft.make(name, "counted_out", NUMBER), draft.make(name, "counted", NUMBER)
-    gone, new = draft.make(name, "gone"), draft.make(name, "came")
-    stays = Condition(">", AFTER, zero)
-    ends = Condition("=", AFTER, zero)
+    outdated = draft.make(name, "counted_out", NUMBER)
+    counted = draft.make(name, "counted", NUMBER)
+    removed, added = draft.make(name, "gone"), draft.make(name, "came")
+    stays = Condition(">", _AFTER, zero)
+    ends = Condition("=", _AFTER, zero)
     steps = [
-        *draft.derive(out, [body((*columns, BEFORE), before)]),
+        *draft.derive(outdated, [body((*columns, _BEFORE), before)]),
         *draft.derive(
-            came,
+            counted,
             [
-                body((*columns, AFTER), before, total, stays),
-                body((*columns, DIFFERENCE), unknown),
+                body((*columns, _AFTER), before, total, stays),
+                body((*columns, _DIFFERENCE), unknown),
             ],
         ),
-        *draft.derive(gone, [body(columns, before, total, ends)]),
-        *draft.derive(new, [body(columns, unknown)]),
+        *draft.derive(removed, [body(columns, before, total, ends)]),
+        *draft.derive(added, [body(columns, unknown)]),
     ]
-    steps += [Remove(count, out), Grow(count, came), Remove(name, gone), Grow(name, new)]
+    steps += [Remove(count, outdated), Grow(count, counted)]
+    steps += [Remove(name, removed), Grow(name, added)]
     return [*steps, Settle(count)]

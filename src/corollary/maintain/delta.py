@@ -9,8 +9,8 @@ For a rule `h :- L1, …, Lk` and a position i
 | exact_i | both, with their signs | before i NEW, after i OLD | signed derivation counts |
 
 The change binds the variables of Li, which is not probed again. Selections on Li (constants,
-repeated variables, comparisons over its variables alone) are applied to the change first: what they
-leave out is an irrelevant update, for which nothing is looked up.
+repeated variables, comparisons over its variables alone) are applied to the change first: the
+tuples that they drop are irrelevant updates, for which nothing is looked up.
 
 Example: `tc(x,z) :- tc(x,y), edge(y,z)`, edge(b,d) removed: rem_2 reads edge@removed(y,z), then
 tc@old(x,y) with y bound.
@@ -20,25 +20,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from corollary.analysis.relevance import flipped
+from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import WORKING, Role, Step
-from corollary.core.rules import Condition, Literal, Rule, head_of, names_in
+from corollary.core.rules import Condition, Constant, Literal, Rule, Variable, head_of, names_in
 from corollary.core.states import State
-from corollary.core.terms import Constant, Variable
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal, has_fault
 
 Read = Callable[[int, Literal], Goal]
-"""Where the literal at a position is read."""
+"""Returns where the literal at a position is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A literal of a rule through which a change comes.
+    """A literal of a rule whose relation changes.
 
     Attributes:
-        sign: what happens to the head.
-        source: the tuples that come or go in the literal's relation.
+        sign: whether heads are added or removed by it.
+        source: the tuples that are added to or removed from the literal's relation.
     """
 
     rule: Rule
@@ -53,40 +53,54 @@ class Changed:
 
     @property
     def lead(self) -> Goal:
-        """The literal as it leads the pipeline."""
+        """The literal as the first probe of a pipeline."""
         return Goal(self.literal, self.source)
 
 
 def recursive_places(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
-    """Return the positions of the literals that belong to the rule's own stratum."""
+    """Return the positions of the positive literals that belong to the rule's own stratum."""
     return tuple(
-        place
-        for place, literal in enumerate(rule.literals)
+        position
+        for position, literal in enumerate(rule.literals)
         if literal.relation in members and not literal.negated
     )
 
 
 def kept_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
-    """Return the rules of some relations that both states have."""
+    """Return the rules of some relations that are in OLD and in NEW."""
     return tuple(rule for rule in draft.update.kept_rules if rule.head.relation in members)
+
+
+def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
+    """Return the changes of the relations that a stratum reads from lower strata."""
+    below = dict.fromkeys(
+        [literal.relation for rule in stratum.rules for literal in rule.literals]
+        + [each.body for each in stratum.aggregations]
+    )
+    return tuple(
+        draft.changes(name, sign)
+        for name in below
+        if name not in stratum.relations
+        for sign in sorted(draft.update.signs(name))
+    )
 
 
 def changed_literals(
     draft: Draft, rules: Iterable[Rule], members: Sequence[str], sign: State
 ) -> Iterator[Changed]:
-    """Yield the literals below a stratum through which heads may be added or removed."""
+    """Yield the literals below a stratum whose changes may add or remove heads."""
     for rule in rules:
-        for place, literal in enumerate(rule.literals):
+        for position, literal in enumerate(rule.literals):
             if literal.relation in members:
                 continue
             below = draft.update.signs(literal.relation)
             if sign in (flipped(below) if literal.negated else below):
                 (update,) = flipped({sign}) if literal.negated else {sign}
-                yield Changed(rule, place, sign, draft.changes(literal.relation, update))
+                yield Changed(rule, position, sign, draft.changes(literal.relation, update))
 
 
 def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
-    """Apply the selections on a changed literal to the change, if there are any."""
+    """Apply the selections on a changed literal to its change, if there are any."""
     rule, literal = changed.rule, changed.literal
     names = names_in(literal)
     conditions = tuple(
@@ -126,24 +140,24 @@ def instance(
     is_judged: bool = False,
     is_bag: bool = False,
 ) -> Body:
-    """Return the body of a rule.
+    """Return the body of a rule, with the state that each literal is read in.
 
     Args:
         rule: the rule.
-        read: where its literals are read.
-        lead: what is probed first; it stands for the literal at `place`, if that is given.
-        place: the position of the literal that `lead` stands for.
-        goals: more literals.
-        conditions: more conditions.
-        head: what is derived, if not the rule's head.
-        is_judged: whether a missing value is an error.
-        is_bag: whether every derivation counts.
+        read: returns where a literal is read.
+        lead: the first probe; it replaces the literal at `place`, if that is given.
+        place: the position of the literal that `lead` replaces.
+        goals: additional literals.
+        conditions: additional conditions.
+        head: the tuple to derive, if not the rule's head.
+        is_judged: whether an expression without a value is an error.
+        is_bag: whether every derivation counts, not every tuple.
     """
-    listed = [read(at, each) for at, each in enumerate(rule.literals) if at != place]
+    others = [read(at, each) for at, each in enumerate(rule.literals) if at != place]
     leads = [] if lead is None else [lead]
     return Body(
         head_of(rule) if head is None else head,
-        (*leads, *listed, *goals),
+        (*leads, *others, *goals),
         (*rule.conditions, *conditions),
         rule.origin,
         lead,
@@ -154,7 +168,7 @@ def instance(
 
 
 def in_state(state: State) -> Read:
-    """Return a reading of every literal in one state."""
+    """Return the reader of every literal in one state."""
     return lambda _, literal: Goal(literal, Reference(literal.relation, state))
 
 
@@ -165,14 +179,16 @@ def seeds(
     sign: State,
     make: Callable[[Rule, int | None, Goal | None], Body],
 ) -> tuple[list[Step], dict[str, list[Body]]]:
-    """Return what the changes below a stratum, and of its rules, bring to each of its relations.
+    """Return the bodies that start a propagation into each relation of a stratum.
+
+    They are led by the changes below, or are the whole bodies of rules that were added or removed.
 
     Args:
         draft: the plan under construction.
-        rules: the rules that both states have.
+        rules: the rules that are in OLD and in NEW.
         members: the relations of the stratum.
-        sign: whether additions or removals are wanted.
-        make: makes the body for a rule led by a changed literal at a place, or for a rule that
+        sign: whether additions or removals are propagated.
+        make: makes the body of a rule led by a changed literal at a position, or of a rule that
             was itself added or removed.
     """
     steps: list[Step] = []

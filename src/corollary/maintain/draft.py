@@ -1,10 +1,9 @@
-"""A plan under construction: working relations, procedures, and the tables that goals ask."""
+"""A plan under construction: working relations, procedures, and tables of calls and answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
-from corollary.core.origin import NO_RULE, Origin
 from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
@@ -19,9 +18,8 @@ from corollary.core.plan import (
     working,
 )
 from corollary.core.program import Relation
-from corollary.core.rules import Condition, Literal
+from corollary.core.rules import NO_RULE, Condition, Constant, Literal, Origin, Variable
 from corollary.core.states import State
-from corollary.core.terms import Constant, Variable
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import procedures
@@ -31,11 +29,13 @@ from corollary.maintain.update import Update
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body whose literals are not ordered yet, and its head.
+    """The body of a rule whose literals are not ordered yet, and its head.
 
     Attributes:
         lead: the literal that is probed first.
-        is_judged: whether a missing value in it is an error (it is, where the body is as in NEW).
+        is_judged: whether an expression without a value is an error (it is in NEW, and only there).
+        is_lenient: whether it is never an error, and rows that no test refutes are kept.
+        is_bag: whether every derivation counts, not every tuple.
     """
 
     head: tuple[Variable | Constant, ...]
@@ -50,11 +50,12 @@ class Body:
 
 @dataclass(slots=True)
 class Draft:
-    """The parts of a maintenance plan so far.
+    """A maintenance plan under construction.
 
     Attributes:
-        finished: stored relations whose NEW state is complete, so that it can be looked up.
-        is_traced: whether the plan tells the rows of the papers' tables.
+        locals: the working relations of each procedure that live as long as one call.
+        finished: stored relations whose NEW state may be read.
+        is_traced: whether the plan records the rows of the papers' tables.
     """
 
     update: Update
@@ -67,22 +68,18 @@ class Draft:
 
     def __post_init__(self) -> None:
         update = self.update
-        for relations in (
-            update.past.relations,
-            update.new.relations,
-            update.new.active.relations,
-        ):
+        for relations in (update.past.relations, update.new.relations, update.new.active.relations):
             self.types |= {name: each.types for name, each in relations.items()}
         self.tables = Tables(
             {State.OLD: update.past, State.NEW: update.new},
             update.statistics,
             self.types,
-            self._looks_up,
+            self._is_available,
             lambda name: name not in update.candidates and name in update.new.relations,
         )
 
-    def _looks_up(self, source: Reference) -> bool:
-        """Whether a relation can be read in a state without asking for its tuples."""
+    def _is_available(self, source: Reference) -> bool:
+        """Whether a relation can be read in a state, without calls for its tuples."""
         name, update = source.relation, self.update
         if WORKING in name or source.state in (State.ADDED, State.REMOVED):
             return True
@@ -103,19 +100,19 @@ class Draft:
         return new.relations.get(name) or new.active.relations[name]
 
     def make(self, relation: str, role: str, *more: Type) -> str:
-        """Return a working relation with the columns of a relation, and perhaps more."""
+        """Return a working relation with the columns of a relation and those of `more` types."""
         name = working(relation, role)
         self.types[name] = (*self.relation(relation).types, *more)
         return name
 
     def changes(self, relation: str, sign: State) -> Reference:
-        """Return where the additions or removals of a relation are."""
+        """Return where the additions or removals of a relation are read."""
         if self.update.is_virtual(relation):
             return Reference(self.make(relation, sign))
         return Reference(relation, sign)
 
     def event(self, name: str) -> Reference | None:
-        """Return where a literal of an active rule reads a change or an event predicate."""
+        """Return where an active rule reads a change or an event predicate, if `name` is one."""
         active = self.update.new.active
         if name in active.relations:
             self.types[event_of(name)] = active.relations[name].types
@@ -125,12 +122,12 @@ class Draft:
         return self.changes(relation, state) if is_change else None
 
     def source(self, name: str, state: State) -> Reference:
-        """Return where a literal is read that may stand in an active rule."""
+        """Return where a literal is read, in an active rule or in another."""
         read = self.update.new.active.marked.get(name, (name, state))
         return self.event(name) or Reference(*read)
 
     def variables(self, relation: str, *more: Variable) -> tuple[Variable, ...]:
-        """Return distinct variables for the columns of a relation, and perhaps more."""
+        """Return distinct variables for the columns of a relation, followed by `more`."""
         types = self.types[relation]
         return (*(Variable(f"_{at}", type_) for at, type_ in enumerate(types)), *more)
 
@@ -146,7 +143,7 @@ class Draft:
         role: Role | None = None,
         about: str = "",
     ) -> list[Step]:
-        """Return the steps that derive a relation from bodies, asking for what must be asked."""
+        """Return the steps that derive a relation, with the calls that its bodies need."""
         steps: list[Step] = []
         pipelines = tuple(self._pipeline(body, steps) for body in bodies)
         return [*steps, Derive(target, pipelines, tuple(without), reduce, role, about)]
@@ -159,8 +156,8 @@ class Draft:
         role: Role | None = None,
         about: str = "",
     ) -> Derive:
-        """Return the step that makes a relation the union of others, cut to its columns."""
-        pipelines = tuple(self._copied(target, source) for source in sources)
+        """Return the step that makes a relation the union of others, projected to its columns."""
+        pipelines = tuple(self._scan(target, source) for source in sources)
         return Derive(target, pipelines, tuple(without), None, role, about)
 
     def common(
@@ -172,21 +169,19 @@ class Draft:
         role: Role | None = None,
         about: str = "",
     ) -> Derive:
-        """Return the step that makes a relation the tuples that two others share."""
-        copied = self._copied(target, source)
-        every = tuple(range(len(self.types[target])))
-        test = Probe(other, copied.head, every)
-        return Derive(
-            target, (replace(copied, stages=(*copied.stages, test)),), (), None, role, about
-        )
+        """Return the step that makes a relation the intersection of two others."""
+        scan = self._scan(target, source)
+        test = Probe(other, scan.head, tuple(range(len(self.types[target]))))
+        pipeline = replace(scan, stages=(*scan.stages, test))
+        return Derive(target, (pipeline,), (), None, role, about)
 
-    def _copied(self, target: str, source: Reference) -> Pipeline:
+    def _scan(self, target: str, source: Reference) -> Pipeline:
         variables = self.variables(source.relation)
         probe = Probe(source, variables, ())
         return Pipeline((probe,), variables[: len(self.types[target])], NO_RULE)
 
-    def _active(self, body: Body) -> Body:
-        """Return a body in which marked literals are read where they say; an event leads it."""
+    def _resolve_active(self, body: Body) -> Body:
+        """Return a body with the marked literals of active rules resolved; an event leads it."""
         active = self.update.new.active
         lead, goals = body.lead, list[Goal]()
         for goal in body.goals:
@@ -203,27 +198,29 @@ class Draft:
 
     def _pipeline(self, body: Body, steps: list[Step]) -> Pipeline:
         if self.update.new.active.rules:
-            body = self._active(body)
+            body = self._resolve_active(body)
+        # The order decides which arguments of a literal are bound, and so which calls it makes.
         ordered = self._ordered(body, body.head, body.goals, body.conditions)
         if all(
-            self._looks_up(stage.source)
+            self._is_available(stage.source)
             for stage in ordered.stages
             if isinstance(stage, Probe | Absent)
         ):
             return ordered
 
         def ask(stage: Probe | Absent, items: list[Goal | Condition]) -> Reference:
-            asked, arguments = call_of(stage, self.tables)
+            node, arguments = call_of(stage, self.tables)
             goals, conditions = split(certain(items, arguments))
-            lead = next((goal for goal in goals if _is_same(goal, body.lead)), None)
+            lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
+            # A call may be too general; only the whole body can say what is an error.
             prefix = replace(body, lead=lead, is_judged=False, is_bag=False, is_lenient=False)
             steps.extend(
-                self.tables.ask(asked, [self._ordered(prefix, arguments, goals, conditions)])
+                self.tables.ask(node, [self._ordered(prefix, arguments, goals, conditions)])
             )
-            return Reference(asked.answers)
+            return Reference(node.answers)
 
-        goals, conditions = split(called(ordered.stages, self._looks_up, ask))
-        lead = next((goal for goal in goals if _is_same(goal, body.lead)), None)
+        goals, conditions = split(called(ordered.stages, self._is_available, ask))
+        lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
         return self._ordered(replace(body, lead=lead), body.head, goals, conditions)
 
     def _ordered(
@@ -233,7 +230,7 @@ class Draft:
         goals: Sequence[Goal],
         conditions: Sequence[Condition],
     ) -> Pipeline:
-        made = sip(
+        pipeline = sip(
             head,
             goals,
             conditions,
@@ -242,17 +239,17 @@ class Draft:
             lead=body.lead,
             is_lenient=body.is_lenient,
         )
-        judge = made.judge if body.is_judged or body.is_lenient else ()
-        return replace(made, judge=judge, is_bag=body.is_bag)
+        judge = pipeline.judge if body.is_judged or body.is_lenient else ()
+        return replace(pipeline, judge=judge, is_bag=body.is_bag)
 
     def plan(self, main: Sequence[Step]) -> Plan:
-        """Return the finished plan."""
+        """Return the finished plan; `main` is its main procedure."""
         every = {MAIN: tuple(main), **self.procedures, **procedures(self.tables)}
-        made = Plan(every, self.types, {}, MAIN, self.locals)
-        return replace(made, orders=orders(pipelines_of(made)))
+        plan = Plan(every, self.types, {}, MAIN, self.locals)
+        return replace(plan, orders=orders(pipelines_of(plan)))
 
 
-def _is_same(goal: Goal, lead: Goal | None) -> bool:
+def _is_lead(goal: Goal, lead: Goal | None) -> bool:
     return (
         lead is not None
         and goal.source == lead.source
@@ -262,5 +259,5 @@ def _is_same(goal: Goal, lead: Goal | None) -> bool:
 
 
 def literal_of(relation: str, slots: Sequence[Variable | Constant], negated: bool = False) -> Goal:
-    """Return a literal over a working relation."""
+    """Return the goal of a literal over a working relation."""
     return Goal(Literal(relation, tuple(slots), negated), Reference(relation))

@@ -1,23 +1,23 @@
 """DRed: delete and rederive.
 
 Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views incrementally", SIGMOD
-1993; told by example in "Maintenance of recursive views" (Dietrich), Table 1.
+1993; by example in "Maintenance of recursive views" (Dietrich), Table 1.
 
     δ⁻(p) :- δ⁻(Li), the other literals in OLD              overestimate, to a fixpoint
-    δ⁺(p) :- δ⁻(p), body in NEW, less δ⁻                    alternative derivations
+    δ⁺(p) :- δ⁻(p), body in NEW without δ⁻                  alternative derivations
     Δ⁻(p) = δ⁻(p) − δ⁺(p)
 
 | symbol | name here |
 |---|---|
 | δ⁻(p) | `p•over`, new ones `p•next_over` |
-| p less δ⁻(p), superscript v | NEW of p after `Remove` |
+| p − δ⁻(p), superscript v | NEW of p after `Remove` |
 | δ⁺(p), and what is inserted | `p•found`, all of them `p•new` |
 
 Stages: (1) overdelete, by rem_i for the changes below and by the growing overestimate for literals
 of the stratum; everything that is not in the overestimate has a derivation without removed tuples;
 (2) take the overestimate out; (3) rederive its tuples from what is left, insert what the additions
-below bring, and go on semi-naively; (4) what went and came back is no change. Where no tuple has
-two derivations, the overestimate is exact and nothing is rederived.
+below derive, and continue semi-naively; (4) tuples that were taken out and came back are no change.
+Where no tuple has two derivations, the overestimate is exact and nothing is rederived.
 
 Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 
@@ -30,16 +30,10 @@ Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step
+from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step, working
 from corollary.core.rules import Rule, head_of
 from corollary.core.states import State
-from corollary.maintain.delta import (
-    in_state,
-    instance,
-    kept_rules,
-    recursive_places,
-    seeds,
-)
+from corollary.maintain.delta import in_state, instance, kept_rules, recursive_places, seeds
 from corollary.maintain.draft import Body, Draft, literal_of
 from corollary.maintain.payload import derives_once
 from corollary.maintain.seminaive import insert
@@ -51,7 +45,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stored stratum."""
     overestimate = _overdelete(stratum, draft)
     additions, first = seeds(
-        draft, kept_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add
+        draft, kept_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add_body
     )
     if overestimate and not _is_exact(stratum, draft):
         for name in stratum.relations:
@@ -62,65 +56,59 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
 
 
 def _is_exact(stratum: Stratum, draft: Draft) -> bool:
-    """Whether the overestimate is what goes: no tuple has a second derivation."""
+    """Whether the overestimate is exact: no tuple has a second derivation."""
     return derives_once(stratum) and not draft.update.redefined & set(stratum.relations)
 
 
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
-    """Return the steps that take out everything whose derivations may have gone."""
+    """Return stages (1) and (2): take out every tuple that may have lost a derivation."""
     members, kept = stratum.relations, kept_rules(draft, stratum.relations)
-    steps, bodies = seeds(draft, kept, members, State.REMOVED, _remove)
+    steps, bodies = seeds(draft, kept, members, State.REMOVED, _remove_body)
     if not any(bodies.values()):
         return []
     again: list[Step] = []
     extend: list[Step] = []
-    leave: list[Step] = []
+    take_out: list[Step] = []
     for name in members:
         following, over = draft.make(name, "next_over"), draft.make(name, "over")
         steps += draft.derive(following, bodies[name], role=Role.APPROXIMATED, about=name)
         further = [
-            _go_on(rule, place)
+            _overdelete_further(rule, position)
             for rule in kept
             if rule.head.relation == name
-            for place in recursive_places(rule, members)
+            for position in recursive_places(rule, members)
         ]
         again += draft.derive(
             following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
         )
         extend.append(Extend(over, following))
-        leave.append(Remove(name, over))
+        take_out.append(Remove(name, over))
     steps += extend
     if stratum.is_recursive:
         fresh = tuple(Reference(draft.make(name, "over"), State.ADDED) for name in members)
         steps.append(Loop((*again, *extend), fresh))
-    return [*steps, *leave]
+    return [*steps, *take_out]
 
 
-def _remove(rule: Rule, place: int | None, lead: Goal | None) -> Body:
-    """Return rem_i, or the whole body in OLD of a rule that goes."""
-    return instance(rule, in_state(State.OLD), lead=lead, place=place)
+def _remove_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
+    """Return rem_i, or the whole body in OLD of a removed rule."""
+    return instance(rule, in_state(State.OLD), lead=lead, place=position)
 
 
-def _add(rule: Rule, place: int | None, lead: Goal | None) -> Body:
-    """Return add_i, or the whole body in NEW of a rule that comes."""
-    return instance(
-        rule,
-        in_state(State.NEW),
-        lead=lead,
-        place=place,
-        is_judged=True,
-    )
+def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
+    """Return add_i, or the whole body in NEW of an added rule."""
+    return instance(rule, in_state(State.NEW), lead=lead, place=position, is_judged=True)
 
 
-def _go_on(rule: Rule, place: int) -> Body:
-    """Return what goes when the overestimate of a literal of the stratum goes."""
-    literal = rule.literals[place]
-    source = Reference(f"{literal.relation}•over", State.ADDED)
-    return instance(rule, in_state(State.OLD), lead=Goal(literal, source), place=place)
+def _overdelete_further(rule: Rule, position: int) -> Body:
+    """Return rem_i for a literal of the stratum: its removals are the last overestimate."""
+    literal = rule.literals[position]
+    source = Reference(working(literal.relation, "over"), State.ADDED)
+    return instance(rule, in_state(State.OLD), lead=Goal(literal, source), place=position)
 
 
 def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
-    """Return the bodies that find another derivation of what was taken out."""
+    """Return the bodies of δ⁺: other derivations of tuples that were taken out."""
     over = draft.make(name, "over")
     return [
         instance(rule, in_state(State.NEW), lead=literal_of(over, head_of(rule)))

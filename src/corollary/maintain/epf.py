@@ -1,4 +1,4 @@
-"""EPF: propagate an update, filter what it may change at once, go on with what really changed.
+"""EPF: propagate an update, filter its approximation at once, go on with the actual updates.
 
 Reference: J. V. Harrison, S. W. Dietrich, "An efficient propagation/filtration algorithm for
 incremental view maintenance" (1994), Figure 1:
@@ -6,8 +6,8 @@ incremental view maintenance" (1994), Figure 1:
     propagate_filter(p ← Q', U_type):
       1–4  additions: propagate in NEW, filter in OLD; removals: propagate in OLD, filter in NEW
       5    A     = π(query_appr(Q', U, Prop-State))          approximation
-      6    A_red = A − ΔP                                     found before
-      7    D     = query_disq(p, A_red, Filter-State)         disqualified: provable all the same
+      6    A_red = A − ΔP                                     without updates found before
+      7    D     = query_disq(p, A_red, Filter-State)         disqualified: provable in both states
       8    Uᵖ    = A_red − D                                  actual updates
       9–11 if Uᵖ ≠ ∅: ΔP = ΔP ∪ Uᵖ; select_propagation_rules(p, Uᵖ)
 
@@ -18,13 +18,13 @@ incremental view maintenance" (1994), Figure 1:
 | A, D, Uᵖ | its locals `…•approximation`, `…•disqualified`, `…•actual` |
 | ΔP_add, ΔP_rem | `p•added`, `p•removed` |
 | Θ_P, the extension tables | the calls and answers of `solve` |
-| what A_red leaves to be proved | `…•filtered` |
+| the part of A_red that no table answers | `…•filtered` |
 
-Nothing of the view is needed, so it may be virtual; a stored one answers for OLD by a look-up. The
-tables of calls and answers live as long as the transaction and are shared by propagation and
-filtration. What a table already holds is disqualified without a proof (Proposition 2), what is in
-ΔP is left out (Proposition 1), so every potential update is filtered once (Proposition 3). A
-negated q_i swaps the types. Depth first inside a stratum, strata in order.
+The view need not be stored, so it may be virtual; a stored one is looked up in OLD. The tables of
+calls and answers live as long as the transaction and are shared by propagation and filtration. A
+tuple that a table already holds is disqualified without a proof (Proposition 2), one in ΔP is left
+out (Proposition 1), so every potential update is filtered once (Proposition 3). A negated q_i swaps
+the types. Depth first inside a stratum, strata in order.
 
 Example: Figures 2 and 3 of the paper; edges a→b, a→c, b→d, c→d, d→e; edge(b,d) removed, tc
 left-linear:
@@ -40,7 +40,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from corollary.analysis.strata import Stratum
-from corollary.core.origin import NO_RULE
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plan import (
     WORKING,
@@ -55,7 +54,7 @@ from corollary.core.plan import (
     When,
     working,
 )
-from corollary.core.rules import Rule
+from corollary.core.rules import NO_RULE, Rule
 from corollary.core.states import State
 from corollary.maintain.delta import (
     Changed,
@@ -82,15 +81,15 @@ def plan(
     Args:
         stratum: what to maintain.
         draft: the plan under construction.
-        has_memo: whether what a query has found is kept for the next.
-        is_minimised: whether what was found before is left out of an approximation (line 6).
+        has_memo: whether the answers of a query are kept for the next one.
+        is_minimised: whether updates found before are left out of an approximation (line 6).
     """
     return _Propagation(stratum, draft, has_memo, is_minimised).process_updates()
 
 
 @dataclass(slots=True)
 class _Propagation:
-    """The procedures of one stratum under construction."""
+    """The procedures `propagate_filter` of one stratum under construction."""
 
     stratum: Stratum
     draft: Draft
@@ -101,20 +100,21 @@ class _Propagation:
         """Return the steps that start the propagation of every change below the stratum."""
         draft, members = self.draft, self.stratum.relations
         kept = kept_rules(draft, members)
-        wanted = {name: draft.update.signs(name) for name in members}
+        signs = {name: draft.update.signs(name) for name in members}
         for rule in kept:
-            for place in recursive_places(rule, members):
-                for sign in sorted(wanted[rule.head.relation]):
-                    self._procedure(rule, place, sign)
+            for position in recursive_places(rule, members):
+                for sign in sorted(signs[rule.head.relation]):
+                    self._procedure(rule, position, sign)
         steps: list[Step] = []
         for sign in (State.REMOVED, State.ADDED):
             for changed in changed_literals(draft, kept, members, sign):
-                if sign in wanted[changed.rule.head.relation]:
+                if sign in signs[changed.rule.head.relation]:
                     steps += self._start(changed)
             rules = draft.update.added_rules if sign is State.ADDED else draft.update.removed_rules
             for rule in rules:
                 if rule.head.relation in members:
-                    steps += self._start_rule(rule, sign)
+                    # Its whole body is the approximation.
+                    steps.append(Call(self._procedure(rule, None, sign)))
         for name in members:
             for sign in (State.ADDED, State.REMOVED):
                 draft.make(name, sign)
@@ -126,7 +126,7 @@ class _Propagation:
         return steps
 
     def _start(self, changed: Changed) -> list[Step]:
-        """Return the call for a change below, if its selections leave anything of it."""
+        """Return the call for a change below, made if any tuple passes its selections."""
         selection, chosen = select(self.draft, changed)
         procedure = self._procedure(chosen.rule, chosen.place, chosen.sign)
         updates = working(procedure, "given")
@@ -134,34 +134,30 @@ class _Propagation:
         call = (self.draft.copy(updates, chosen.source), Call(procedure, updates))
         return [*selection, When((chosen.source,), call)]
 
-    def _start_rule(self, rule: Rule, sign: State) -> list[Step]:
-        """Return the call for a rule that comes or goes: its whole body is the approximation."""
-        return [Call(self._procedure(rule, None, sign))]
-
-    def _procedure(self, rule: Rule, place: int | None, sign: State) -> str:
-        """Return the procedure propagate_filter for a rule, a position and a type."""
+    def _procedure(self, rule: Rule, position: int | None, sign: State) -> str:
+        """Return the name of propagate_filter for a rule, a position and a type, made once."""
         draft, name = self.draft, rule.head.relation
         number = _number(rule, draft)
-        at = "" if place is None else f".{place + 1}"
+        at = "" if position is None else f".{position + 1}"
         procedure = f"{name}{WORKING}rule {number}{at}{WORKING}{sign}"
         if procedure in draft.procedures:
             return procedure
-        draft.procedures[procedure] = ()  # it may call itself
+        draft.procedures[procedure] = ()  # taken, so that a recursive rule finds itself
         updates = working(procedure, "updates")
         lead = None
-        if place is not None:
-            literal = replace(rule.literals[place], negated=False)
+        if position is not None:
+            literal = replace(rule.literals[position], negated=False)
             draft.types[updates] = draft.types[literal.relation]
             lead = Goal(literal, Reference(updates))
         else:
             draft.types[updates] = ()
-        steps, local = self._propagate_filter(procedure, rule, place, lead, sign)
+        steps, local = self._propagate_filter(procedure, rule, position, lead, sign)
         draft.procedures[procedure] = tuple(steps)
         draft.locals[procedure] = (updates, *local)
         return procedure
 
     def _propagate_filter(
-        self, procedure: str, rule: Rule, place: int | None, lead: Goal | None, sign: State
+        self, procedure: str, rule: Rule, position: int | None, lead: Goal | None, sign: State
     ) -> tuple[list[Step], list[str]]:
         draft, name = self.draft, rule.head.relation
         prop_state, filter_state = (
@@ -176,13 +172,9 @@ class _Propagation:
         approximation = Reference(local["approximation"])
         known = Reference(draft.make(name, sign))
         body = instance(
-            rule,
-            in_state(prop_state),
-            lead=lead,
-            place=place,
-            is_judged=sign is State.ADDED,
+            rule, in_state(prop_state), lead=lead, place=position, is_judged=sign is State.ADDED
         )
-        steps = self._fresh()
+        steps = self._clear_tables()
         steps += draft.derive(approximation.relation, [body], role=Role.APPROXIMATED, about=name)
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
         filtering.append(
@@ -211,7 +203,7 @@ class _Propagation:
                     (Reference(local["actual"]),),
                     name,
                     sign,
-                    "" if place is None else rule.literals[place].relation,
+                    "" if position is None else rule.literals[position].relation,
                 )
             )
         further = [
@@ -224,38 +216,41 @@ class _Propagation:
     def _query_disq(
         self, local: dict[str, str], name: str, state: State, known: Reference, sign: State
     ) -> tuple[list[Step], Reference]:
-        """Return the steps that prove the approximation, and where what is proved will be."""
+        """Return the steps that prove the approximation, and where the proved tuples are."""
         draft = self.draft
         approximation, filtered = Reference(local["approximation"]), local["filtered"]
-        there = Reference(name, state)
-        if draft.tables.looks_up(there):
-            leave_out = (known, there) if self.is_minimised else ()
+        stored = Reference(name, state)
+        if draft.tables.looks_up(stored):
+            left_out = (known, stored) if self.is_minimised else ()
             steps: list[Step] = [
                 draft.copy(
-                    filtered, approximation, without=leave_out, role=Role.FILTERED, about=name
+                    filtered, approximation, without=left_out, role=Role.FILTERED, about=name
                 )
             ]
-            return [*steps, *self._refiltered(local, name, sign)], there
+            return [*steps, *self._note_filtered(local, name, sign)], stored
         node = draft.tables.node(name, range(len(draft.types[name])), state)
         answers = Reference(node.answers)
         memo: list[Step] = []
         if self.has_memo:
-            hits = local["filtered"]
-            memo.append(draft.common(hits, approximation, answers, role=Role.MEMO_HITS, about=name))
-        left_out = [known] if self.is_minimised else []
-        left_out += [answers] if self.has_memo else []
+            # Only the size of this result is recorded; the next step overwrites it.
+            hits = draft.common(filtered, approximation, answers, role=Role.MEMO_HITS, about=name)
+            memo.append(hits)
+        known_before = [known] if self.is_minimised else []
+        known_before += [answers] if self.has_memo else []
         variables = draft.variables(filtered)
         call = Pipeline((Probe(Reference(filtered), variables, ()),), variables, NO_RULE)
         return [
             *memo,
-            draft.copy(filtered, approximation, without=left_out, role=Role.FILTERED, about=name),
-            *self._refiltered(local, name, sign),
-            *self._fresh(),
+            draft.copy(
+                filtered, approximation, without=known_before, role=Role.FILTERED, about=name
+            ),
+            *self._note_filtered(local, name, sign),
+            *self._clear_tables(),
             *draft.tables.ask(node, [call]),
         ], answers
 
-    def _refiltered(self, local: dict[str, str], name: str, sign: State) -> list[Step]:
-        """Return the steps that note what was filtered before."""
+    def _note_filtered(self, local: dict[str, str], name: str, sign: State) -> list[Step]:
+        """Return the steps that record which tuples were filtered before, and remember the rest."""
         draft = self.draft
         seen = draft.make(name, f"seen_{sign}")
         again = local["refiltered"]
@@ -272,22 +267,22 @@ class _Propagation:
         ]
 
     def _select_propagation_rules(self, name: str, actual: str, sign: State) -> Iterator[Step]:
-        """Yield the calls that carry actual updates on, inside the stratum."""
+        """Yield the calls that propagate actual updates inside the stratum."""
         draft, members = self.draft, self.stratum.relations
         for rule in kept_rules(draft, members):
             if sign not in draft.update.signs(rule.head.relation):
                 continue
-            for place in recursive_places(rule, members):
-                if rule.literals[place].relation == name:
-                    yield Call(self._procedure(rule, place, sign), actual)
+            for position in recursive_places(rule, members):
+                if rule.literals[position].relation == name:
+                    yield Call(self._procedure(rule, position, sign), actual)
 
-    def _fresh(self) -> list[Step]:
-        """Return what makes every query start from nothing, where there is no memo."""
+    def _clear_tables(self) -> list[Step]:
+        """Return the step that empties all tables before a query, where there is no memo."""
         return [] if self.has_memo else [Call(FORGET)]
 
 
 def _number(rule: Rule, draft: Draft) -> int:
-    """Return the number of a rule among those of its relation, in either state."""
+    """Return the number of a rule among those of its relation, in NEW and then in OLD."""
     rules = dict.fromkeys(
         [
             each
@@ -299,7 +294,7 @@ def _number(rule: Rule, draft: Draft) -> int:
 
 
 def forget(draft: Draft) -> None:
-    """Complete the procedure that empties the tables, once all of them are known."""
+    """Complete the procedure that empties the tables, once all tables are registered."""
     if FORGET in draft.procedures:
-        procedures(draft.tables)
+        procedures(draft.tables)  # which registers the tables that calls need in turn
         draft.procedures[FORGET] = (Clear(draft.tables.memo()),)

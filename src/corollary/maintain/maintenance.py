@@ -31,19 +31,26 @@ from corollary.maintain import (
     seminaive,
 )
 from corollary.maintain.choose import Algorithm, Choice, Sizes, choose
+from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
 from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.update import Update
 
 IN_PLACE = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.DRED, Algorithm.AUTONOMOUS)
-"""These change the stored relations step by step, and read them as they are."""
+"""These change the stored relations step by step and read them in the middle of their work."""
 
 KEEPS_PAYLOAD = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.RECOMPUTE)
+"""These leave valid ranks or counts behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maintenance:
-    """A plan; what was chosen for each stratum in it, by procedure; and those placed elsewhere."""
+    """A plan, the algorithm chosen for each stratum and the strata that do not run on the driver.
+
+    Attributes:
+        choices: by procedure.
+        places: by procedure; strata that are not listed run on the driver.
+    """
 
     plan: Plan
     choices: Mapping[str, Choice]
@@ -53,38 +60,41 @@ class Maintenance:
 def choices(
     update: Update, wanted: Callable[[str], Algorithm], sizes: Sizes
 ) -> dict[str, tuple[Stratum, Choice]]:
-    """Return the strata that may change, with what maintains them.
+    """Return the strata that may change, by procedure, with the algorithm for each.
 
     Raises:
-        InputError: an algorithm is wanted that cannot do it.
+        InputError: an algorithm was requested that cannot maintain the stratum.
     """
     found = {}
     for stratum in strata(update.new):
-        chosen = _agreed({name: wanted(name) for name in stratum.relations})
-        if all(_is_unseen(name, update) for name in stratum.relations):
+        requested = _common_request({name: wanted(name) for name in stratum.relations})
+        if all(_is_unobserved(name, update) for name in stratum.relations):
             continue
         if any(update.signs(name) for name in stratum.relations):
-            choice = choose(stratum, update, chosen, sizes)
+            choice = choose(stratum, update, requested, sizes)
             found[procedure_of(stratum.relations)] = stratum, choice
     return found
 
 
-def _agreed(wanted: Mapping[str, Algorithm]) -> Algorithm:
-    """Return the one algorithm that is wanted for the relations of a stratum."""
-    asked = {name: each for name, each in wanted.items() if each is not Algorithm.AUTO}
-    if len(set(asked.values())) > 1:
-        listed = ", ".join(f"{each} for `{name}`" for name, each in asked.items())
+def _common_request(requested: Mapping[str, Algorithm]) -> Algorithm:
+    """Return the one algorithm that is requested for the relations of a stratum."""
+    explicit = {name: each for name, each in requested.items() if each is not Algorithm.AUTO}
+    if len(set(explicit.values())) > 1:
+        listed = ", ".join(f"{each} for `{name}`" for name, each in explicit.items())
         raise InputError.of(
             "C0821",
             f"These relations depend on each other and are maintained together: {listed}.",
             None,
             "ask for the same algorithm for all of them",
         )
-    return next(iter(asked.values()), Algorithm.AUTO)
+    return next(iter(explicit.values()), Algorithm.AUTO)
 
 
-def _is_unseen(name: str, update: Update) -> bool:
-    """Whether nobody needs the change of a relation: it is new, so that its readers are too."""
+def _is_unobserved(name: str, update: Update) -> bool:
+    """Whether nothing needs the change of a relation.
+
+    A virtual relation that is new is read by new relations only, which are evaluated in full.
+    """
     is_new = name not in update.old.relations
     return is_new and update.is_virtual(name) and name not in update.watched
 
@@ -102,11 +112,11 @@ def maintain(
 
     Args:
         update: what changes.
-        chosen: the strata that may change, by procedure, with what maintains them.
-        places: of strata that run elsewhere, by procedure.
-        further: what to do once all views are maintained.
-        is_traced: whether the plan tells the rows of the papers' tables.
-        is_strict: whether it fails rather than recompute what outgrows its budget.
+        chosen: the strata that may change, by procedure, with the algorithm for each.
+        places: where strata run that do not run on the driver, by procedure.
+        further: makes the steps that follow once all views are maintained.
+        is_traced: whether the plan records the rows of the papers' tables.
+        is_strict: whether a stratum that exceeds its budget fails instead of being recomputed.
     """
     draft = Draft(update, is_traced)
     choices = {name: choice for name, (_, choice) in chosen.items()}
@@ -118,15 +128,17 @@ def maintain(
     main: list[Step] = []
     for name, (stratum, choice) in chosen.items():
         if choice.algorithm in IN_PLACE:
+            # Its own steps read NEW of the stratum as it is, even before it is complete.
             draft.finished.update(stratum.relations)
         steps = _steps(choice.algorithm, stratum, draft)
         if choice.budget is not None:
+            # The abandoned run may have left calls open that were never answered.
             draft.procedures.setdefault(epf.FORGET, ())
             otherwise = (Call(epf.FORGET), *recompute.plan(stratum, draft))
             steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
         draft.procedures[name] = tuple(steps)
         draft.finished.update(stratum.relations)
-        main.append(_when_reached(stratum, draft, used.get(name, Call(name))))
+        main.append(_call_if_changed(stratum, draft, used.get(name, Call(name))))
     main += further(draft)
     epf.forget(draft)
     return Maintenance(draft.plan(main), choices, used)
@@ -157,39 +169,28 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
         case Algorithm.AGGREGATES:
             return aggregates.plan(stratum, draft)
         case Algorithm.AUTO:
-            raise AssertionError("auto chooses another")
+            raise AssertionError("`choose` has replaced auto")
         case _:
             assert_never(algorithm)
 
 
 def _runs_in(algorithm: Algorithm, placement: Placement) -> bool:
-    """Whether an algorithm runs in a place: a query for each invocation would be too many."""
+    """Whether an algorithm can run in a placement; PF and EPF would need a query per invocation."""
     return placement is not Placement.SQL or algorithm not in (Algorithm.PF, Algorithm.EPF)
 
 
-def _when_reached(stratum: Stratum, draft: Draft, call: Call | Place) -> Step:
-    """Return the call of a stratum, made only if something it reads has changed."""
-    update, members = draft.update, set(stratum.relations)
-    if update.redefined & members:
+def _call_if_changed(stratum: Stratum, draft: Draft, call: Call | Place) -> Step:
+    """Return the call of a stratum, guarded by the changes of the relations that it reads."""
+    if not draft.update.redefined.isdisjoint(stratum.relations):
         return call
-    below = dict.fromkeys(
-        [literal.relation for rule in stratum.rules for literal in rule.literals]
-        + [each.body for each in stratum.aggregations]
-    )
-    changes = tuple(
-        draft.changes(name, sign)
-        for name in below
-        if name not in members
-        for sign in sorted(update.signs(name))
-    )
-    return When(changes, (call,))
+    return When(changes_below(stratum, draft), (call,))
 
 
 def rebuild(stratum: Stratum, update: Update) -> Plan:
-    """Return the plan that makes the payload of a stored stratum anew, as it was in OLD.
+    """Return the plan that recomputes the payload of a stored stratum in OLD.
 
-    The relations may belong to several strata of OLD: ranks across all of them are good ranks for
-    each.
+    The relations may belong to several strata of OLD: ranks that are well-founded across all of
+    them are well-founded in each.
     """
     draft = Draft(update)
     rules = tuple(rule for rule in update.old.rules if rule.head.relation in stratum.relations)

@@ -1,10 +1,12 @@
-"""Parts: a base relation is the union of what its writers assert, and each touches its own part.
+"""Plans on base relations: the union of their parts, and tuples that a change may concern.
+
+A base relation is the union of what its writers assert, and each writer changes its own part.
 
     R = R₁ ∪ R₂ ∪ …
-    Δ⁻R = ∪ Δ⁻Ri − ∪ Rj in NEW        what nobody asserts any more
-    Δ⁺R = ∪ Δ⁺Ri − R in OLD           what nobody asserted before
+    Δ⁻R = ∪ Δ⁻Ri − ∪ Rj in NEW        tuples that no part asserts any more
+    Δ⁺R = ∪ Δ⁺Ri − R in OLD           tuples that no part asserted before
 
-A relation that one writer alone has written to is its own part, and costs nothing more.
+A relation that only one writer has written to is its own part, at no extra cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +14,17 @@ from collections.abc import Mapping, Sequence
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Grow, Plan, Remove, Step
 from corollary.core.program import NormalProgram
+from corollary.core.rules import NO_RULE, Literal, Slot, Wildcard
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.maintain.draft import Draft
+from corollary.maintain.draft import Body, Draft
+from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
 
 
 def union(program: NormalProgram, relations: Sequence[str]) -> Plan:
     """Return the plan that brings base relations to NEW when their parts have changed."""
-    draft = Draft(Update(program, program, {}, Statistics()))
+    draft = _new_draft(program)
     steps: list[Step] = []
     for name in relations:
         parts = tuple(program.parts[name].values())
@@ -36,20 +40,40 @@ def union(program: NormalProgram, relations: Sequence[str]) -> Plan:
     return draft.plan(steps)
 
 
-def shared(program: NormalProgram, asked: Mapping[str, str], kept: Mapping[str, str]) -> Plan:
-    """Return the plan that finds which tuples are still in base relations.
+def shared(program: NormalProgram, tuples: Mapping[str, str], targets: Mapping[str, str]) -> Plan:
+    """Return the plan that finds which of some tuples are in base relations.
 
     Args:
         program: whose base relations they are.
-        asked: for each base relation the one that holds the tuples in question.
-        kept: for each base relation the one that gets those that are there.
+        tuples: for each base relation the one that holds the tuples to look up.
+        targets: for each base relation the one that receives those that are in it.
     """
-    draft = Draft(Update(program, program, {}, Statistics()))
-    for name, other in (*asked.items(), *kept.items()):
+    draft = _new_draft(program)
+    for name, other in (*tuples.items(), *targets.items()):
         draft.types[other] = draft.types[name]
     return draft.plan(
         [
-            draft.common(kept[name], Reference(other), Reference(name))
-            for name, other in asked.items()
+            draft.common(targets[name], Reference(other), Reference(name))
+            for name, other in tuples.items()
         ]
     )
+
+
+def touched(program: NormalProgram, relation: str, determinants: Sequence[int], into: str) -> Plan:
+    """Return the plan that finds all tuples of NEW that agree with an added one in some columns.
+
+    Only they can violate a functional dependency that held before.
+    """
+    draft = _new_draft(program)
+    draft.types[into] = draft.types[relation]
+    columns = draft.variables(relation)
+    key: tuple[Slot, ...] = tuple(
+        column if at in determinants else Wildcard() for at, column in enumerate(columns)
+    )
+    lead = Goal(Literal(relation, key), Reference(relation, State.ADDED))
+    every = Goal(Literal(relation, columns), Reference(relation))
+    return draft.plan(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
+
+
+def _new_draft(program: NormalProgram) -> Draft:
+    return Draft(Update(program, program, {}, Statistics()))

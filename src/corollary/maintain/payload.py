@@ -5,8 +5,8 @@
 | `p•rank` | those of p, rank | some derivation has only smaller ranks among its premises |
 | `p•count` | those of p, count | the number of derivations |
 
-Both hold exactly the tuples of p, each once. A validity mark, kept by the database, says whether
-the invariant holds; an algorithm that writes p keeps it or the mark is cleared.
+Both hold exactly the tuples of p, each once. The database keeps a validity mark that says whether
+the invariant holds; it is cleared when an algorithm writes p without maintaining the payload.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,20 @@ from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import working
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.rules import Condition, Literal, Rule, has_wildcard, head_of, names_in
+from corollary.core.rules import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Rule,
+    Variable,
+    Wildcard,
+    has_wildcard,
+    head_of,
+    names_in,
+)
 from corollary.core.states import State
-from corollary.core.terms import Constant, Expression, Functor, Variable, Wildcard
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import recursive_places
 from corollary.maintain.draft import Draft
@@ -26,14 +37,14 @@ from corollary.maintain.sip import Goal, range_of
 
 
 class Payload(StrEnum):
-    """What is kept beside the tuples of a relation, and how the relation of it is called."""
+    """The kinds of payload; the values name the relations that hold it."""
 
     RANK = "rank"
     COUNT = "count"
 
 
 RANK = Variable("rank'", NUMBER)
-"""The rank of a head; no variable of a program has a quote in its name."""
+"""The rank of a head; the quote keeps it apart from the variables of a program."""
 
 
 def rank_of(draft: Draft, relation: str) -> str:
@@ -54,16 +65,16 @@ def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
 
 
 def has_counts(stratum: Stratum) -> bool:
-    """Whether derivations are counted: no recursion or guess, and a tuple may have several."""
+    """Whether derivations are counted: no recursion, no leniency, perhaps several a tuple."""
     is_plain = not stratum.is_recursive and not stratum.aggregations
     can_count = is_plain and not any(rule.is_lenient for rule in stratum.rules)
     return can_count and not derives_once(stratum)
 
 
 def derives_once(stratum: Stratum) -> bool:
-    """Whether no tuple can have two derivations: one rule, whose head tells every value in it.
+    """Whether no tuple can have two derivations: one rule, whose head has all variables it reads.
 
-    What the head does not hold is computed from what it holds, except for the values of `range`.
+    Other variables are computed from those, uniquely unless `range` gives them several values.
     """
     if stratum.is_recursive or stratum.aggregations or len(stratum.rules) != 1:
         return False
@@ -76,7 +87,7 @@ def derives_once(stratum: Stratum) -> bool:
 
 
 def payload_of(stratum: Stratum, program: NormalProgram) -> Payload | None:
-    """Return what is kept beside the tuples of a stratum."""
+    """Return the kind of payload that the tuples of a stratum have, if any."""
     if has_ranks(stratum, program):
         return Payload.RANK
     is_virtual = any(program.relations[name].is_virtual for name in stratum.relations)
@@ -84,25 +95,25 @@ def payload_of(stratum: Stratum, program: NormalProgram) -> Payload | None:
 
 
 def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
-    """Return the relations that hold the payload of a stratum, by the relation they belong to."""
+    """Return the relations that hold the payload of a stratum, by the relations of the stratum."""
     role = payload_of(stratum, program)
     if role is None:
         return {}
-    made = {}
+    beside = {}
     for name in stratum.relations:
         relation = program.relations[name]
-        made[name] = Relation(
+        beside[name] = Relation(
             working(name, role),
             (*relation.columns, role),
             (*relation.types, NUMBER),
             is_derived=True,
             is_declared=False,
         )
-    return made
+    return beside
 
 
 def is_absent(rule: Rule) -> Goal:
-    """Return the literal that says that a rule's head is not in NEW."""
+    """Return the goal that a rule's head is not in NEW."""
     literal = Literal(rule.head.relation, head_of(rule), negated=True)
     return Goal(literal, Reference(rule.head.relation))
 
@@ -112,7 +123,9 @@ class RankedBody:
     """A rule whose literals of its own stratum are read with their ranks.
 
     Attributes:
-        ranks: for each such position the variable that holds the rank.
+        state: in which literals of the stratum are read.
+        lower: in which literals of lower strata are read.
+        ranks: for each position of the stratum the variable that holds the rank.
     """
 
     rule: Rule
@@ -126,40 +139,35 @@ class RankedBody:
         """The head and its rank."""
         return (*head_of(self.rule), RANK)
 
-    def literal(self, place: int) -> Literal:
-        """Return the literal at a position with its rank, every column named."""
-        literal = self.rule.literals[place]
+    def literal(self, position: int) -> Literal:
+        """Return the literal at a position with its rank, and variables instead of wildcards."""
+        literal = self.rule.literals[position]
         types = self.draft.types[literal.relation]
         slots = tuple(
-            Variable(f"_{place}_{at}'", types[at]) if isinstance(slot, Wildcard) else slot
+            Variable(f"_{position}_{at}'", types[at]) if isinstance(slot, Wildcard) else slot
             for at, slot in enumerate(literal.slots)
         )
-        return Literal(rank_of(self.draft, literal.relation), (*slots, self.ranks[place]))
+        return Literal(rank_of(self.draft, literal.relation), (*slots, self.ranks[position]))
 
-    def read(self, place: int, literal: Literal) -> Goal:
+    def read(self, position: int, literal: Literal) -> Goal:
         """Return where the literal at a position is read."""
-        if place not in self.ranks:
+        if position not in self.ranks:
             return Goal(literal, Reference(literal.relation, self.lower))
-        ranked = self.literal(place)
+        ranked = self.literal(position)
         return Goal(ranked, Reference(ranked.relation, self.state))
 
 
 def ranked_literals(
-    rule: Rule,
-    members: tuple[str, ...],
-    draft: Draft,
-    state: State,
-    *,
-    lower: State = State.NEW,
+    rule: Rule, members: tuple[str, ...], draft: Draft, state: State, *, lower: State = State.NEW
 ) -> RankedBody:
-    """Return a rule with ranks: its stratum's literals in `state`, those below in `lower`."""
-    places = recursive_places(rule, members)
-    ranks = {place: Variable(f"rank{place}'", NUMBER) for place in places}
+    """Return a rule whose stratum's literals are read with ranks in `state`, others in `lower`."""
+    positions = recursive_places(rule, members)
+    ranks = {position: Variable(f"rank{position}'", NUMBER) for position in positions}
     return RankedBody(rule, draft, state, lower, ranks)
 
 
 def total_of(ranked: RankedBody) -> Condition:
-    """Return the equation that gives a head its rank: 1 + the largest of its premises."""
+    """Return the equation for the rank of a head: 1 + the largest rank of its premises, or 0."""
     ranks: list[Expression] = list(ranked.ranks.values())
     if not ranks:
         return Condition("=", RANK, Constant(0, NUMBER))

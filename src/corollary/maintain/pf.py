@@ -1,17 +1,17 @@
 """PF: propagation and filtration without memo.
 
 Reference: J. V. Harrison, S. W. Dietrich, "Maintenance of materialized views in a deductive
-database: an update propagation approach" (1992); told by example in "Maintenance of recursive
-views" (Dietrich), Table 2.
+database: an update propagation approach" (1992); by example in "Maintenance of recursive views"
+(Dietrich), Table 2.
 
 The procedures are those of `epf`, with two differences. Every query starts from empty tables, so
-that nothing found for one approximation helps the next. And the approximation is filtered as it is:
-what was found before, actual or disqualified, is proved again, and left out only then.
+that no answer found for one approximation is reused for the next. And the approximation is filtered
+unreduced: tuples found before, actual or disqualified, are proved again, and dropped only then.
 
     D  = query_disq(p, A, Filter-State)
     Uᵖ = A − D − ΔP
 
-So a tuple that is approximated along two ways is filtered twice ("diamond chain" in the tests),
+So a tuple that is approximated on two paths is filtered twice ("diamond chain" in the tests),
 which EPF never does.
 """
 

@@ -1,4 +1,4 @@
-"""Which strata run elsewhere, and the programs whose strata can be shared out."""
+"""Place the strata of a program: on the driver, in partitions, or in Spark's queries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,11 @@ from corollary.rewrite.shares import shared
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Programs of OLD and NEW, and the strata of NEW that run elsewhere, by procedure."""
+    """The programs of OLD and NEW, rewritten for their partitions, and the placed strata.
+
+    Attributes:
+        places: by procedure; strata that are not listed run on the driver.
+    """
 
     before: NormalProgram
     after: NormalProgram
@@ -21,16 +25,14 @@ class Placed:
 
 
 def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed:
-    """Ask an engine where it wants to run the strata of a program that is to be in force.
-
-    A pivot has to be one for the rules that go, too.
-    """
+    """Let an engine place the strata of NEW, and rewrite both programs for the partitions."""
     places = {}
     for stratum in strata(after):
         is_stored = all(after.relations[name].is_stored for name in stratum.relations)
         rules = dict.fromkeys(
             rule for rule in before.rules if rule.head.relation in stratum.relations
         )
+        # Rules that the transaction removes are evaluated too, so the pivot has to suit them.
         both = replace(stratum, rules=tuple(rules | dict.fromkeys(stratum.rules)))
         if not is_stored:
             continue

@@ -1,8 +1,8 @@
-"""Ranked maintenance of a stored recursive stratum: support that can be refuted in one step.
+"""Ranked maintenance of a stored recursive stratum: lost support is detected in one step.
 
 Every stored tuple t has a rank, such that t has a derivation in the current state whose premises
 of the stratum all have smaller ranks. Support is well-founded, so cyclic support cannot keep a
-tuple alive, and whether t loses its support is seen without recursion.
+tuple alive, and whether t has lost its support is decided without recursion.
 
     C  ← heads of rem_i over the changes below (others OLD) that are stored             (1)
     t ∈ C is kept if an instance with head t has all lower literals in NEW and its
@@ -22,8 +22,8 @@ tuple alive, and whether t loses its support is seen without recursion.
 
 After (3) every tuple that is left has a derivation from such tuples of smaller rank and from NEW
 lower literals; by induction on the rank it is derivable. (4) derives everything else that is.
-In (3) the lower literals are read in NEW: a tuple kept in (2) may lean on an instance that only NEW
-has, and must come back when its supporter goes.
+In (3) the lower literals are read in NEW: a tuple kept in (2) may depend on an instance that only
+NEW has, and must be a candidate again when its supporter is suspended.
 
 Example: edges a→b, b→c, c→b, tc left-linear (ranks 0: ab bc cb, 1: ac bb cc); edge(a,b) removed:
 
@@ -40,19 +40,12 @@ from collections.abc import Iterator, Sequence
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step
-from corollary.core.rules import Condition, Literal, Rule, head_of
+from corollary.core.rules import Condition, Literal, Rule, Variable, Wildcard, head_of
 from corollary.core.states import State
-from corollary.core.terms import Variable, Wildcard
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import in_state, instance, kept_rules, recursive_places, seeds
 from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.payload import (
-    RANK,
-    is_absent,
-    rank_of,
-    ranked_literals,
-    total_of,
-)
+from corollary.maintain.payload import RANK, is_absent, rank_of, ranked_literals, total_of
 from corollary.maintain.seminaive import insert
 from corollary.maintain.sip import Goal
 from corollary.maintain.trace import told
@@ -63,8 +56,8 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     members = stratum.relations
     suspension = _suspend(stratum, draft)
 
-    def add(rule: Rule, place: int | None, lead: Goal | None) -> Body:
-        return _derivation(rule, stratum, draft, lead, place=place, goals=[is_absent(rule)])
+    def add(rule: Rule, position: int | None, lead: Goal | None) -> Body:
+        return _derivation(rule, stratum, draft, lead, position=position, goals=[is_absent(rule)])
 
     additions, first = seeds(draft, kept_rules(draft, stratum.relations), members, State.ADDED, add)
     if suspension:
@@ -86,16 +79,16 @@ def _derivation(
     draft: Draft,
     lead: Goal | None,
     *,
-    place: int | None = None,
+    position: int | None = None,
     goals: Sequence[Goal] = (),
 ) -> Body:
-    """Return a rule in NEW whose head gets its rank from the premises."""
+    """Return a rule in NEW whose head gets its rank from the premises, as stage (4) derives it."""
     ranked = ranked_literals(rule, stratum.relations, draft, State.NEW)
     return instance(
         rule,
         ranked.read,
         lead=lead,
-        place=place,
+        place=position,
         goals=goals,
         conditions=[total_of(ranked)],
         head=ranked.head,
@@ -104,15 +97,15 @@ def _derivation(
 
 
 def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
-    """Return the steps that find the tuples that have lost their support, and take them out."""
+    """Return stages (1) to (3): find the tuples that have lost their support, and take them out."""
     members = stratum.relations
 
-    def remove(rule: Rule, place: int | None, lead: Goal | None) -> Body:
+    def remove(rule: Rule, position: int | None, lead: Goal | None) -> Body:
         head = (*head_of(rule), RANK)
         ranked = Literal(rank_of(draft, rule.head.relation), head)
         stored = Goal(ranked, Reference(ranked.relation, State.OLD))
         return instance(
-            rule, in_state(State.OLD), lead=lead, place=place, goals=[stored], head=head
+            rule, in_state(State.OLD), lead=lead, place=position, goals=[stored], head=head
         )
 
     steps, bodies = seeds(
@@ -123,7 +116,7 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
     check: list[Step] = []
     extend: list[Step] = []
     follow: list[Step] = []
-    leave: list[Step] = []
+    take_out: list[Step] = []
     for name in members:
         candidate = draft.make(name, "candidate", NUMBER)
         kept, lost = draft.make(name, "kept", NUMBER), draft.make(name, "lost", NUMBER)
@@ -147,50 +140,54 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
             role=Role.CHECKED,
             about=name,
         )
-        leave += [
+        take_out += [
             draft.copy(out, Reference(suspended)),
             Remove(name, out),
             Remove(rank_of(draft, name), suspended),
         ]
-    open_ones = tuple(Reference(draft.make(name, "candidate", NUMBER)) for name in members)
-    return [*steps, Loop((*check, *extend, *follow), open_ones), *leave]
+    candidates = tuple(Reference(draft.make(name, "candidate", NUMBER)) for name in members)
+    return [*steps, Loop((*check, *extend, *follow), candidates), *take_out]
 
 
 def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
-    """Yield the bodies that keep a candidate: premises of smaller rank that are not suspended."""
+    """Yield the bodies of (2) that keep a candidate: its premises are smaller and not suspended."""
     candidate = draft.make(name, "candidate", NUMBER)
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
         ranked = ranked_literals(rule, stratum.relations, draft, State.OLD)
-        there: list[Goal] = []
-        for place in ranked.ranks:
-            literal = ranked.literal(place)
-            suspended = draft.make(rule.literals[place].relation, "suspended", NUMBER)
-            there.append(Goal(Literal(suspended, literal.slots, True), Reference(suspended)))
+        not_suspended: list[Goal] = []
+        for position in ranked.ranks:
+            literal = ranked.literal(position)
+            suspended = draft.make(rule.literals[position].relation, "suspended", NUMBER)
+            not_suspended.append(
+                Goal(Literal(suspended, literal.slots, True), Reference(suspended))
+            )
         yield instance(
             rule,
             ranked.read,
             lead=literal_of(candidate, ranked.head),
-            goals=there,
+            goals=not_suspended,
             conditions=[Condition("<", rank, RANK) for rank in ranked.ranks.values()],
             head=ranked.head,
         )
 
 
 def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
-    """Yield the bodies that find the heads that may have leant on what was just suspended."""
+    """Yield the bodies of (3): heads that may have depended on a tuple that was just suspended."""
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        for place in recursive_places(rule, stratum.relations):
+        for position in recursive_places(rule, stratum.relations):
             ranked = ranked_literals(rule, stratum.relations, draft, State.OLD)
-            suspended = draft.make(rule.literals[place].relation, "suspended", NUMBER)
-            lead = Goal(ranked.literal(place), Reference(suspended, State.ADDED))
+            suspended = draft.make(rule.literals[position].relation, "suspended", NUMBER)
+            lead = Goal(ranked.literal(position), Reference(suspended, State.ADDED))
             head = Literal(rank_of(draft, name), ranked.head)
 
-            def read(at: int, literal: Literal, place: int = place) -> Goal:
-                if literal.relation in stratum.relations and not literal.negated and at != place:
+            # The other premises may be suspended themselves: without them, a head whose premises
+            # are suspended in the same round would be missed.
+            def read(at: int, literal: Literal, position: int = position) -> Goal:
+                if literal.relation in stratum.relations and not literal.negated and at != position:
                     stored = rank_of(draft, literal.relation)
                     slots = (*literal.slots, Wildcard())
                     return Goal(Literal(stored, slots), Reference(stored, State.OLD))
@@ -200,8 +197,8 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
                 rule,
                 read,
                 lead=lead,
-                place=place,
+                place=position,
                 goals=[Goal(head, Reference(head.relation, State.OLD))],
-                conditions=[Condition(">", RANK, ranked.ranks[place])],
+                conditions=[Condition(">", RANK, ranked.ranks[position])],
                 head=ranked.head,
             )

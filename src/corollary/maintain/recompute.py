@@ -2,28 +2,27 @@
 
     Δ⁺P = P_new − P_old,   Δ⁻P = P_old − P_new
 
-A stored relation is replaced, and its payload made anew. For a virtual one both states are
-evaluated, since neither is kept; only the difference outlives the stratum.
+A stored relation is replaced, and its payload recomputed. For a virtual one both states are
+evaluated, since neither is stored; only the difference outlives the stratum.
 """
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Clear, Step, Store
 from corollary.core.states import State
+from corollary.maintain import seminaive
 from corollary.maintain.draft import Draft
 from corollary.maintain.payload import payload_of
-from corollary.maintain.seminaive import fixpoint
-from corollary.maintain.seminaive import plan as evaluated
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that recompute a stratum."""
     if not any(draft.update.is_virtual(name) for name in stratum.relations):
-        return evaluated(stratum, draft, payload_of(stratum, draft.update.new))
-    return _compared(stratum, draft)
+        return seminaive.plan(stratum, draft, payload_of(stratum, draft.update.new))
+    return _compare_states(stratum, draft)
 
 
-def _compared(stratum: Stratum, draft: Draft) -> list[Step]:
+def _compare_states(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that evaluate a stratum in both states and compare."""
     update = draft.update
     before = Stratum(
@@ -34,12 +33,12 @@ def _compared(stratum: Stratum, draft: Draft) -> list[Step]:
     )
     steps: list[Step] = []
     if before.rules or before.aggregations:
-        evaluation, results = fixpoint(before, draft, State.OLD)
+        evaluation, results = seminaive.fixpoint(before, draft, State.OLD)
         steps += evaluation
         for name, result in results.items():
             steps.append(draft.copy(draft.make(name, "was"), Reference(result)))
             steps.append(Clear((result,)))
-    evaluation, results = fixpoint(stratum, draft, State.NEW)
+    evaluation, results = seminaive.fixpoint(stratum, draft, State.NEW)
     steps += evaluation
     for name, result in results.items():
         if not update.is_virtual(name):

@@ -16,12 +16,12 @@ A tuple derived in round n+1 uses at least one tuple that was new in round n. So
 | candidates of a round, less ALL | `p•next` |
 
 Stages: (1) rules without a literal of the stratum give the first round; (2) the loop derives the
-variants, drops what is known and extends; it holds before every round that ALL has every tuple with
-a derivation of that height; (3) when a round brings nothing, ALL is the relation.
+variants, drops tuples that are in ALL and extends ALL; before round n, ALL has every tuple with a
+derivation of height n; (3) when a round derives nothing new, ALL is the relation.
 
-Insertion into a stored stratum is the same loop, begun with the seeds of a change instead of all
-tuples (`insert`). Ranks are the numbers of the rounds at first, and 1 + the largest rank of the
-premises for what is inserted later.
+Insertion into a stored stratum is the same loop, started with the seeds of a change instead of all
+tuples (`insert`). Ranks are the numbers of the rounds in an evaluation, and 1 + the largest rank of
+the premises in an insertion.
 
 Example: edges a→b→c→d, `tc(x,y) :- edge(x,y). tc(x,z) :- tc(x,y), edge(y,z).`
 
@@ -54,10 +54,9 @@ from corollary.core.plan import (
     working,
 )
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Literal, Rule
+from corollary.core.rules import Constant, Literal, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Constant
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import in_state, instance, recursive_places
 from corollary.maintain.draft import Body, Draft
@@ -81,15 +80,15 @@ def evaluate(
     Args:
         program: what to evaluate.
         statistics: of its relations.
-        places: of strata that run elsewhere, by procedure.
+        places: where strata run that do not run on the driver, by procedure.
     """
     relations = {name: replace(each, is_virtual=False) for name, each in program.relations.items()}
     draft = Draft(Update(EMPTY, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
         draft.procedures[procedure_of(stratum.relations)] = tuple(plan(stratum, draft))
         draft.finished.update(stratum.relations)
-    elsewhere = places or {}
-    return draft.plan([elsewhere.get(name, Call(name)) for name in draft.procedures])
+    placed = places or {}
+    return draft.plan([placed.get(name, Call(name)) for name in draft.procedures])
 
 
 def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[Step]:
@@ -101,15 +100,15 @@ def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list
 def fixpoint(
     stratum: Stratum, draft: Draft, state: State, payload: Payload | None = None
 ) -> tuple[list[Step], dict[str, str]]:
-    """Return the steps that evaluate a stratum in a state, and the relations that hold it then.
+    """Return the steps that evaluate a stratum in a state, and the relations that hold the result.
 
-    With payload, the ranks of a recursive stratum or the counts of another are results too.
+    With payload, the relations of ranks or counts are results too.
     """
     if stratum.is_recursive:
         return _rounds(stratum, draft, state, with_ranks=payload is Payload.RANK)
     (name,) = stratum.relations
     if stratum.aggregations:
-        return _aggregated(stratum, draft, state), {name: next_of(name)}
+        return _aggregation(stratum, draft, state), {name: _next(name)}
     target = draft.make(name, "next")
     if payload is Payload.COUNT:
         counted = draft.make(name, "counted", NUMBER)
@@ -124,7 +123,7 @@ def fixpoint(
     return draft.derive(target, _first(name, stratum, state)), {name: target}
 
 
-def _aggregated(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
+def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
     (aggregation,) = stratum.aggregations
     target = draft.make(aggregation.relation, "next")
     source, steps = draft.source(aggregation.body, state), list[Step]()
@@ -141,35 +140,35 @@ def _aggregated(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
 def _rounds(
     stratum: Stratum, draft: Draft, state: State, *, with_ranks: bool
 ) -> tuple[list[Step], dict[str, str]]:
-    """Return the first round and the loop of a recursive stratum."""
+    """Return the first round and the loop of a recursive stratum, and its results."""
     members = stratum.relations
     steps: list[Step] = []
     results: dict[str, str] = {}
     extend: list[Step] = []
     for name in members:
-        target, known = draft.make(name, "next"), draft.make(name, "so_far")
+        target, every = draft.make(name, "next"), draft.make(name, "so_far")
         steps += draft.derive(target, _first(name, stratum, state))
-        extend.append(Extend(known, target))
-        results[name] = known
+        extend.append(Extend(every, target))
+        results[name] = every
         if with_ranks:
             ranked = draft.make(name, "ranked", NUMBER)
             extend.append(Number(ranked, target))
             results[rank_of(draft, name)] = ranked
     derive: list[Step] = []
     for name in members:
-        bodies = list(variants(stratum, name, state))
-        derive += draft.derive(next_of(name), bodies, without=(Reference(so_far(name)),))
+        bodies = list(_variants(stratum, name, state))
+        derive += draft.derive(_next(name), bodies, without=(Reference(_so_far(name)),))
     limits = tuple(
-        (so_far(name), limit)
+        (_so_far(name), limit)
         for name in members
         if (limit := draft.relation(name).limit) is not None
     )
-    fresh = tuple(Reference(so_far(name), State.ADDED) for name in members)
+    fresh = tuple(Reference(_so_far(name), State.ADDED) for name in members)
     return [*steps, *extend, Loop((*derive, *extend), fresh, limits)], results
 
 
 def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
-    """Return the bodies that need no tuple of the stratum."""
+    """Return the bodies of the first round: rules without a literal of the stratum."""
     return [
         instance(rule, in_state(state), is_judged=state is State.NEW)
         for rule in stratum.rules
@@ -177,92 +176,84 @@ def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
     ]
 
 
-def variants(stratum: Stratum, name: str, state: State) -> Iterator[Body]:
+def _variants(stratum: Stratum, name: str, state: State) -> Iterator[Body]:
     """Yield the k variants of every rule of a relation with k literals of its stratum."""
     for rule in stratum.rules:
         if rule.head.relation == name:
-            places = recursive_places(rule, stratum.relations)
-            for place in places:
-                yield _variant(rule, places, place, state)
+            positions = recursive_places(rule, stratum.relations)
+            for position in positions:
+                yield _variant(rule, positions, position, state)
 
 
-def _variant(rule: Rule, places: Sequence[int], place: int, state: State) -> Body:
-    """Return one variant: the literal at `place` is read in what the last round brought."""
+def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) -> Body:
+    """Return one variant: the literal at `position` is read in NEW-IN-LAST-ROUND."""
 
     def read(at: int, literal: Literal) -> Goal:
-        if at not in places:
+        if at not in positions:
             return Goal(literal, Reference(literal.relation, state))
-        seen = State.NEW if at < place else State.OLD
-        return Goal(literal, Reference(so_far(literal.relation), seen))
+        seen = State.NEW if at < position else State.OLD
+        return Goal(literal, Reference(_so_far(literal.relation), seen))
 
-    literal = rule.literals[place]
-    lead = Goal(literal, Reference(so_far(literal.relation), State.ADDED))
-    return instance(rule, read, lead=lead, place=place, is_judged=state is State.NEW)
+    literal = rule.literals[position]
+    lead = Goal(literal, Reference(_so_far(literal.relation), State.ADDED))
+    return instance(rule, read, lead=lead, place=position, is_judged=state is State.NEW)
 
 
 def insert(
-    stratum: Stratum,
-    draft: Draft,
-    first: Mapping[str, Sequence[Body]],
-    *,
-    with_ranks: bool = False,
+    stratum: Stratum, draft: Draft, first: Mapping[str, Sequence[Body]], *, with_ranks: bool = False
 ) -> list[Step]:
     """Return the steps that add to NEW what `first` derives, and all that follows from it.
 
     Args:
-        stratum: the relations to add to; what was taken out of them before may come back.
+        stratum: the relations to add to; tuples that were taken out before may come back.
         draft: the plan under construction.
-        first: for each relation the bodies that begin. With ranks, their last column is the rank,
-            and their heads are not in NEW.
-        with_ranks: whether the tuples that come get ranks.
+        first: for each relation the bodies that start the insertion. With ranks, their last column
+            is the rank, and their heads are not in NEW.
+        with_ranks: whether the added tuples get ranks.
     """
     members = stratum.relations
     rank = (NUMBER,) if with_ranks else ()
     reduce = Reduce.MIN if with_ranks else None
-    begin: list[Step] = []
+    start: list[Step] = []
     again: list[Step] = []
     grow: list[Step] = []
     for name in members:
         found, new = draft.make(name, "found", *rank), draft.make(name, "new", *rank)
         known = () if with_ranks else (Reference(name),)
-        begin += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
+        start += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
         bodies = [
-            _following(rule, stratum, draft, place, with_ranks)
+            _following(rule, stratum, draft, position, with_ranks)
             for rule in stratum.rules
             if rule.head.relation == name
-            for place in recursive_places(rule, members)
+            for position in recursive_places(rule, members)
         ]
         again += draft.derive(found, bodies, reduce=reduce, without=known)
         grow.append(Extend(new, found))
         if with_ranks:
-            came = draft.make(name, "came")
-            grow += [draft.copy(came, Reference(found)), Grow(rank_of(draft, name), found)]
-            found = came
+            unranked = draft.make(name, "came")
+            grow += [draft.copy(unranked, Reference(found)), Grow(rank_of(draft, name), found)]
+            found = unranked
         grow.append(Grow(name, found))
     if not stratum.is_recursive:
-        return [*begin, *grow]
+        return [*start, *grow]
     fresh = tuple(Reference(working(name, "new"), State.ADDED) for name in members)
-    return [*begin, *grow, Loop((*again, *grow), fresh)]
+    return [*start, *grow, Loop((*again, *grow), fresh)]
 
 
-def _following(rule: Rule, stratum: Stratum, draft: Draft, place: int, with_ranks: bool) -> Body:
-    """Return what a rule derives from the tuples that came last at one of its literals."""
-    literal = rule.literals[place]
+def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_ranks: bool) -> Body:
+    """Return what a rule derives from the tuples that the last round added at one literal."""
+    literal = rule.literals[position]
     source = Reference(working(literal.relation, "new"), State.ADDED)
     if not with_ranks:
         return instance(
-            rule,
-            in_state(State.NEW),
-            lead=Goal(literal, source),
-            place=place,
-            is_judged=True,
+            rule, in_state(State.NEW), lead=Goal(literal, source), place=position, is_judged=True
         )
     ranked = ranked_literals(rule, stratum.relations, draft, State.NEW)
     return instance(
         rule,
         ranked.read,
-        lead=Goal(ranked.literal(place), source),
-        place=place,
+        lead=Goal(ranked.literal(position), source),
+        place=position,
         goals=[is_absent(rule)],
         conditions=[total_of(ranked)],
         head=ranked.head,
@@ -270,11 +261,11 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, place: int, with_rank
     )
 
 
-def so_far(relation: str) -> str:
-    """Return the name of the working relation that accumulates a relation."""
+def _so_far(relation: str) -> str:
+    """Return the name of the working relation ALL."""
     return working(relation, "so_far")
 
 
-def next_of(relation: str) -> str:
-    """Return the name of the working relation that holds what a round brings."""
+def _next(relation: str) -> str:
+    """Return the name of the working relation of a round's candidates."""
     return working(relation, "next")

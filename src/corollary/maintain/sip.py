@@ -1,7 +1,7 @@
 """Sideways information passing: the order in which the literals of a body are probed.
 
 "Bound is easier": fully bound literals first, then more bound columns, then the smaller estimated
-fan-out. Negated literals and conditions stand as soon as all their variables are bound, an
+fan-out. Negated literals and conditions follow as soon as all their variables are bound, an
 equation as soon as it can compute its unbound side.
 """
 
@@ -9,24 +9,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from corollary.core.functors import may_fail
-from corollary.core.origin import Origin
-from corollary.core.pipeline import (
-    Absent,
-    Compute,
-    Filter,
-    Pipeline,
-    Probe,
-    Reference,
-    Stage,
+from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.rules import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Origin,
+    Slot,
+    Variable,
+    names_in,
+    variables_of,
 )
-from corollary.core.rules import Condition, Literal, names_in
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Constant, Expression, Functor, Slot, Variable, variables_of
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A literal of a body and where it is read."""
+    """A literal of a body, and the relation and state that it is read from."""
 
     literal: Literal
     source: Reference
@@ -34,7 +35,7 @@ class Goal:
 
 @dataclass(slots=True)
 class _Ordering:
-    """The stages so far and the variables they bind."""
+    """The stages of a pipeline under construction, and the variables that they bind."""
 
     statistics: Statistics
     bound: set[str] = field(default_factory=set)
@@ -46,27 +47,30 @@ class _Ordering:
         self.stages.append(Probe(goal.source, slots, columns))
         self.bound |= names_in(goal.literal)
 
-    def settle(self, negated: list[Goal], conditions: list[Condition]) -> None:
-        """Place every negated literal and condition that can stand now; the safest come first."""
+    def place_ready(self, negated: list[Goal], conditions: list[Condition]) -> None:
+        """Place every negated literal and condition that is ready.
+
+        Tests that always have a value come first: fewer rows reach the expressions that may fail.
+        """
         while True:
-            ready = [each for each in conditions if self._can_stand(each)]
+            ready = [each for each in conditions if self._is_ready(each)]
             tests = [each for each in ready if names_in(each) <= self.bound]
-            sure = [each for each in tests if not has_fault(each)]
+            certain = [each for each in tests if not has_fault(each)]
             absent = [each for each in negated if names_in(each.literal) <= self.bound]
-            if sure:
-                conditions.remove(sure[0])
-                self.stages.append(Filter(sure[0]))
+            if certain:
+                conditions.remove(certain[0])
+                self.stages.append(Filter(certain[0]))
             elif absent:
                 negated.remove(absent[0])
                 self.stages.append(Absent(absent[0].source, absent[0].literal.slots))
             elif ready:
                 chosen = min(ready, key=has_fault)
                 conditions.remove(chosen)
-                self._stand(chosen)
+                self._place(chosen)
             else:
                 return
 
-    def _can_stand(self, condition: Condition) -> bool:
+    def _is_ready(self, condition: Condition) -> bool:
         return names_in(condition) <= self.bound or self._assignment(condition) is not None
 
     def _assignment(self, condition: Condition) -> tuple[Variable, Expression] | None:
@@ -80,17 +84,18 @@ class _Ordering:
                     return one, other
         return None
 
-    def _stand(self, condition: Condition) -> None:
+    def _place(self, condition: Condition) -> None:
         assignment = self._assignment(condition)
         if names_in(condition) <= self.bound or assignment is None:
             generator = range_of(condition)
             if generator is None:
                 self.stages.append(Filter(condition))
                 return
-            known, functor = generator
-            made = Variable(f"{known.name}'", known.type)
-            self.stages.append(Compute(made, functor))
-            self.stages.append(Filter(Condition("=", known, made)))
+            # `range` makes rows, so a bound variable is compared with each of its values.
+            bound, functor = generator
+            value = Variable(f"{bound.name}'", bound.type)
+            self.stages.append(Compute(value, functor))
+            self.stages.append(Filter(Condition("=", bound, value)))
             return
         variable, expression = assignment
         self.stages.append(Compute(variable, expression, condition.operator == "is"))
@@ -119,20 +124,20 @@ def sip(
     lead: Goal | None = None,
     is_lenient: bool = False,
 ) -> Pipeline:
-    """Return the pipeline of a body; `lead` is probed first, the rest as information passes."""
+    """Return the pipeline of a body; `lead` is probed first, the others as variables get bound."""
     ordering = _Ordering(statistics)
-    waiting = [goal for goal in goals if not goal.literal.negated]
+    remaining = [goal for goal in goals if not goal.literal.negated]
     negated = [goal for goal in goals if goal.literal.negated]
     open_conditions = list(conditions)
     if lead is not None:
-        waiting.remove(lead)
+        remaining.remove(lead)
         ordering.probe(lead)
-    ordering.settle(negated, open_conditions)
-    while waiting:
-        goal = ordering.choose(waiting)
-        waiting.remove(goal)
+    ordering.place_ready(negated, open_conditions)
+    while remaining:
+        goal = ordering.choose(remaining)
+        remaining.remove(goal)
         ordering.probe(goal)
-        ordering.settle(negated, open_conditions)
+        ordering.place_ready(negated, open_conditions)
     assert not [*negated, *open_conditions], f"unsafe rule reached planning: {origin.text}"
     judge: tuple[Stage, ...] = ()
     if any(has_fault(condition) for condition in conditions):
@@ -146,23 +151,26 @@ def _judge(
     conditions: Sequence[Condition],
     statistics: Statistics,
 ) -> tuple[Stage, ...]:
-    """Return the same body with what may have no value, and negated literals, behind the rest."""
+    """Return the same body with negated literals and fallible conditions after all others.
+
+    An expression without a value is an error only in rule instances whose other literals hold.
+    """
     ordering = _Ordering(statistics)
     positive = [goal for goal in goals if not goal.literal.negated]
     by_place = {(goal.source, goal.literal.slots): goal for goal in positive}
-    sure = [condition for condition in conditions if not has_fault(condition)]
+    certain = [condition for condition in conditions if not has_fault(condition)]
     for stage in stages:
         if isinstance(stage, Probe):
-            ordering.settle([], sure)
+            ordering.place_ready([], certain)
             ordering.probe(by_place[stage.source, stage.slots])
-    ordering.settle([], sure)
-    doubtful = [*sure, *(condition for condition in conditions if has_fault(condition))]
-    ordering.settle([goal for goal in goals if goal.literal.negated], doubtful)
+    ordering.place_ready([], certain)
+    last = [*certain, *(condition for condition in conditions if has_fault(condition))]
+    ordering.place_ready([goal for goal in goals if goal.literal.negated], last)
     return tuple(ordering.stages)
 
 
 def bound_columns(slots: Sequence[Slot], bound: Iterable[str]) -> tuple[int, ...]:
-    """Return the columns whose value is known: constants and bound variables."""
+    """Return the columns that hold constants or bound variables."""
     names = set(bound)
     return tuple(
         column
@@ -172,18 +180,15 @@ def bound_columns(slots: Sequence[Slot], bound: Iterable[str]) -> tuple[int, ...
 
 
 def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
-    """Return the variable that a range gives several values, and the range, if there is one."""
-    for one, other in (
-        (condition.left, condition.right),
-        (condition.right, condition.left),
-    ):
+    """Return the variable that a `range` gives several values, and the `range`, if there is one."""
+    for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
         if isinstance(other, Functor) and other.name == "range" and isinstance(one, Variable):
             return one, other
     return None
 
 
 def has_fault(condition: Condition) -> bool:
-    """Whether evaluating the condition may meet an expression without a value."""
+    """Whether the condition holds an expression that may have no value."""
     if condition.operator in ("match", "!match"):
         return True
     return any(_can_fail(side) for side in (condition.left, condition.right))

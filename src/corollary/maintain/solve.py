@@ -4,8 +4,8 @@ References: Harrison and Dietrich (1992–94), who call it the evaluation of que
 extension tables (Dietrich 1987); magic sets (Bancilhon, Maier, Sagiv, Ullman 1986).
 
 `solve(goal, adornment, bindings)`: for every predicate and adornment there is a relation of *calls*
-(the bindings that were asked) and one of *answers*. A rule `p :- L1, …, Lk`, called with adornment
-a, is evaluated literal by literal in SIP order. At a literal Li of a derived relation q
+(the bindings asked for) and one of *answers*. A rule `p :- L1, …, Lk`, called with adornment a, is
+evaluated literal by literal in SIP order. At a literal Li of a derived relation q
 
     calls(q, b)    grows by   the bound arguments of Li over  calls(p, a), L1, …, L(i-1)
     answers(p, a)  grows by   the head over                   calls(p, a), L1, …, Lk
@@ -15,8 +15,8 @@ and answers alike, in one loop; a literal of a lower stratum (also a negated one
 then, and the body of an aggregate) is solved to completion before it is read.
 
 A transaction asks in two states, OLD and NEW, each with its own data and rules. What cannot differ
-between them (a relation that is no candidate) has one table for both, and a table lives as long as
-the transaction: propagation and filtration share what either has found.
+between them (a relation that is not a candidate) has one table for both, and a table lives as long
+as the transaction: propagation and filtration share what either has found.
 
 | symbol | name here |
 |---|---|
@@ -40,7 +40,6 @@ from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
-from corollary.core.origin import NO_RULE, Origin
 from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
@@ -56,10 +55,21 @@ from corollary.core.plan import (
     working,
 )
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Condition, Literal, Rule, head_of
+from corollary.core.rules import (
+    NO_RULE,
+    Aggregation,
+    Condition,
+    Constant,
+    Literal,
+    Origin,
+    Rule,
+    Slot,
+    Variable,
+    Wildcard,
+    head_of,
+)
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Constant, Slot, Variable, Wildcard
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, bound_columns, sip
 from corollary.maintain.tabling import (
@@ -78,7 +88,7 @@ GOAL = working("", "goal")
 def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan:
     """Return the plan whose relation `GOAL` holds the answers: one column per goal variable.
 
-    Derived relations are computed as far as the goal asks, whatever is stored of them.
+    Derived relations are computed as far as the goal needs them, even if they are stored.
     """
     return answer(program, goal, statistics, lambda name: not program.relations[name].is_derived)
 
@@ -90,28 +100,28 @@ def answer(
     looks_up: Callable[[str], bool],
     state: State = State.NEW,
 ) -> Plan:
-    """Return the plan that answers a goal, where some relations can be looked up.
+    """Return the plan that answers a goal, where some derived relations can be read as stored.
 
     Args:
         program: its rules.
-        goal: what is asked.
+        goal: the query.
         statistics: of the relations.
-        looks_up: whether a relation need not be derived.
+        looks_up: whether a relation can be read, and need not be derived.
         state: of the data.
     """
     types = {name: relation.types for name, relation in program.relations.items()}
 
-    def is_there(source: Reference) -> bool:
+    def is_available(source: Reference) -> bool:
         return WORKING in source.relation or looks_up(source.relation)
 
-    tables = Tables({state: program}, statistics, types, is_there, lambda _: state is State.NEW)
+    tables = Tables({state: program}, statistics, types, is_available, lambda _: state is State.NEW)
     origin = Origin(f"the goal {goal.relation}")
-    seen: dict[str, Variable] = {}
+    columns: dict[str, Variable] = {}
     for slot in goal.slots:
         if isinstance(slot, Variable):
-            seen.setdefault(slot.name, slot)
-    types[GOAL] = tuple(_type(variable) for variable in seen.values())
-    head = tuple(seen.values())
+            columns.setdefault(slot.name, slot)
+    head = tuple(columns.values())
+    types[GOAL] = tuple(map(_type, head))
     steps: list[Step] = []
     source = Reference(goal.relation, state)
     if not looks_up(goal.relation):
@@ -123,14 +133,15 @@ def answer(
         source = Reference(node.answers)
     steps.append(Derive(GOAL, (sip(head, [Goal(goal, source)], (), origin, statistics),)))
     every = {MAIN: tuple(steps), **procedures(tables)}
-    made = Plan(every, types)
-    return Plan(every, types, orders(pipelines_of(made)))
+    return Plan(every, types, orders(pipelines_of(Plan(every, types))))
 
 
 def procedures(tables: Tables) -> dict[str, tuple[Step, ...]]:
-    """Return the procedures that answer all open calls, one for each stratum and state."""
+    """Return the procedures that answer all new calls, one for each stratum and state."""
     made: dict[str, tuple[Step, ...]] = {}
-    for state in (State.OLD, State.NEW):  # OLD may ask in NEW what is shared
+    # Making one procedure may adorn relations of the strata below, and those of OLD may call tables
+    # of NEW that both states share: so OLD is first, and upper strata come before lower ones.
+    for state in (State.OLD, State.NEW):
         for stratum in reversed(tables.strata.get(state, ())):
             if tables.nodes_of(stratum, state):
                 steps = tuple(_solve_stratum(stratum, state, tables))
@@ -146,7 +157,13 @@ def _type(slot: Slot) -> Type:
 
 @dataclass(slots=True)
 class _Layer:
-    """A stratum under construction: what its rules ask of it and of those below, what they find."""
+    """The procedure of a stratum under construction.
+
+    Attributes:
+        below: the steps that call lower strata.
+        asks: the pipelines that make new calls of each adorned relation of the stratum.
+        finds: the pipelines that find its new answers.
+    """
 
     stratum: Stratum
     state: State
@@ -156,7 +173,7 @@ class _Layer:
     finds: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
 
     def add(self, rule: Rule, node: Adorned) -> None:
-        """Add what one rule contributes when it is called as `node`."""
+        """Add the pipelines of one rule when it is called as `node`."""
         tables = self.tables
         call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
         goals = [Goal(call, Reference(node.calls))]
@@ -165,20 +182,20 @@ class _Layer:
         ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
 
         def ask(stage: Probe | Absent, items: list[Goal | Condition]) -> Reference:
-            asked, arguments = call_of(stage, tables)
+            callee, arguments = call_of(stage, tables)
             prefix = certain(items, arguments)
             pipelines = [
                 replace(each, judge=()) for each in self._variants(prefix, arguments, rule, node)
             ]
             if stage.source.relation in self.stratum.relations:
-                self.asks.setdefault(asked, []).extend(pipelines)
+                self.asks.setdefault(callee, []).extend(pipelines)
             else:
-                self.below += tables.ask(asked, pipelines)
-            return Reference(asked.answers)
+                self.below += tables.ask(callee, pipelines)
+            return Reference(callee.answers)
 
-        items = called(ordered.stages, self._looks_up, ask)
+        items = called(ordered.stages, self._is_available, ask)
         found = self._variants(items, head, rule, node)
-        if self.state is State.OLD:  # what was an error then cannot be mended now
+        if self.state is State.OLD:  # errors in OLD were judged when it was NEW
             found = (each if rule.is_lenient else replace(each, judge=()) for each in found)
         self.finds.setdefault(node, []).extend(found)
 
@@ -189,18 +206,18 @@ class _Layer:
         rule: Rule,
         node: Adorned,
     ) -> Iterator[Pipeline]:
-        """Yield the semi-naive variants: one for the calls, one for each literal of the stratum."""
+        """Yield the semi-naive variants, led by the calls and by each literal of the stratum."""
         goals, conditions = split(items)
         members = {node.calls, *self.stratum.relations}
-        places = [
+        positions = [
             at
             for at, goal in enumerate(goals)
-            if goal.literal.relation in members and not self._is_known(goal)
+            if goal.literal.relation in members and not self._is_stored(goal)
         ]
-        for place in places:
+        for position in positions:
             stated = list(goals)
-            for at in places:
-                state = State.ADDED if at == place else State.NEW if at < place else State.OLD
+            for at in positions:
+                state = State.ADDED if at == position else State.NEW if at < position else State.OLD
                 stated[at] = Goal(goals[at].literal, Reference(goals[at].source.relation, state))
             yield sip(
                 head,
@@ -208,26 +225,26 @@ class _Layer:
                 conditions,
                 rule.origin,
                 self.tables.statistics,
-                lead=stated[place],
+                lead=stated[position],
                 is_lenient=rule.is_lenient,
             )
 
-    def _looks_up(self, source: Reference) -> bool:
-        """Whether a literal is looked up; one of the stratum not while NEW may be in the making."""
+    def _is_available(self, source: Reference) -> bool:
+        """Whether a literal is read as stored; the stratum's own NEW may still be incomplete."""
         is_own = source.relation in self.stratum.relations and self.state is State.NEW
         return not is_own and self.tables.looks_up(source)
 
-    def _is_known(self, goal: Goal) -> bool:
-        """Whether a literal of the stratum is looked up rather than asked."""
+    def _is_stored(self, goal: Goal) -> bool:
+        """Whether a literal of the stratum is read as stored, without a call."""
         return goal.source.relation == goal.literal.relation in self.stratum.relations
 
 
 def _solve_stratum(stratum: Stratum, state: State, tables: Tables) -> list[Step]:
-    """Return the loop that answers all open calls of a stratum."""
+    """Return the loop that answers all new calls of a stratum."""
     layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
     nodes = tables.nodes_of(stratum, state)
-    for node in nodes:  # grows while the rules call each other
+    for node in nodes:  # the list grows while rules call each other
         if node.relation in aggregated:
             layer.below += _aggregate(node, aggregated[node.relation], tables)
         for rule in stratum.rules:
@@ -258,7 +275,10 @@ def _solve_stratum(stratum: Stratum, state: State, tables: Tables) -> list[Step]
 
 
 def _open(node: Adorned, nodes: list[Adorned], tables: Tables) -> list[Step]:
-    """Return the steps that open new calls; what a more general call has answered is taken over."""
+    """Return the steps that open new calls.
+
+    A call that a more general, complete one subsumes takes over its answers instead.
+    """
     types = tables.types[node.answers]
     columns = tuple(Variable(f"c{at}", type_) for at, type_ in enumerate(types))
     arguments = tuple(columns[at] for at in node.bound)

@@ -1,8 +1,8 @@
-"""Tables of calls and answers: what tabled evaluation (`solve`) asks and what it has found.
+"""Tables of calls and answers, for tabled evaluation (`solve`).
 
-One table of calls and one of answers for every relation, adornment and state that a plan asks for.
-A call is complete when the procedure of its stratum has ended; a complete call is never made again,
-and one that a more general complete call subsumes is answered from there.
+There is one table of calls and one of answers for every relation, adornment and state that a plan
+calls. A call is complete when the procedure of its stratum has ended; a complete call is never made
+again, and one that a more general complete call subsumes is answered from its table.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,17 +13,16 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.plan import Call, Derive, Step, procedure_of, working
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Condition, Literal, names_in
+from corollary.core.rules import Condition, Constant, Literal, Variable, names_in
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Constant, Variable
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, has_fault
 
 
 @dataclass(frozen=True, slots=True)
 class Adorned:
-    """A derived relation, the columns that a call binds, and the state it asks about."""
+    """A derived relation with the columns that its calls bind, in a state."""
 
     relation: str
     bound: tuple[int, ...]
@@ -74,7 +73,7 @@ class Tables:
     Attributes:
         programs: the rules of each state.
         types: the columns of all relations; those of the tables are added.
-        looks_up: whether a relation can be read in a state without asking.
+        looks_up: whether a relation can be read in a state, without calls.
         is_shared: whether a relation is the same in both states.
     """
 
@@ -93,12 +92,8 @@ class Tables:
             for stratum in self.strata[state]:
                 self._stratum_of |= {(state, name): stratum for name in stratum.relations}
 
-    def stratum_of(self, relation: str, state: State) -> Stratum:
-        """Return the stratum that defines a relation in a state."""
-        return self._stratum_of[state, relation]
-
     def node(self, relation: str, bound: Iterable[int], state: State) -> Adorned:
-        """Return an adorned relation, registered with its stratum and working relations."""
+        """Return an adorned relation, and register its tables with its stratum."""
         state = State.NEW if self.is_shared(relation) else state
         types = self.programs[state].relations[relation].types
         columns = self._callable(tuple(sorted(bound)), relation, state)
@@ -107,13 +102,14 @@ class Tables:
         known = self._nodes.setdefault((state, first), [])
         if node not in known:
             known.append(node)
-            asked = tuple(types[column] for column in node.bound)
-            self.types |= dict.fromkeys((node.calls, node.asked, node.known, node.opened), asked)
+            arguments = tuple(types[column] for column in node.bound)
+            calls = (node.calls, node.asked, node.known, node.opened)
+            self.types |= dict.fromkeys(calls, arguments)
             self.types |= {node.answers: types, node.found: types}
         return node
 
     def _callable(self, bound: tuple[int, ...], relation: str, state: State) -> tuple[int, ...]:
-        """Return the columns a call may bind: of an aggregate only its keys, not the value."""
+        """Return the columns that a call may bind: only the keys of an aggregate, not the value."""
         aggregations = self._stratum_of[state, relation].aggregations
         if any(each.relation == relation for each in aggregations):
             value = len(self.programs[state].relations[relation].types) - 1
@@ -125,7 +121,7 @@ class Tables:
         return self._nodes.setdefault((state, stratum.relations[0]), [])
 
     def ask(self, asked: Adorned, pipelines: Iterable[Pipeline]) -> list[Step]:
-        """Return the steps that ask an adorned relation and wait for all answers."""
+        """Return the steps that make new calls and answer them all."""
         return [
             Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
             Call(procedure_for(self._stratum_of[asked.state, asked.relation], asked.state)),
@@ -138,18 +134,18 @@ class Tables:
 
 
 def procedure_for(stratum: Stratum, state: State) -> str:
-    """Return the name of the procedure that answers the open calls of a stratum."""
+    """Return the name of the procedure that answers the new calls of a stratum."""
     return procedure_of(stratum.relations, "solve old" if state is State.OLD else "solve")
 
 
 Ask = Callable[[Probe | Absent, "list[Goal | Condition]"], Reference]
-"""Asks for what a literal needs, given what stands before it; returns where the answers are."""
+"""Makes the calls of a literal, given what precedes it; returns where the answers are."""
 
 
 def called(
     stages: Iterable[Stage], looks_up: Callable[[Reference], bool], ask: Ask
 ) -> list[Goal | Condition]:
-    """Return a body in its SIP order, with every literal that cannot be looked up asked for."""
+    """Return a body in its SIP order, in which literals that cannot be read have been called."""
     items: list[Goal | Condition] = []
     for stage in stages:
         match stage:
@@ -169,7 +165,7 @@ def called(
 def call_of(
     stage: Probe | Absent, tables: Tables
 ) -> tuple[Adorned, tuple[Variable | Constant, ...]]:
-    """Return the adorned relation that a literal asks, and the arguments of the call."""
+    """Return the adorned relation that a literal calls, and the arguments of the call."""
     bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
     asked = tables.node(stage.source.relation, bound, stage.source.state)
     arguments = tuple(
@@ -178,9 +174,7 @@ def call_of(
     return asked, arguments
 
 
-def split(
-    items: Iterable[Goal | Condition],
-) -> tuple[list[Goal], list[Condition]]:
+def split(items: Iterable[Goal | Condition]) -> tuple[list[Goal], list[Condition]]:
     """Return the literals and the conditions of a body."""
     listed = list(items)
     goals = [item for item in listed if isinstance(item, Goal)]
@@ -190,11 +184,11 @@ def split(
 def certain(
     items: list[Goal | Condition], arguments: tuple[Variable | Constant, ...]
 ) -> list[Goal | Condition]:
-    """Return a prefix without the expressions that may have no value, where a call can do so.
+    """Return the body before a call without the conditions that may have no value.
 
-    Whether a missing value counts is for the whole rule to say. A call may ask for more than is
-    needed, so what only restricts it is left out; what binds an argument stays, and a row in which
-    it has no value asks for nothing.
+    Only the whole rule can decide whether such a value is an error. A call may be more general than
+    necessary, so conditions that merely restrict it are dropped; one that binds an argument stays,
+    and makes no call where it has no value.
     """
     kept = list(items)
     used = {slot.name for slot in arguments if isinstance(slot, Variable)}

@@ -1,32 +1,29 @@
 """The rows of a trace for algorithms that work on a stratum as a whole.
 
-They give one row for the removals of a relation (what was taken out, what came back, what is gone)
-and one for its additions; `epf` and `pf` tell a row for every invocation instead.
+They record one row for the removals of a relation (tuples taken out, tuples that came back, tuples
+removed in the end) and one for its additions; `epf` and `pf` record a row per invocation instead.
 """
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Row, Step, When
 from corollary.core.states import State
+from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
 
 
-def told(stratum: Stratum, draft: Draft, taken: str) -> list[Step]:
-    """Return the rows of a trace: what was taken out, what came back, what changed."""
+def told(stratum: Stratum, draft: Draft, taken: str = "") -> list[Step]:
+    """Return the steps that record the rows of a stratum, if the plan is traced.
+
+    Args:
+        stratum: what was maintained.
+        draft: the plan under construction.
+        taken: the role of the working relation of tuples that were taken out, if there is one.
+    """
     rows: list[Step] = []
     if not draft.is_traced:
         return rows
-    update = draft.update
-    below = dict.fromkeys(
-        [literal.relation for rule in stratum.rules for literal in rule.literals]
-        + [each.body for each in stratum.aggregations]
-    )
-    updates = tuple(
-        draft.changes(name, sign)
-        for name in below
-        if name not in stratum.relations
-        for sign in sorted(update.signs(name))
-    )
+    updates = changes_below(stratum, draft)
     for name in stratum.relations:
         removed = Reference(name, State.REMOVED)
         out, back = removed, list[Reference]()
@@ -35,9 +32,9 @@ def told(stratum: Stratum, draft: Draft, taken: str) -> list[Step]:
             back = [Reference(draft.make(name, "back"))]
             rows.append(draft.copy(back[0].relation, out, without=(removed,)))
         parts = ((out,), tuple(back), (removed,))
-        gone = Row(f"{name}: removals", updates, *parts, name, State.REMOVED)
-        rows.append(When((out,), (gone,)))
+        removals = Row(f"{name}: removals", updates, *parts, name, State.REMOVED)
+        rows.append(When((out,), (removals,)))
         added = Reference(name, State.ADDED)
-        row = Row(f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED)
-        rows.append(When((added,), (row,)))
+        additions = Row(f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED)
+        rows.append(When((added,), (additions,)))
     return rows

@@ -1,4 +1,4 @@
-"""What a transaction changes: data and rules, before and after."""
+"""The update of a transaction: its changes of data and rules, before and after."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ EMPTY = NormalProgram({}, (), (), {})
 
 
 def key_of(rule: Rule) -> tuple[object, ...]:
-    """Return what makes two rules the same: all but names of variables and where they come from."""
+    """Return a key that ignores the names of variables and the origin of a rule."""
     return rule.head.relation, *canonical(rule, {})
 
 
@@ -28,10 +28,10 @@ class Update:
 
     Attributes:
         changed: the signs of the changes of base relations.
-        watched: virtual relations whose changes are asked for, with the signs.
+        watched: virtual relations whose changes are needed, with the signs.
         payload: relations whose ranks or counts are valid.
-        without: optimisations that are left out.
-        asked: the program of OLD as new active rules may ask it, if it is another.
+        without: optimisations that are switched off.
+        asked: the program of OLD as new active rules query it, if it differs from `old`.
     """
 
     old: NormalProgram
@@ -45,19 +45,19 @@ class Update:
 
     @property
     def past(self) -> NormalProgram:
-        """The program in which OLD is asked."""
+        """The program in which OLD is queried."""
         return self.old if self.asked is None else self.asked
 
     @cached_property
     def added_rules(self) -> tuple[Rule, ...]:
         """The rules that only NEW has."""
-        return _less(self.new.rules, self.old.rules)
+        return _difference(self.new.rules, self.old.rules)
 
     @cached_property
     def removed_rules(self) -> tuple[Rule, ...]:
         """The rules that only OLD has, of relations that NEW has too."""
-        gone = _less(self.old.rules, self.new.rules)
-        return tuple(rule for rule in gone if rule.head.relation in self.new.relations)
+        removed = _difference(self.old.rules, self.new.rules)
+        return tuple(rule for rule in removed if rule.head.relation in self.new.relations)
 
     @cached_property
     def kept_rules(self) -> tuple[Rule, ...]:
@@ -78,7 +78,7 @@ class Update:
 
     @cached_property
     def redefined(self) -> frozenset[str]:
-        """The relations that get or lose rules, or are new aggregates."""
+        """The relations that gain or lose rules, or are new aggregates."""
         changed = (*self.added_rules, *self.removed_rules)
         new = {each.relation for each in self.added_aggregations}
         return frozenset(rule.head.relation for rule in changed) | new
@@ -110,30 +110,30 @@ class Update:
 
     @cached_property
     def relevant(self) -> Mapping[str, frozenset[State]]:
-        """Every relation whose changes are asked for, with the signs that are needed."""
-        wanted: dict[str, frozenset[State]] = {
+        """Every relation whose changes are needed, with the signs."""
+        stored: dict[str, frozenset[State]] = {
             name: BOTH
             for name, relation in self.new.relations.items()
             if relation.is_derived and not relation.is_virtual
         }
         if Optimisation.RELEVANCE in self.without:
             return dict.fromkeys(self.new.relations, BOTH)
-        found = relevant(self.new, {**self.watched, **wanted})
+        found = relevant(self.new, {**self.watched, **stored})
         if Optimisation.POLARITY in self.without:
             return {name: BOTH for name, signs in found.items() if signs}
         return found
 
     def signs(self, relation: str) -> frozenset[State]:
-        """Return the signs of the changes that may happen to a relation and are asked for."""
+        """Return the signs of the changes that may happen to a relation and are needed."""
         found = self.candidates.get(relation, NONE)
         return found & self.relevant.get(relation, NONE) if found else NONE
 
     def is_virtual(self, relation: str) -> bool:
-        """Whether nothing is stored of a relation."""
+        """Whether a relation is derived and not stored."""
         found = self.new.relations.get(relation) or self.old.relations.get(relation)
         return found is not None and found.is_derived and found.is_virtual
 
 
-def _less(rules: Iterable[Rule], others: Iterable[Rule]) -> tuple[Rule, ...]:
+def _difference(rules: Iterable[Rule], others: Iterable[Rule]) -> tuple[Rule, ...]:
     known = {key_of(rule) for rule in others}
     return tuple(rule for rule in rules if key_of(rule) not in known)

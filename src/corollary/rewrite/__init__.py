@@ -1,1 +1,1 @@
-"""From the program as written to the normal form that is evaluated: one pass, one file."""
+"""From the program as written to the normal form that is evaluated; `normalise` has the passes."""

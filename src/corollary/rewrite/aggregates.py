@@ -7,49 +7,60 @@
     h(x, n)             :- p(x), h.aggregate1(x, n).
     h(x, n)             :- p(x), !h.aggregate1(x, _), n = 0.
 
-The last rule stands for empty groups: `count` and `sum` have a value there, the others have none.
-A body that is a relation as it stands is aggregated directly. Alternatives with different
-variables are kept apart by one more column, since their assignments differ. Where the body needs
+The last rule is for empty groups: `count` and `sum` have a value there, the others have none.
+A body that is just a relation is aggregated directly. Alternatives with different
+variables are distinguished by one more column, since their assignments differ. Where the body needs
 the outer variables to be safe (`y < x`), or may have expressions without a value, it starts with
 a literal `h.keys1(x)` that holds the outer bindings of all alternatives of the clause.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from corollary.analysis.traverse import all_variables
 from corollary.core.functors import TOTAL
-from corollary.core.program import Relation
-from corollary.core.rules import Aggregation, Atom, BodyItem, Comparison, Negation, terms_of
-from corollary.core.terms import (
+from corollary.core.rules import (
     Aggregate,
+    Aggregation,
+    Atom,
+    BodyItem,
+    Comparison,
     Constant,
     Functor,
+    Negation,
     Term,
     Variable,
     Wildcard,
-    variables_of,
 )
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
-from corollary.rewrite.conjunction import (
-    Conjunction,
-    Names,
-    deep_variables,
-    has_aggregate,
-    outer_variables,
-    unused,
+from corollary.rewrite.conjunction import Conjunction, Lowered, outer_variables
+from corollary.rewrite.disjunctions import alternatives
+from corollary.rewrite.scope import (
+    bound_by,
+    independent,
+    liftable_aggregates,
+    may_have_no_value,
+    recursion_test,
 )
-from corollary.rewrite.disjunctions import disjunctions
-from corollary.rewrite.scope import bound_by, has_fault, independent
 
-DEFAULT_ZERO = ("count", "sum")
+ZERO_IF_EMPTY = ("count", "sum")
 
-Source = tuple[str, tuple[int, ...], int | None]
+AggregationInput = tuple[str, tuple[int, ...], int | None]
 """The relation to aggregate, its group columns and its value column."""
 
 
+def aggregates(unit: Lowered) -> None:
+    """Lift the aggregates out of all conjunctions.
+
+    Conjunctions are made one by one while the next pass reads them, so that the fresh variables of
+    both passes are numbered in the order of the text.
+    """
+    unit.conjunctions = _Lifting(unit).lift_all(unit.conjunctions)
+
+
 @dataclass(frozen=True, slots=True)
-class _Lifted:
+class _LiftedAggregate:
     """An aggregate and the relation that was made of it."""
 
     aggregate: Aggregate
@@ -59,86 +70,81 @@ class _Lifted:
     result: Variable
 
 
-class Lifting:
-    """Lifts the aggregates of a program's clauses; collects the relations it makes."""
+class _Lifting:
+    """What has been lifted so far; the relations and aggregations made go to the unit."""
 
-    def __init__(
-        self,
-        types_of: Callable[[str], tuple[Type, ...]],
-        is_recursive: Callable[[str, Iterable[str]], bool],
-        taken: Container[str],
-    ) -> None:
-        self._taken = taken
-        self._types_of = types_of
-        self._is_recursive = is_recursive
+    def __init__(self, unit: Lowered) -> None:
+        self._unit = unit
+        self._is_recursive = recursion_test(unit.clauses)
         self._counts: dict[str, int] = {}
-        self._lifted: dict[int, _Lifted] = {}
+        # By identity: the alternatives of a clause share their aggregates, while two equal
+        # aggregates of the text become two relations.
+        self._lifted: dict[int, _LiftedAggregate] = {}
         self._guards: dict[str, Atom] = {}
-        self.relations: dict[str, Relation] = {}
-        self.aggregations: list[Aggregation] = []
-        self.bodies: list[Conjunction] = []
+        self._bodies: list[Conjunction] = []
 
-    def lift(self, conjunction: Conjunction) -> Iterator[Conjunction]:
+    def lift_all(self, conjunctions: Iterable[Conjunction]) -> Iterator[Conjunction]:
+        """Yield the conjunctions without aggregates, each followed by those of its bodies."""
+        for conjunction in conjunctions:
+            yield from self._lift(conjunction)
+            while self._bodies:  # a body may have aggregates of its own, which add to the list
+                yield from self._lift(self._bodies.pop(0))
+
+    def _lift(self, conjunction: Conjunction) -> Iterator[Conjunction]:
         """Yield the conjunctions, without aggregates, that together say the same."""
         work = [conjunction]
         while work:
             current = work.pop()
-            place = next(_places(current), None)
-            if place is None:
+            aggregate = next(liftable_aggregates(current), None)
+            if aggregate is None:
                 yield current
             else:
-                work.extend(reversed(list(self._lift_one(current, place))))
+                work.extend(reversed(list(self._lift_one(current, aggregate))))
 
     def _lift_one(self, conjunction: Conjunction, aggregate: Aggregate) -> Iterator[Conjunction]:
-        lifted = self._lifted.get(id(aggregate)) or self._relation(conjunction, aggregate)
-        rest = _replaced(conjunction, aggregate, lifted.result)
+        lifted = self._lifted.get(id(aggregate)) or self._make_relation(conjunction, aggregate)
+        rest = _substitute(conjunction, aggregate, lifted.result)
         if lifted.relation in self._guards:
             self._collect_keys(lifted, rest)
         keys, result = lifted.keys, lifted.result
         read: tuple[BodyItem, ...] = (Atom(lifted.relation, (*keys, result)),)
         if aggregate.operator == "sum" and _type(aggregate).kind is not Kind.FLOAT:
-            total = conjunction.names.fresh(aggregate.type)
+            total = conjunction.fresh.variable(aggregate.type)
             value = Functor(TOTAL, (total,), aggregate.type)
             read = (Atom(lifted.relation, (*keys, total)), Comparison("=", result, value))
         yield rest.with_items((*rest.items, *read), "aggregates")
-        if aggregate.operator in DEFAULT_ZERO:
+        if aggregate.operator in ZERO_IF_EMPTY:
             zero = Comparison("=", result, Constant(0, aggregate.type))
             none = Negation(Atom(lifted.relation, (*keys, Wildcard())))
             yield rest.with_items((*rest.items, none, zero), "aggregates")
 
-    def _relation(self, conjunction: Conjunction, aggregate: Aggregate) -> "_Lifted":
+    def _make_relation(self, conjunction: Conjunction, aggregate: Aggregate) -> _LiftedAggregate:
         """Make the relation of an aggregate; a clause in several alternatives makes it once."""
         name = conjunction.head.relation
         number = self._counts[name] = self._counts.get(name, 0) + 1
         result = _result(conjunction, aggregate)
-        rest = _replaced(conjunction, aggregate, result)
-        target = unused(f"{name}.aggregate{number}", self._taken)
-        lifted = _Lifted(aggregate, target, number, _keys(rest, aggregate), result)
-        body = _direct(lifted) or self._body(lifted, rest)
-        types = self._columns_of(body[0])
+        rest = _substitute(conjunction, aggregate, result)
+        target = self._unit.unused_name(f"{name}.aggregate{number}")
+        lifted = _LiftedAggregate(aggregate, target, number, _keys(rest, aggregate), result)
+        body = _direct(lifted) or self._make_body(lifted, rest)
+        types = self._types_of(body[0])
         keys = (Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True))
         self._declare(target, (*keys, result))
-        self.aggregations.append(
+        self._unit.aggregations.append(
             Aggregation(target, aggregate.operator, *body, conjunction.origin.by("aggregates"))
         )
         self._lifted[id(aggregate)] = lifted
         return lifted
 
-    def _columns_of(self, relation: str) -> tuple[Type, ...]:
-        made = self.relations.get(relation)
-        return self._types_of(relation) if made is None else made.types
-
-    def _body(self, lifted: "_Lifted", rest: Conjunction) -> Source:
+    def _make_body(self, lifted: _LiftedAggregate, rest: Conjunction) -> AggregationInput:
         """Make the relation of the body's assignments, and say how to aggregate it."""
         keys, target = lifted.keys, lifted.aggregate.target
-        alternatives = [
-            _named(items, rest.names, self._types_of)
-            for items in disjunctions(lifted.aggregate.body)
-        ]
-        every = (variable for items in alternatives for variable in outer_variables(items))
+        bodies = [self._without_wildcards(e, rest) for e in alternatives(lifted.aggregate.body)]
+        variable_sets = [frozenset(outer_variables(items)) for items in bodies]
+        every = (variable for items in bodies for variable in outer_variables(items))
         columns = list(dict.fromkeys((*keys, *every)))
         slots = [
-            Variable(column.name, _column_type(column, alternatives, keys)) for column in columns
+            Variable(column.name, _column_type(column, variable_sets, keys)) for column in columns
         ]
         value = columns.index(target) if isinstance(target, Variable) else None
         arguments: list[Term] = [*columns]
@@ -146,31 +152,48 @@ class Lifting:
             value = len(columns)
             arguments.append(target)
             slots.append(Variable("value", _type(target)))
-        shapes = list(dict.fromkeys(frozenset(outer_variables(items)) for items in alternatives))
-        if len(shapes) > 1:
+        # Assignments to different variables are different: one more column distinguishes them.
+        distinct = list(dict.fromkeys(variable_sets))
+        if len(distinct) > 1:
             slots.append(Variable("alternative", NUMBER))
-        guard = self._guard(lifted, rest, alternatives)
-        relation = unused(f"{rest.head.relation}.body{lifted.number}", self._taken)
-        self._declare(relation, tuple(slots))
-        for items in alternatives:
-            shape = frozenset(outer_variables(items))
-            bound = {*shape, *outer_variables(guard)}
+        guard = self._guard(lifted, rest, bodies)
+        relation = self._unit.unused_name(f"{rest.head.relation}.body{lifted.number}")
+        self._declare(relation, slots)
+        for items, own in zip(bodies, variable_sets, strict=True):
+            bound = {*own, *outer_variables(guard)}
             filled = [
                 Constant(None, slot.type)
                 if isinstance(each, Variable) and each not in bound
                 else each
                 for each, slot in zip(arguments, slots, strict=False)
             ]
-            if len(shapes) > 1:
-                filled.append(Constant(shapes.index(shape), NUMBER))
+            if len(distinct) > 1:
+                filled.append(Constant(distinct.index(own), NUMBER))
             tests = (Comparison("=", key, key) for key in keys if self._is_nullable(key, items))
             body = (*guard, *items, *tests)
             head = Atom(relation, tuple(filled))
-            self.bodies.append(Conjunction(head, body, rest.origin.by("aggregates"), rest.names))
+            self._bodies.append(Conjunction(head, body, rest.origin.by("aggregates"), rest.fresh))
         return relation, tuple(range(len(keys))), value
 
+    def _without_wildcards(
+        self, items: tuple[BodyItem, ...], rest: Conjunction
+    ) -> tuple[BodyItem, ...]:
+        """Return a body with every `_` of a positive atom as a variable: each counts on its own."""
+        result: list[BodyItem] = []
+        for item in items:
+            if isinstance(item, Atom):
+                types = self._types_of(item.relation)
+                arguments = tuple(
+                    rest.fresh.variable(type_) if isinstance(each, Wildcard) else each
+                    for each, type_ in zip(item.arguments, types, strict=True)
+                )
+                result.append(replace(item, arguments=arguments))
+            else:
+                result.append(item)
+        return tuple(result)
+
     def _is_nullable(self, key: Variable, items: tuple[BodyItem, ...]) -> bool:
-        """Whether a key may be null in the body: it stands outside too, so it must not be."""
+        """Whether a key may be null in the body: it occurs outside too, so it must not be."""
         return any(
             argument == key and type_.nullable
             for item in items
@@ -179,15 +202,16 @@ class Lifting:
         )
 
     def _guard(
-        self, lifted: "_Lifted", rest: Conjunction, alternatives: list[tuple[BodyItem, ...]]
+        self, lifted: _LiftedAggregate, rest: Conjunction, bodies: list[tuple[BodyItem, ...]]
     ) -> tuple[BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
         outer = independent(rest.items, lifted.result)
-        is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in alternatives)
+        is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in bodies)
         below = (item.relation for item in outer if isinstance(item, Atom))
         is_recursive = self._is_recursive(name, below)
-        if not outer or not (is_unsafe or (has_fault(lifted.aggregate) and not is_recursive)):
+        is_fallible = may_have_no_value(lifted.aggregate)
+        if not outer or not (is_unsafe or (is_fallible and not is_recursive)):
             return ()
         if is_recursive:
             raise InputError.of(
@@ -197,26 +221,23 @@ class Lifting:
                 lifted.aggregate.span,
                 "bind its keys by a positive literal inside the braces",
             )
-        relation = unused(f"{name}.keys{lifted.number}", self._taken)
+        relation = self._unit.unused_name(f"{name}.keys{lifted.number}")
         self._declare(relation, keys)
         atom = self._guards[lifted.relation] = Atom(relation, keys)
         return (atom,)
 
-    def _collect_keys(self, lifted: "_Lifted", rest: Conjunction) -> None:
+    def _collect_keys(self, lifted: _LiftedAggregate, rest: Conjunction) -> None:
         """Add the outer bindings of one alternative of the clause to the keys."""
         outer = independent(rest.items, lifted.result)
         atom = self._guards[lifted.relation]
         origin = rest.origin.by("aggregates")
-        self.bodies.append(Conjunction(atom, outer, origin, rest.names, is_lenient=True))
+        self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))
 
-    def _declare(self, name: str, columns: tuple[Variable, ...]) -> None:
-        self.relations[name] = Relation(
-            name,
-            tuple(column.name for column in columns),
-            tuple(_type(column) for column in columns),
-            is_derived=True,
-            is_declared=False,
-        )
+    def _declare(self, name: str, columns: Sequence[Variable]) -> None:
+        self._unit.declare(name, [c.name for c in columns], [_type(c) for c in columns])
+
+    def _types_of(self, relation: str) -> tuple[Type, ...]:
+        return self._unit.relations[relation].types
 
 
 def _type(term: Term | None) -> Type:
@@ -226,60 +247,18 @@ def _type(term: Term | None) -> Type:
     return term.type
 
 
-def _places(conjunction: Conjunction) -> Iterator[Aggregate]:
-    """Yield the aggregates whose keys do not wait for another aggregate, outermost ones only."""
-    waiting: set[str] = set()
-    found: list[Aggregate] = []
-    for item in (*conjunction.items, conjunction.head):
-        for term in terms_of(item):  # type: ignore[arg-type]
-            found.extend(_outermost(term))
-            if isinstance(item, Comparison) and item.operator == "=" and has_aggregate(term):
-                waiting |= {v.name for side in terms_of(item) for v in variables_of(side)}
-    bound = {
-        variable.name
-        for item in conjunction.items
-        if isinstance(item, Atom)
-        for variable in outer_variables((item,))
-    }
-    waiting -= bound
-    plain = [item for item in conjunction.items if isinstance(item, Comparison)]
-    size = -1
-    while size != len(waiting):
-        size = len(waiting)
-        for item in plain:
-            names = {variable.name for variable in outer_variables((item,))}
-            if item.operator == "=" and names & waiting:
-                waiting |= names - bound
-    outside = {variable.name for variable in outer_variables(conjunction.items)}
-    for aggregate in found:
-        inner = {variable.name for variable in deep_variables(aggregate)}
-        if not inner & outside & waiting:
-            yield aggregate
-
-
-def _outermost(term: Term) -> Iterator[Aggregate]:
-    match term:
-        case Aggregate():
-            yield term
-        case Functor(arguments=arguments):
-            for argument in arguments:
-                yield from _outermost(argument)
-        case _:
-            return
-
-
 def _result(conjunction: Conjunction, aggregate: Aggregate) -> Variable:
-    """Return the variable that the aggregate's value goes to: `n` in `n = count : { … }`."""
-    inner = {variable.name for variable in deep_variables(aggregate)}
+    """Return the variable that holds the aggregate's value: `n` in `n = count : { … }`."""
+    inner = {variable.name for variable in all_variables(aggregate)}
     for item in conjunction.items:
         if isinstance(item, Comparison) and item.operator == "=":
             for one, other in ((item.left, item.right), (item.right, item.left)):
                 if other is aggregate and isinstance(one, Variable) and one.name not in inner:
                     return one
-    return conjunction.names.fresh(aggregate.type)
+    return conjunction.fresh.variable(aggregate.type)
 
 
-def _replaced(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> Conjunction:
+def _substitute(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> Conjunction:
     def swap(term: Term) -> Term:
         if term is aggregate:
             return by
@@ -309,14 +288,14 @@ def _replaced(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> C
 def _keys(rest: Conjunction, aggregate: Aggregate) -> tuple[Variable, ...]:
     outside = {variable.name for variable in outer_variables(rest.items)}
     keys: dict[str, Variable] = {}
-    for variable in deep_variables(aggregate):
+    for variable in all_variables(aggregate):
         if variable.name in outside:
             keys.setdefault(variable.name, variable)
     return tuple(keys.values())
 
 
-def _direct(lifted: _Lifted) -> Source | None:
-    """Return the relation itself, where the body is a relation as it stands."""
+def _direct(lifted: _LiftedAggregate) -> AggregationInput | None:
+    """Return the relation itself, if the body is just a relation."""
     aggregate, keys = lifted.aggregate, lifted.keys
     if len(aggregate.body) != 1 or not isinstance(aggregate.body[0], Atom):
         return None
@@ -336,28 +315,9 @@ def _direct(lifted: _Lifted) -> Source | None:
             return None
 
 
-def _named(
-    items: tuple[BodyItem, ...], names: Names, types_of: Callable[[str], tuple[Type, ...]]
-) -> tuple[BodyItem, ...]:
-    """Return a body with every `_` of a positive atom as a variable: each counts on its own."""
-    result: list[BodyItem] = []
-    for item in items:
-        if isinstance(item, Atom):
-            types = types_of(item.relation)
-            arguments = tuple(
-                names.fresh(type_) if isinstance(each, Wildcard) else each
-                for each, type_ in zip(item.arguments, types, strict=True)
-            )
-            result.append(replace(item, arguments=arguments))
-        else:
-            result.append(item)
-    return tuple(result)
-
-
 def _column_type(
-    column: Variable, alternatives: list[tuple[BodyItem, ...]], keys: tuple[Variable, ...]
+    column: Variable, bodies: list[frozenset[Variable]], keys: tuple[Variable, ...]
 ) -> Type:
-    everywhere = column in keys or all(
-        column in set(outer_variables(items)) for items in alternatives
-    )
-    return _type(column) if everywhere else _type(column).with_null(True)
+    """Return the type of a body's column: nullable if some alternative does not bind it."""
+    is_bound = column in keys or all(column in variables for variables in bodies)
+    return _type(column) if is_bound else _type(column).with_null(True)

@@ -1,7 +1,7 @@
-"""Giving the relations that rewriting makes the names they have in the program in force.
+"""Gives the relations that rewriting makes the names they have in the program in force.
 
 Rewriting numbers its relations (`total.body1`, …), so that one more rule may shift all the numbers
-behind it. Here a relation that was there before under another name gets that name back, and one
+after it. Here a relation that was there before under another name gets that name back, and one
 that is new gets a name that was not used: the same name means the same definition.
 
 Base parts, seeds of equivalences and relations on a cycle have names of their own that do not
@@ -14,18 +14,28 @@ from dataclasses import replace
 
 from corollary.core.graph import components
 from corollary.core.program import Active, NormalProgram, mark_of
-from corollary.core.rules import Aggregation, Literal, Rule, names_in
-from corollary.core.terms import Constant, Expression, Functor, Slot, Variable, Wildcard
+from corollary.core.rules import (
+    Aggregation,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Rule,
+    Slot,
+    Variable,
+    Wildcard,
+    names_in,
+)
 from corollary.rewrite.conjunction import unused
 
 
 def definitions(program: NormalProgram) -> dict[str, str]:
-    """Return what the relations that rewriting made are defined as, by name.
+    """Return a digest of the definition of each relation that rewriting made, by name.
 
-    Several may be defined alike: the same aggregate in two rules.
+    Several may have one definition: the same aggregate in two rules.
     """
     found: dict[str, str] = {}
-    for name in _made(program):
+    for name in _numbered_relations(program):
         found[name] = _definition(name, program, found)
     return found
 
@@ -33,22 +43,22 @@ def definitions(program: NormalProgram) -> dict[str, str]:
 def align(
     program: NormalProgram, before: NormalProgram, known: Mapping[str, str] | None = None
 ) -> NormalProgram:
-    """Return the program with the names that made-up relations have in the one before.
+    """Return the program with the names that relations of rewriting have in the one before.
 
     Args:
-        program: whose relations get their names back.
-        before: where they have them.
-        known: the definitions of `before`, where it has no rules to tell them by.
+        program: the program whose relations are renamed.
+        before: the program in force.
+        known: the definitions of `before`, where its rules are not known.
     """
     known = definitions(before) if known is None else known
-    wanted = definitions(program)
-    renamed = {name: name for name, each in wanted.items() if known.get(name) == each}
+    needed = definitions(program)
+    renamed = {name: name for name, each in needed.items() if known.get(name) == each}
     free: dict[str, list[str]] = {}
     for name, definition in known.items():
         if name not in renamed:
             free.setdefault(definition, []).append(name)
     taken = {*before.relations, *program.relations}
-    for name, definition in wanted.items():
+    for name, definition in needed.items():
         if name in renamed:
             continue
         if free.get(definition):
@@ -58,10 +68,10 @@ def align(
             taken.add(renamed[name])
     if all(old == new for old, new in renamed.items()):
         return program
-    return _renamed(program, renamed)
+    return _rename(program, renamed)
 
 
-def _made(program: NormalProgram) -> list[str]:
+def _numbered_relations(program: NormalProgram) -> list[str]:
     """Return the relations that rewriting made and numbered, each after those it reads."""
     stable = {*program.bases, *program.bases.values()}
     reads: dict[str, list[str]] = {name: [] for name in program.relations}
@@ -82,8 +92,8 @@ def _made(program: NormalProgram) -> list[str]:
 def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> str:
     """Return a digest of what a relation is: its types, its rules without names of variables.
 
-    Of the relations that it reads the known definitions stand for their names, so that it does not
-    matter which of two that are defined alike it reads.
+    The relations that it reads are represented by their definitions, not by their names, so that
+    it does not matter which of two with one definition it reads.
     """
     rules = sorted(
         repr(canonical(rule, known)) for rule in program.rules if rule.head.relation == name
@@ -95,12 +105,12 @@ def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> 
     ]
     relation = program.relations[name]
     types = tuple(map(str, relation.types))
-    said = repr((types, relation.is_virtual, rules, aggregations))
-    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+    text = repr((types, relation.is_virtual, rules, aggregations))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def canonical(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:
-    """Return what a rule says: its variables numbered as they occur, its relations renamed."""
+    """Return a rule with its variables numbered as they occur and its relations renamed."""
     names = [name for literal in (rule.head, *rule.literals) for name in _names(literal)]
     names += [name for condition in rule.conditions for name in sorted(names_in(condition))]
     numbers = {name: f"v{at}" for at, name in enumerate(dict.fromkeys(names))}
@@ -135,7 +145,7 @@ def _term(term: Slot | Expression, numbers: dict[str, str]) -> object:
             return (type(value).__name__, str(value), type_)
 
 
-def _renamed(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
+def _rename(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
     def named(name: str) -> str:
         return renamed.get(name, name)
 
@@ -157,12 +167,12 @@ def _renamed(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
         tuple(map(aggregation, program.aggregations)),
         {named(name): rows for name, rows in program.facts.items()},
         {named(name): named(base) for name, base in program.bases.items()},
-        active=_renamed_active(program.active, renamed),
+        active=_rename_active(program.active, renamed),
     )
 
 
-def _renamed_active(active: Active, renamed: dict[str, str]) -> Active:
-    """Return active rules that read queries by the names they have now."""
+def _rename_active(active: Active, renamed: dict[str, str]) -> Active:
+    """Return the active part with its queries under their new names."""
     marked = {
         name: (renamed.get(read, read), state) for name, (read, state) in active.marked.items()
     }

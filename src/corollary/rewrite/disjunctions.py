@@ -1,26 +1,48 @@
-"""`a, (b ; c)` becomes `a, b` and `a, c`; `true` goes away, `false` takes its alternative along."""
+"""Clauses become conjunctions: `a, (b ; c)` becomes `a, b` and `a, c`, each for every head.
+
+`true` is dropped, and so is an alternative with `false`. A fact whose arguments are constants is a
+tuple and needs no rule.
+"""
 
 from collections.abc import Iterator
 
-from corollary.core.rules import BodyItem, Disjunction, Truth
+from corollary.analysis.traverse import all_variables_in, conjunctions
+from corollary.core.printer import print_clause
+from corollary.core.rules import Atom, BodyItem, Constant, Origin, Truth, Value
+from corollary.rewrite.conjunction import Conjunction, FreshVariables, Lowered
+from corollary.rewrite.plain import fold_negative
 
 
-def disjunctions(items: tuple[BodyItem, ...]) -> Iterator[tuple[BodyItem, ...]]:
-    """Yield the alternatives of a body, each a conjunction without disjunction or truth values.
+def disjunctions(unit: Lowered) -> None:
+    """Split the clauses into facts and conjunctions."""
+    found: list[Conjunction] = []
+    for clause in unit.clauses:
+        variables = all_variables_in((*clause.body, *clause.heads))
+        fresh = FreshVariables(variable.name for variable in variables)
+        for head in clause.heads:
+            row = None if clause.body else _row(head)
+            if row is None:
+                origin = Origin(print_clause(clause), clause.span)
+                bodies = alternatives(clause.body)
+                found += [Conjunction(head, items, origin, fresh) for items in bodies]
+            else:
+                unit.facts.setdefault(head.relation, []).append(row)
+    unit.conjunctions = found
 
-    >>> [len(body) for body in disjunctions((Truth(True), Disjunction(((Truth(True),), ()))))]
-    [0, 0]
+
+def alternatives(items: tuple[BodyItem, ...]) -> Iterator[tuple[BodyItem, ...]]:
+    """Yield the conjunctions of a body, without disjunctions and truth values.
+
+    >>> list(alternatives((Truth(True),))), list(alternatives((Truth(True), Truth(False))))
+    ([()], [])
     """
-    work: list[tuple[tuple[BodyItem, ...], tuple[BodyItem, ...]]] = [((), items)]
-    while work:
-        done, rest = work.pop()
-        for position, item in enumerate(rest):
-            if isinstance(item, Disjunction):
-                behind = rest[position + 1 :]
-                before = (*done, *rest[:position])
-                work += [(before, each + behind) for each in reversed(item.alternatives)]
-                break
-        else:
-            body = (*done, *rest)
-            if Truth(value=False) not in body:
-                yield tuple(item for item in body if not isinstance(item, Truth))
+    for body in conjunctions(items):
+        if Truth(value=False) not in body:
+            yield tuple(item for item in body if not isinstance(item, Truth))
+
+
+def _row(head: Atom) -> tuple[Value, ...] | None:
+    """Return the tuple of a head with constants only; None if there are other terms."""
+    terms = [fold_negative(argument) for argument in head.arguments]
+    values = [term.value for term in terms if isinstance(term, Constant)]
+    return tuple(values) if len(values) == len(terms) else None

@@ -1,22 +1,35 @@
-"""From a checked program to its normal form: the passes, in order.
+"""From a checked program to its normal form: the passes, in order."""
 
-lower          plain rules, one clause at a time
-equivalences   the three rules of an eqrel
-bases          a relation with facts and rules gets a base part
-virtual        what rewriting made for virtual relations only is virtual too
-"""
-
-from dataclasses import replace
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from corollary.analysis.check import Checked
-from corollary.core.origin import Origin
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.rules import Literal, Rule
-from corollary.core.terms import Variable
-from corollary.rewrite.conjunction import unused
+from corollary.core.rules import Clause
+from corollary.rewrite.aggregates import aggregates
+from corollary.rewrite.bases import bases
+from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
-from corollary.rewrite.lower import lower
+from corollary.rewrite.negations import negations
+from corollary.rewrite.nulls import nulls
+from corollary.rewrite.plain import expressions
 from corollary.rewrite.virtual import virtual
+
+RewritePass = Callable[[Lowered], None]
+
+CLAUSE_PASSES: tuple[RewritePass, ...] = (
+    disjunctions,  # one conjunction per head and alternative
+    aggregates,  # become relations of their own
+    expressions,  # move out of atoms: conjunctions become rules
+    negations,  # negated literals are fully bound
+    nulls,  # nullable join variables are tested
+)
+PASSES: tuple[RewritePass, ...] = (
+    *CLAUSE_PASSES,
+    equivalences,  # an eqrel is the closure of its seed
+    bases,  # a relation with facts and rules gets a base part
+    virtual,  # what passes made for virtual relations only is virtual too
+)
 
 
 def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalProgram:
@@ -24,41 +37,39 @@ def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalPr
 
     Args:
         checked: the program.
-        before: the program in force until now: what its relations hold must find a place. A
-            relation that had base tuples and gets rules keeps them in a base part, and one that
-            loses its rules stays derived, with a base part.
+        before: the program in force until now, whose tuples need a place (see `bases`).
     """
-    clauses = [clause for clause in checked.program.clauses if not checked.is_active(clause)]
-    lowered = lower(clauses, _declared(checked), checked.signatures)
-    relations, rules, facts = lowered.relations, list(lowered.rules), dict(lowered.facts)
-    seeds: dict[str, str] = {}
-    for declaration in checked.program.declarations:
-        if declaration.is_equivalence:
-            name, types = declaration.name, relations[declaration.name].types
-            seed = seeds[name] = unused(f"{name}.seed", relations)
-            relations[seed] = replace(relations[name], name=seed, is_declared=False)
-            rules = [_moved(rule, name, seed) for rule in rules]
-            rules += equivalences(declaration, seed, types)
-            if name in facts:
-                facts[seed] = facts.pop(name)
-    inputs = {each.relation for each in checked.program.directives if each.name == "input"}
-    filled = {*facts, *(seeds.get(name, name) for name in inputs)}
-    made = NormalProgram(
-        relations,
-        tuple(rules),
-        lowered.aggregations,
-        facts,
-        seeds,
+    program = checked.program
+    unit = Lowered(
+        [clause for clause in program.clauses if not checked.is_active(clause)],
+        _declared(checked),
+        checked.signatures,
+        program.declarations,
+        frozenset(each.relation for each in program.directives if each.name == "input"),
+        before,
     )
-    return virtual(_with_bases(made, filled, before))
+    for rewrite_pass in PASSES:
+        rewrite_pass(unit)
+    facts = {name: tuple(rows) for name, rows in unit.facts.items()}
+    return NormalProgram(
+        unit.relations, tuple(unit.rules), tuple(unit.aggregations), facts, unit.bases
+    )
 
 
-def _moved(rule: Rule, name: str, to: str) -> Rule:
-    """Return the rule with its head in another relation, if it is in the one named."""
-    if rule.head.relation != name:
-        return rule
-    head = replace(rule.head, relation=to)
-    return replace(rule, head=head, origin=rule.origin.by("equivalences"))
+def lower(
+    clauses: Sequence[Clause], relations: Mapping[str, Relation], reserved: Container[str]
+) -> Lowered:
+    """Return the rules that clauses become, by the passes that look at one clause at a time.
+
+    Args:
+        clauses: of a checked program.
+        relations: those that the clauses name.
+        reserved: further names that no relation of a pass may get.
+    """
+    unit = Lowered(clauses, dict(relations), reserved)
+    for rewrite_pass in CLAUSE_PASSES:
+        rewrite_pass(unit)
+    return unit
 
 
 def _declared(checked: Checked) -> dict[str, Relation]:
@@ -79,42 +90,3 @@ def _declared(checked: Checked) -> dict[str, Relation]:
         for name, signature in checked.signatures.items()
         if not signature.is_event
     }
-
-
-def _with_bases(
-    program: NormalProgram, filled: set[str], before: NormalProgram | None
-) -> NormalProgram:
-    """Give every relation that has both rules and base tuples a base part of its own.
-
-    Args:
-        program: with the seeds of equivalences as the bases so far.
-        filled: the relations that have facts or an input.
-        before: the program until now.
-    """
-    derived = {rule.head.relation for rule in program.rules} | {
-        each.relation for each in program.aggregations
-    }
-    relations: dict[str, Relation] = {}
-    rules, facts, bases = list(program.rules), dict(program.facts), dict(program.bases)
-    for name, relation in program.relations.items():
-        was = before.relations.get(name) if before else None
-        has_base = name in filled or (before is not None and name in before.bases)
-        if was is not None:
-            has_base |= was.is_derived != (name in derived)
-        is_derived = name in derived or (was is not None and was.is_derived)
-        relations[name] = replace(relation, is_derived=is_derived)
-        if is_derived and has_base and name not in program.bases:
-            base = bases[name] = unused(f"{name}.base", program.relations)
-            relations[base] = Relation(
-                base, relation.columns, relation.types, is_derived=False, is_declared=False
-            )
-            if name in facts:
-                facts[base] = facts.pop(name)
-            slots = tuple(
-                Variable(column, type_)
-                for column, type_ in zip(relation.columns, relation.types, strict=True)
-            )
-            origin = Origin(f"the facts of {name}", None, ("bases",))
-            rules.append(Rule(Literal(name, slots), (Literal(base, slots),), (), origin))
-    bases |= {name: bases.get(seed, seed) for name, seed in program.bases.items()}
-    return NormalProgram(relations, tuple(rules), program.aggregations, facts, bases)

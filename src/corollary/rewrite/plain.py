@@ -1,33 +1,51 @@
-"""A conjunction without disjunctions and aggregates becomes a rule.
+"""A conjunction without disjunctions and aggregates becomes a rule: expressions leave its atoms.
 
-Expressions move out of atoms: `p(x + 1)` in a body becomes `p(y), y = x + 1`, and in a head the
-same with `is`, which lets null through.
+`p(x + 1)` in a body becomes `p(y), y = x + 1`, and in a head the same with `is`, which lets null
+through.
 """
 
 from dataclasses import replace
 from decimal import Decimal
 
-from corollary.core.rules import Atom, Comparison, Condition, Literal, Negation, Rule
-from corollary.core.terms import Constant, Expression, Functor, Slot, Term, Variable, Wildcard
-from corollary.rewrite.conjunction import Conjunction
+from corollary.core.rules import (
+    Atom,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Literal,
+    Negation,
+    Rule,
+    Slot,
+    Term,
+    Variable,
+    Wildcard,
+)
+from corollary.rewrite.conjunction import Conjunction, Lowered
 
 
-def plain(conjunction: Conjunction) -> Rule:
-    """Return the rule of a conjunction."""
+def expressions(unit: Lowered) -> None:
+    """Turn the conjunctions into rules with plain literals."""
+    unit.rules += [_rule(conjunction) for conjunction in unit.conjunctions]
+    unit.conjunctions = ()
+
+
+def _rule(conjunction: Conjunction) -> Rule:
     literals: list[Literal] = []
     conditions: list[Condition] = []
 
     def slot(term: Term, operator: str) -> Slot:
-        term = folded(term)
+        term = fold_negative(term)
         match term:
             case Variable() | Constant() | Wildcard():
                 return term
             case Functor(type=type_):
-                variable = conjunction.names.fresh(type_)
+                variable = conjunction.fresh.variable(type_)
                 conditions.append(Condition(operator, variable, _expression(term)))
                 return variable
             case _:
-                raise AssertionError("aggregates were lifted")
+                raise AssertionError("the pass `aggregates` leaves none")
 
     def literal(atom: Atom, operator: str, negated: bool = False) -> Literal:
         slots = tuple(slot(term, operator) for term in atom.arguments)
@@ -42,15 +60,16 @@ def plain(conjunction: Conjunction) -> Rule:
             case Comparison(operator=operator, left=left, right=right):
                 conditions.append(Condition(operator, _expression(left), _expression(right)))
             case _:
-                raise AssertionError("disjunctions were opened")
+                raise AssertionError("the pass `disjunctions` leaves none")
+    # The head is last: its expressions may use variables that conditions of the body compute.
     head = literal(conjunction.head, "is")
     return Rule(
         head, tuple(literals), tuple(conditions), conjunction.origin, conjunction.is_lenient
     )
 
 
-def folded(term: Term) -> Term:
-    """Return a negative number as a constant: `-5` is a value, not a computation."""
+def fold_negative(term: Term) -> Term:
+    """Return a negated number as a constant: `-5` is a value, not a computation."""
     match term:
         case Functor(name="neg", arguments=(Constant(value=value) as constant,)):
             if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
@@ -61,7 +80,7 @@ def folded(term: Term) -> Term:
 
 
 def _expression(term: Term) -> Expression:
-    term = folded(term)
+    term = fold_negative(term)
     match term:
         case Variable() | Constant():
             return term

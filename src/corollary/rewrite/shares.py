@@ -1,8 +1,8 @@
-"""Sharing work out: rules that derive only the tuples of some shares.
+"""Rules that derive the tuples of some partitions only.
 
 Where the recursive rules of a stratum keep the value of a pivot column, tuples with different
-values there never meet. So it is enough that the other rules of the stratum derive the tuples of a
-share only: they read the numbers of the shares from a relation, and test the pivot.
+values there never meet. So it is enough that the other rules of the stratum derive only the tuples
+of a partition: they read the numbers of the partitions from a relation, and test the pivot.
 
     p(x, y) :- e(x, y).              p(x, y) :- e(x, y), •share(n), n = •share(x, 4).
     p(x, z) :- p(x, y), e(y, z).     p(x, z) :- p(x, y), e(y, z).
@@ -14,42 +14,43 @@ from dataclasses import replace
 from corollary.core.functors import SHARE
 from corollary.core.plan import working
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.rules import Condition, Literal, Rule
-from corollary.core.terms import Constant, Functor, Variable
+from corollary.core.rules import Condition, Constant, Functor, Literal, Rule, Variable
 from corollary.core.types import NUMBER
 
 SHARES = Relation(working("", "share"), ("number",), (NUMBER,), False, is_declared=False)
-"""Holds the numbers of the shares that are derived."""
+"""Holds the numbers of the partitions to derive."""
 
-NUMBER_OF = Variable(working("", "n"), NUMBER)
+_NUMBER = Variable(working("", "n"), NUMBER)
 
 
 def shared(
-    program: NormalProgram, pivots: Mapping[str, Mapping[str, int]], shares: int
+    program: NormalProgram, pivots: Mapping[str, Mapping[str, int]], partitions: int
 ) -> NormalProgram:
-    """Return a program whose strata may be computed share by share.
+    """Return a program whose strata may be computed partition by partition.
 
     Args:
         program: the program.
-        pivots: for each relation that is shared out, the pivot column of each of its stratum.
-        shares: how many there are.
+        pivots: for each partitioned relation, the pivot columns of all relations of its stratum.
+        partitions: the number of partitions.
     """
     rules = tuple(
-        _limited(rule, pivots[rule.head.relation], shares) if rule.head.relation in pivots else rule
+        _restrict(rule, pivots[rule.head.relation], partitions)
+        if rule.head.relation in pivots
+        else rule
         for rule in program.rules
     )
     relations = {**program.relations, SHARES.name: SHARES}
     return replace(program, relations=relations, rules=rules)
 
 
-def _limited(rule: Rule, pivots: Mapping[str, int], shares: int) -> Rule:
+def _restrict(rule: Rule, pivots: Mapping[str, int], partitions: int) -> Rule:
     if any(literal.relation in pivots for literal in rule.literals):
-        return rule
+        return rule  # recursive: it keeps the pivot value of what it reads
     pivot = rule.head.slots[pivots[rule.head.relation]]
     assert isinstance(pivot, Variable | Constant)
-    share = Functor(SHARE, (pivot, Constant(shares, NUMBER)), NUMBER)
+    number = Functor(SHARE, (pivot, Constant(partitions, NUMBER)), NUMBER)
     return replace(
         rule,
-        literals=(*rule.literals, Literal(SHARES.name, (NUMBER_OF,))),
-        conditions=(*rule.conditions, Condition("=", NUMBER_OF, share)),
+        literals=(*rule.literals, Literal(SHARES.name, (_NUMBER,))),
+        conditions=(*rule.conditions, Condition("=", _NUMBER, number)),
     )

@@ -1,14 +1,14 @@
-"""What Spark calls for every micro-batch: one transaction, made once however often it is called.
+"""What Spark calls for every micro-batch: one transaction, committed exactly once.
 
-rows of the batch → events → the last one on each tuple → a transaction under the key of query and
-batch → commit → publish → deliver alerts
+rows of the batch → events → the last one on each tuple → a transaction with an idempotency key of
+query and batch → commit → publish → deliver alerts
 
-Spark calls it again for a batch that it has not noted as done, which may have been committed all
-the same: then the key is known, and nothing happens. The query is that of the checkpoint, so a
-checkpoint that was thrown away makes new keys.
+Spark calls it again for a batch that its checkpoint does not list as done, although it may have
+been committed: then the key is known, and nothing happens. The key holds the id of the query in the
+checkpoint, so a deleted checkpoint makes new keys.
 
-With Spark Connect the function runs in a process of the server. So it takes nothing along but
-names, and opens the database by its place; in the process of the database it finds it open.
+With Spark Connect the function runs in a process of the server. So it carries only names, and opens
+the database by its location; in the process of the database it uses the open one.
 """
 
 import json
@@ -16,17 +16,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from corollary.core.program import Relation
 from corollary.database.database import Database, state_of
 from corollary.database.opened import Opened
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.quarantine import quarantine_operations, with_quarantine
 from corollary.errors import CorollaryError, Diagnostic, InputError
-from corollary.streaming.events import Events, net
+from corollary.streaming.events import net
+from corollary.streaming.folders import FolderReader
+from corollary.streaming.frames import FrameReader
 from corollary.warehouse.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRows
 
@@ -36,33 +37,24 @@ if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import Outcome
 
 METADATA = "metadata"
-"""The file of a checkpoint that names its query."""
+"""The file of a checkpoint that holds the id of its query."""
 
 
-class Reader(Protocol):
-    """What makes events of the rows of a batch."""
-
-    @property
-    def op(self) -> str | None:
-        """The column of the operation; None if all are inserts."""
-
-    def read(
-        self, frame: Any, relation: Relation, source: str, batch: str
-    ) -> tuple[Events, list[list[Diagnostic]]]:
-        """Return what a batch says, and the findings about what does not fit."""
+BatchReader = FolderReader | FrameReader
+"""Turns the rows of a batch into events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of a micro-batch.
+    """The outcome of a micro-batch.
 
     Attributes:
         stream: the name of the stream.
         number: of the batch, from 0.
-        transaction: what changed; of a batch that comes again, what had changed.
-        malformed: how many rows were set aside.
-        published: the tables that show it; None if there are none.
-        delivered: the alerts that went to their sinks.
+        transaction: what changed; of a repeated batch, what had changed.
+        malformed: how many rows were quarantined.
+        published: the outcome of publishing; None if nothing is published.
+        delivered: the alerts that were delivered to their sinks.
         seconds: how long it took.
     """
 
@@ -86,13 +78,13 @@ class Batch:
 
 
 class _Local:
-    """What the streams of this process share."""
+    """State that the streams of this process share."""
 
     def __init__(self) -> None:
         self.open: WeakValueDictionary[str, Database] = WeakValueDictionary()
-        """The databases of streams that were started here."""
+        """By token, the databases of streams that were started in this process."""
         self.opened: dict[str, Database] = {}
-        """By place, those that were opened for streams that were started elsewhere."""
+        """By location, databases opened here for streams that another process has started."""
         self.stopping: set[str] = set()
         self.failed: dict[str, CorollaryError] = {}
 
@@ -101,7 +93,7 @@ local = _Local()
 
 
 class StoppedError(CorollaryError):
-    """The stream is about to stop: this batch is left for the next start."""
+    """The stream is stopping: this batch is left for the next start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +101,27 @@ class MicroBatches:
     """The function of `foreachBatch`.
 
     Attributes:
-        opened: how the database is opened elsewhere.
-        token: names this start of the stream; under it the database is found here.
+        opened: how the database is opened in another process.
+        token: identifies this start of the stream, and its database in this process.
         relation: the base relation that is changed.
         source: the name of the stream.
-        reader: makes events of rows.
-        checkpoint: where Spark notes how far it is.
-        bad_rows: what is done about rows that do not fit.
-        on_batch: called behind every commit.
+        reader: turns rows into events.
+        checkpoint: where Spark records its progress.
+        bad_rows: what is done with malformed rows.
+        on_batch: called after every commit.
     """
 
     opened: Opened
     token: str
     relation: str
     source: str
-    reader: Reader
+    reader: BatchReader
     checkpoint: str
     bad_rows: BadRows = BadRows.QUARANTINE
     on_batch: Callable[[Batch], object] | None = None
 
     def __call__(self, frame: Any, number: int) -> None:
-        """Make a transaction of a micro-batch, unless that was done before."""
+        """Commit the transaction of a micro-batch, unless it was committed before."""
         try:
             database = self._database(frame)
             with state_of(database).lock:
@@ -156,14 +148,14 @@ class MicroBatches:
         transaction = database.transaction(idempotency=f"stream {self._query(frame)} {number}")
         malformed = 0
         if not transaction.is_repeated:
-            malformed = self._ask(transaction, database, frame, number)
+            malformed = self._fill(transaction, database, frame, number)
             transaction.commit()
         published = database.publish(transaction)
         seconds = time.monotonic() - began
         return Batch(self.source, number, transaction, malformed, published, seconds)
 
-    def _ask(self, transaction: "Transaction", database: Database, frame: Any, number: int) -> int:
-        """Ask for what a batch does; return how many rows of it are set aside."""
+    def _fill(self, transaction: "Transaction", database: Database, frame: Any, number: int) -> int:
+        """Add the change of a batch to a transaction; return how many rows are quarantined."""
         relation = state_of(database).writable(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
@@ -177,10 +169,10 @@ class MicroBatches:
         transaction.insert(self.relation, change.added)
         if change.bad:
             transaction.edit(with_quarantine)
+            state, source = state_of(database), self.source
             transaction.read(
                 lambda: DeferredOperations(
-                    quarantine_operations(state_of(database), self.source, change.bad, frozenset()),
-                    {},
+                    quarantine_operations(state, source, change.bad, frozenset()), {}
                 )
             )
         return len(change.bad)

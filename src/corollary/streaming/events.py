@@ -1,13 +1,13 @@
-"""Change events: rows that are inserted or deleted, of which the last one on a tuple counts.
+"""Change events: inserts and deletes of rows, of which the last one on a tuple counts.
 
 | `op`                                           | means  |
 |------------------------------------------------|--------|
 | `insert`, `i`, `c`, `r`, `+`, `update_postimage` | insert |
 | `delete`, `d`, `-`, `−`, `update_preimage`       | delete |
 
-Letters may be large or small. `c` and `r` are Debezium's (created, read in a snapshot), the images
-those of the change feeds of Delta and of `corollary changes`. An update that does not tell what the
-row was before is none of them: what it deletes is not known.
+Upper and lower case are the same. `c` and `r` are Debezium's (created, read in a snapshot), the
+images those of the change feeds of Delta and of `corollary changes`. An update without the row
+before it is not an operation: what it deletes is unknown.
 """
 
 import json
@@ -24,16 +24,16 @@ from corollary.warehouse.sources.quarantine import LONGEST_RAW, BadRow
 INSERTS = ("insert", "i", "c", "r", "+", "update_postimage")
 DELETES = ("delete", "d", "-", "−", "update_preimage")
 SIGN = "is_insert"
-"""The column of a table of events that tells inserts from deletes; no relation has such a name."""
+"""The column of a table of events that distinguishes inserts from deletes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What a batch says, in order.
+    """The events of a batch, in order.
 
     Attributes:
         rows: the columns of the relation, then `op` if there is one.
-        bad: the rows that do not fit.
+        bad: the malformed rows.
     """
 
     rows: pa.Table
@@ -42,7 +42,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """What a batch does: no tuple is in both tables."""
+    """The net change of a batch: no tuple is in both tables."""
 
     added: pa.Table
     removed: pa.Table
@@ -50,14 +50,14 @@ class Net:
 
 
 def with_op(relation: Relation, op: str | None) -> Relation:
-    """Return the shape of events on a relation: its columns, and the operation behind them."""
+    """Return the shape of events on a relation: its columns, followed by the operation."""
     if op is None:
         return relation
     return replace(relation, columns=(*relation.columns, op), types=(*relation.types, SYMBOL))
 
 
 def signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return for each operation whether it is an insert; null if it is none.
+    """Return for each operation whether it is an insert; null if it is unknown.
 
     >>> signs(pa.chunked_array([["I", "-", "u"]])).to_pylist()
     [True, False, None]
@@ -70,12 +70,12 @@ def signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def net(events: Events, relation: Relation, op: str | None, source: str, batch: str) -> Net:
-    """Return what a batch does in the end.
+    """Return the net change of a batch.
 
     Args:
-        events: what it says.
-        relation: the relation that it is about.
-        op: the column of the operation; None if all are inserts.
+        events: the events of the batch.
+        relation: the relation that they change.
+        op: the column of the operation; None if all rows are inserts.
         source: the name of the stream.
         batch: the name of the batch.
     """
@@ -85,20 +85,20 @@ def net(events: Events, relation: Relation, op: str | None, source: str, batch: 
     sign = signs(rows.column(op))
     bad = [
         *events.bad,
-        *_no_operations(rows.filter(pc.is_null(sign)), relation, op, source, batch),
+        *_unknown_operations(rows.filter(pc.is_null(sign)), relation, op, source, batch),
     ]
     rows = rows.select(list(relation.columns)).append_column(SIGN, sign)
-    last = _last(rows.filter(pc.is_valid(sign)), relation)
+    last = _last_events(rows.filter(pc.is_valid(sign)), relation)
     added = last.filter(last.column(SIGN))
     removed = last.filter(pc.invert(last.column(SIGN)))
-    return Net(_tuples(added, relation), _tuples(removed, relation), tuple(bad))
+    return Net(_without_sign(added, relation), _without_sign(removed, relation), tuple(bad))
 
 
-def _last(rows: pa.Table, relation: Relation) -> pa.Table:
-    """Return of all events on a tuple the last one."""
+def _last_events(rows: pa.Table, relation: Relation) -> pa.Table:
+    """Return the last event on each tuple."""
     if not relation.columns:
         return rows.slice(max(0, rows.num_rows - 1))
-    # Only one thread sees the rows in their order.
+    # Several threads would not keep the order of the rows, on which `last` depends.
     grouped = rows.group_by(list(relation.columns), use_threads=False)
     last = grouped.aggregate([(SIGN, "last")])
     return last.rename_columns(
@@ -106,20 +106,20 @@ def _last(rows: pa.Table, relation: Relation) -> pa.Table:
     )
 
 
-def _tuples(rows: pa.Table, relation: Relation) -> pa.Table:
+def _without_sign(rows: pa.Table, relation: Relation) -> pa.Table:
     if not relation.columns:
         return nullary_table(rows.num_rows)
     return rows.select(list(relation.columns))
 
 
-def _no_operations(
+def _unknown_operations(
     rows: pa.Table, relation: Relation, op: str, source: str, batch: str
 ) -> list[BadRow]:
-    """Return the rows whose operation is none; which line they were is no longer known."""
+    """Return the rows with an unknown operation; their line numbers are no longer known."""
     bad = []
     for row in to_python(rows):
-        reason = f"`{row[-1]}` is no operation (column `{op}`)"
-        said = dict(zip(rows.column_names, map(str, row), strict=True))
-        raw = json.dumps(said, ensure_ascii=False)[:LONGEST_RAW]
+        reason = f"`{row[-1]}` is not an operation (column `{op}`)"
+        values = dict(zip(rows.column_names, map(str, row), strict=True))
+        raw = json.dumps(values, ensure_ascii=False)[:LONGEST_RAW]
         bad.append(BadRow(relation.name, source, batch, 0, "C0985", reason, raw))
     return bad

@@ -1,8 +1,8 @@
-"""A folder into which files come: `.input p(IO=stream, filename="arrivals", …)`.
+"""A folder in which files arrive: `.input p(IO=stream, filename="arrivals", …)`.
 
-Spark finds the files, each of them once, and hands over their bytes; they are read as those of any
-other source, so dialects, line numbers and malformed records are the same. The events of a batch
-have an order: files by the time of their last write, then by name; in a file line by line.
+Spark finds each file once and passes its bytes; they are read as those of any other source, so
+dialects, line numbers and malformed records are the same. The events of a batch are ordered: files
+by their modification time, then by name; inside a file, line by line.
 """
 
 import re
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "path string, modificationTime timestamp, length long, content binary"
-"""What Spark's `binaryFile` has."""
-_GLOB = re.compile(r"([\\*?\[\]{},])")
-_WILD = re.compile(r"[*?[]")
+"""The columns of Spark's format `binaryFile`."""
+_GLOB_CHARACTERS = re.compile(r"([\\*?\[\]{},])")
+_WILDCARDS = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class FolderReader:
 
     @property
     def op(self) -> str | None:
-        """The column of the operation; None if all are inserts."""
+        """The column of the operation; None if all rows are inserts."""
         return self.directive.parameter("op") or None
 
     def read(
         self, frame: Any, relation: Relation, source: str, batch: str
     ) -> tuple[Events, list[list[Diagnostic]]]:
-        """Return what a batch says, and the findings about records that do not fit."""
-        del batch  # a record is found by its file
+        """Return the events of a batch, and the findings about malformed records."""
+        del batch  # findings name the file of a record instead
         shape, directive = with_op(relation, self.op), as_files(self.directive)
         has_names = directive.parameter("headers") == "true" and not directive.parameter("columns")
         expected = Expected(shape, directive, shape.columns if has_names else ())
-        tables, bad, every = [], [], []
+        tables, bad, findings = [], [], []
         files = frame.select("path", "modificationTime", "content").toArrow().to_pylist()
         for file in sorted(files, key=lambda each: (each["modificationTime"], each["path"])):
             path = Path(file["path"].removeprefix("file:"))
@@ -67,11 +67,11 @@ class FolderReader:
             reading = read_whole(file["content"], str(path), format_, expected)
             tables.append(reading.table)
             bad += bad_rows_of(relation.name, source, name, reading.malformed)
-            every += reading.malformed
+            findings += reading.malformed
         if not shape.columns:
-            return Events(nullary_table(min(1, sum(map(len, tables)))), tuple(bad)), every
+            return Events(nullary_table(min(1, sum(map(len, tables)))), tuple(bad)), findings
         rows = pa.concat_tables([schema_of(shape).empty_table(), *tables])
-        return Events(rows, tuple(bad)), every
+        return Events(rows, tuple(bad)), findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Folder:
     Attributes:
         relation: the relation that it changes.
         reader: reads its batches.
-        pattern: what the names of its files match.
+        pattern: for the names of its files.
     """
 
     relation: str
@@ -90,22 +90,22 @@ class Folder:
 
     @property
     def source(self) -> str:
-        """What the stream is called, the same in every run, and unlike all others."""
+        """The name of the stream: unique, and the same in every run."""
         return f"{self.relation} < {file_name_of(self.reader.directive)}"
 
     @property
     def checkpoint(self) -> str:
-        """The name of the directory in which Spark notes how far it is."""
+        """The name of its checkpoint directory."""
         return f"{self.relation}-{checksum_of(self.source.encode())[:8]}"
 
     def frame(self, session: "SparkSession") -> "DataFrame":
         """Return the files as a streaming frame."""
         reader = session.readStream.format("binaryFile").schema(SCHEMA)
         reader = reader.option("recursiveFileLookup", "true").option("pathGlobFilter", self.pattern)
-        most = self.reader.directive.parameter("max_files")
-        if most:
-            reader = reader.option("maxFilesPerTrigger", most)
-        return reader.load(_GLOB.sub(r"\\\1", self.reader.folder))
+        max_files = self.reader.directive.parameter("max_files")
+        if max_files:
+            reader = reader.option("maxFilesPerTrigger", max_files)
+        return reader.load(_GLOB_CHARACTERS.sub(r"\\\1", self.reader.folder))
 
 
 def folders_of(
@@ -117,10 +117,10 @@ def folders_of(
         program: the program, checked.
         relations: the shapes of its relations by name.
         base: the directory that names are relative to (`-F`).
-        root: the directory that files must lie in (`--root`); the base where nothing is said.
+        root: the directory that files must lie in (`--root`); by default the base.
 
     Raises:
-        InputError: `C0805`, a name is out of reach; `C0984`, it is no folder, or is read twice.
+        InputError: `C0805`, a name lies outside; `C0984`, it is not a folder, or is read twice.
     """
     found: dict[str, Folder] = {}
     for directive in dict.fromkeys(program.directives):
@@ -141,16 +141,16 @@ def folders_of(
 
 
 def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, str]:
-    """Return the folder of a stream, and the pattern of the names in it."""
+    """Return the folder of a stream, and the pattern for the names in it."""
     name = file_name_of(directive)
     place = Place(root or base, base, name, directive.span)
     path, pattern = place.resolve(name), "*"
-    if not path.exists() and _WILD.search(Path(name).name):
+    if not path.exists() and _WILDCARDS.search(Path(name).name):
         path, pattern = place.resolve(str(Path(name).parent)), Path(name).name
     if not path.is_dir():
         raise InputError.of(
             "C0984",
-            f"`{place.shown}` is no folder that files can come into.",
+            f"`{place.shown}` is not a folder in which files can arrive.",
             directive.span,
             'name a folder, perhaps with a pattern for files: `filename="arrivals/*.csv"`',
         )

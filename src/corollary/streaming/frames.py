@@ -1,12 +1,12 @@
 """The rows of a micro-batch as events: which column is which, in which order, of which types.
 
-| the frame has             | its columns are found |
-|---------------------------|-----------------------|
-| all names of the relation | by name               |
-| none of them, and as many | by place              |
-| anything else             | not at all (`C0983`)  |
+| the frame has                | its columns are matched |
+|------------------------------|-------------------------|
+| all names of the relation    | by name                 |
+| none of them, the same arity | by position             |
+| anything else                | not at all (`C0983`)    |
 
-`op` and `order` are always found by name. Values are converted as those of Parquet files are.
+`op` and `order` are always matched by name. Values are converted as those of Parquet files are.
 """
 
 from collections.abc import Sequence
@@ -35,34 +35,34 @@ class FrameReader:
     order: str | None = None
 
     def demand(self, frame: Any, relation: Relation) -> None:
-        """Demand that a frame fits a relation, before it is started.
+        """Check that a frame fits a relation, before the stream is started.
 
         Raises:
             InputError: `C0983` or `C0984`.
         """
-        # A frame without rows has the types that all others will have.
+        # An empty frame has the same types as all micro-batches.
         empty = frame.sparkSession.createDataFrame([], frame.schema).toArrow()
-        self._in_order(empty)
-        self._places(empty.schema, relation)
+        self._sorted(empty)
+        self._positions(empty.schema, relation)
 
     def read(
         self, frame: Any, relation: Relation, source: str, batch: str
     ) -> tuple[Events, list[list[Diagnostic]]]:
-        """Return what a batch says, and the findings about rows that do not fit."""
-        table = self._in_order(frame.toArrow())
+        """Return the events of a batch, and the findings about malformed rows."""
+        table = self._sorted(frame.toArrow())
         shape = with_op(relation, self.op)
         if not shape.columns:
             return Events(nullary_table(min(1, table.num_rows))), []
-        columns = [table.column(at) for at in self._places(table.schema, relation)]
+        columns = [table.column(at) for at in self._positions(table.schema, relation)]
         expected = Expected(shape, Directive("input", relation.name))
         rows, malformed = rows_of(columns, batch, expected)
         return Events(rows, tuple(bad_rows_of(relation.name, source, batch, malformed))), malformed
 
-    def _in_order(self, table: pa.Table) -> pa.Table:
-        """Return the rows by `order`; where that is equal, deletes come before inserts."""
+    def _sorted(self, table: pa.Table) -> pa.Table:
+        """Return the rows sorted by `order`; among equals, deletes come before inserts."""
         for column in filter(None, (self.op, self.order)):
             if table.column_names.count(column) != 1:
-                raise _misfit(
+                raise _mismatch(
                     "C0984",
                     f"The frame has no column `{column}`"
                     if column not in table.column_names
@@ -71,11 +71,11 @@ class FrameReader:
                 )
         if self.op is not None and not is_readable(table.schema.field(self.op).type, SYMBOL):
             kind = table.schema.field(self.op).type
-            raise _misfit("C0984", f"The column `{self.op}` is a `{kind}`", "make it a string")
+            raise _mismatch("C0984", f"The column `{self.op}` is a `{kind}`", "make it a string")
         if self.order is None:
             return table
         order = table.column(self.order)
-        keys = {"is_known": order.is_valid(), "order": order}  # null is before everything
+        keys = {"is_known": order.is_valid(), "order": order}  # null comes before everything
         if self.op is not None:
             keys["sign"] = signs(table.column(self.op))
         try:
@@ -83,46 +83,46 @@ class FrameReader:
             at = pc.sort_indices(pa.table(keys), sort_keys=by)
         except pa.ArrowException:
             kind = table.schema.field(self.order).type
-            cure = "order by numbers, texts, dates or times"
-            raise _misfit("C0984", f"`{self.order}` is a `{kind}`, without order", cure) from None
+            hint = "order by numbers, texts, dates or times"
+            raise _mismatch("C0984", f"`{self.order}` is a `{kind}`, without order", hint) from None
         return table.take(at)
 
-    def _places(self, schema: pa.Schema, relation: Relation) -> list[int]:
-        """Return where the columns of the events are in a frame."""
+    def _positions(self, schema: pa.Schema, relation: Relation) -> list[int]:
+        """Return the positions of the columns of the events in a frame."""
         names = list(schema.names)
         if self.op is not None and self.op in relation.columns:
-            raise _misfit(
+            raise _mismatch(
                 "C0984",
                 f"`{self.op}` is a column of `{relation.name}`, so it cannot be the operation",
                 f'rename that of the frame: `frame.withColumnRenamed("{self.op}", …)`',
             )
         others = [at for at, name in enumerate(names) if name not in (self.op, self.order)]
         if all(names.count(name) == 1 for name in relation.columns):
-            places = [names.index(name) for name in relation.columns]
+            positions = [names.index(name) for name in relation.columns]
         elif len(others) == relation.arity and not set(names) & set(relation.columns):
-            places = others
+            positions = others
         else:
             wanted = ", ".join(f'"{name}"' for name in relation.columns)
-            raise _misfit(
+            raise _mismatch(
                 "C0983",
                 f"The columns of the frame, {_listed(names)}, are not those of `{relation.name}`",
                 f"select and rename them: `frame.select({wanted})`",
             )
-        for at, name, type_ in zip(places, relation.columns, relation.types, strict=True):
+        for at, name, type_ in zip(positions, relation.columns, relation.types, strict=True):
             found = schema.field(at).type
             if not is_readable(found, type_):
-                raise _misfit(
+                raise _mismatch(
                     "C0983",
                     f"Column `{name}` of `{relation.name}` is a `{type_}`, but `{names[at]}` of "
                     f"the frame is a `{found}`",
                     "cast it in the frame; what cannot be cast is null there, and set aside here",
                 )
-        return places if self.op is None else [*places, names.index(self.op)]
+        return positions if self.op is None else [*positions, names.index(self.op)]
 
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
-def _misfit(code: str, message: str, cure: str) -> InputError:
-    return InputError.of(code, f"{message}.", None, cure)
+def _mismatch(code: str, message: str, hint: str) -> InputError:
+    return InputError.of(code, f"{message}.", None, hint)

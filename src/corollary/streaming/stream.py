@@ -1,4 +1,4 @@
-"""Starting a stream, and stopping it between two batches."""
+"""Start a stream, and stop it between two batches."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,9 +8,8 @@ from uuid import uuid4
 
 from corollary.core.program import Relation
 from corollary.database.database import Database, opened_of, state_of, warehouse_of
-from corollary.database.opened import Opened
 from corollary.errors import CorollaryError, InputError, WarehouseError
-from corollary.streaming.batches import Batch, MicroBatches, Reader, StoppedError, local
+from corollary.streaming.batches import Batch, BatchReader, MicroBatches, StoppedError, local
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRows
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 STREAMS = "streams"
-"""The directory of a warehouse in which the checkpoints of its streams are."""
+"""The directory of a warehouse with the checkpoints of its streams."""
 
 
 def start(
@@ -33,12 +32,12 @@ def start(
     bad_rows: str,
     on_batch: Callable[[Batch], object] | None,
 ) -> "StreamingQuery":
-    """Start `Database.stream`, which has the words about its arguments."""
-    _demand_warehouse(database)
+    """Do what `Database.stream` promises; its arguments are documented there."""
+    _require_warehouse(database)
     if not getattr(frame, "isStreaming", False):
         raise InputError.of(
             "C0984",
-            "The frame is no streaming one.",
+            "The frame is not a streaming one.",
             None,
             "make it with `spark.readStream`; a frame that is complete goes into "
             "`tx.insert(relation, frame)`",
@@ -65,7 +64,7 @@ def started_query(
     database: Database,
     frame: Any,
     relation: Relation,
-    reader: Reader,
+    reader: BatchReader,
     *,
     source: str,
     checkpoint: str | Path,
@@ -79,19 +78,21 @@ def started_query(
         database: the database, of a warehouse.
         frame: a streaming frame.
         relation: the base relation that it changes.
-        reader: makes events of its rows.
+        reader: turns its rows into events.
         source: the name of the stream.
         checkpoint: a directory or URL.
         trigger: as `DataStreamWriter.trigger` takes it.
-        bad_rows: what is done about rows that do not fit.
-        on_batch: called behind every commit.
+        bad_rows: what is done with malformed rows.
+        on_batch: called after every commit.
     """
-    opened = _demand_warehouse(database)
+    opened = _require_warehouse(database)
     token = uuid4().hex
-    place = _made(checkpoint)
-    batches = MicroBatches(opened, token, relation.name, source, reader, place, bad_rows, on_batch)
+    directory = _make_directory(checkpoint)
+    batches = MicroBatches(
+        opened, token, relation.name, source, reader, directory, bad_rows, on_batch
+    )
     local.open[token] = database
-    writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", place)
+    writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", directory)
     if trigger is not None:
         writer = writer.trigger(**trigger)
     query = writer.start()
@@ -100,16 +101,16 @@ def started_query(
 
 
 def stop(database: Database, query: "StreamingQuery", token: str) -> None:
-    """Stop a stream: the batch that is being committed is finished, the next one is not begun."""
-    with state_of(database).lock:  # nobody commits now
+    """Stop a stream: a batch that is being committed is finished, the next one is not started."""
+    with state_of(database).lock:  # no batch is being committed
         local.stopping.add(token)
     if query.isActive:
         query.stop()
-    local.stopping.discard(token)  # nobody calls any more
+    local.stopping.discard(token)  # Spark calls no more
 
 
 def failure(query: "StreamingQuery", token: str) -> CorollaryError | None:
-    """Return why a stream has ended; None if it goes on, or was stopped."""
+    """Return the error that ended a stream; None if it runs, or was stopped."""
     found = local.failed.get(token)
     if isinstance(found, StoppedError):
         return None
@@ -119,11 +120,11 @@ def failure(query: "StreamingQuery", token: str) -> CorollaryError | None:
     if error is None:
         return None
     reason = str(error).strip().splitlines()[0]
-    cure = "what was committed stays; start it again when the cause is mended"
-    return InputError.of("C0986", f"Spark has ended a stream: {reason}.", None, cure)
+    hint = "what was committed stays; start it again when the cause is mended"
+    return InputError.of("C0986", f"Spark has ended a stream: {reason}.", None, hint)
 
 
-def _demand_warehouse(database: Database) -> Opened:
+def _require_warehouse(database: Database) -> Any:
     opened = opened_of(database)
     if opened is None:
         raise InputError.of(
@@ -136,14 +137,14 @@ def _demand_warehouse(database: Database) -> Opened:
 
 
 def checkpoint_of(database: Database, name: str) -> Path:
-    """Return where the checkpoint of a stream is if nobody says where."""
+    """Return the default checkpoint of a stream."""
     warehouse = warehouse_of(database)
     assert warehouse is not None
     return warehouse.root / STREAMS / name
 
 
-def _made(checkpoint: str | Path) -> str:
-    """Return the directory of a checkpoint, absolute: Spark and we may be in different ones."""
+def _make_directory(checkpoint: str | Path) -> str:
+    """Make the directory of a checkpoint; return its absolute path, as Spark may run elsewhere."""
     if "://" in str(checkpoint) or str(checkpoint).startswith("file:"):
         return str(checkpoint)
     path = Path(checkpoint).absolute()
@@ -154,8 +155,8 @@ def _made(checkpoint: str | Path) -> str:
     return str(path)
 
 
-def _bad_rows(asked: str) -> BadRows:
-    if asked not in set(BadRows):
+def _bad_rows(value: str) -> BadRows:
+    if value not in set(BadRows):
         known = " or ".join(f"`{each}`" for each in BadRows)
-        raise InputError.of("C0984", f"`bad_rows` is {known}, not `{asked}`.", None, None)
-    return BadRows(asked)
+        raise InputError.of("C0984", f"`bad_rows` is {known}, not `{value}`.", None, None)
+    return BadRows(value)

@@ -1,10 +1,10 @@
-"""The loop of `corollary watch`: sources are looked at again and again, streams come as they come.
+"""The loop of `corollary watch`: poll the sources, and commit the batches of streams.
 
 the pipeline once → a query for each `.input` that is a stream → every few seconds the pipeline, if
-a source has changed → until somebody says stop, or (`is_once`) all there is has been read
+a source has changed → until it is interrupted, or (`is_once`) everything has been read
 
-A source is read as `corollary run` reads it: its part of the relation is what it says now. A stream
-tells what happens: each of its files counts once, and what it says stays.
+A source is read as `corollary run` reads it: its part of the relation is its content now. A stream
+has events: each of its files is read once, and what it inserted stays.
 """
 
 import time
@@ -24,22 +24,22 @@ from corollary.streaming.stream import checkpoint_of, failure, started_query, st
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-BEAT = 0.5
-"""So many seconds at most pass until it is noticed that a stream has ended."""
+HEALTH_CHECK_SECONDS = 0.5
+"""The maximum time until the end of a stream is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What is watched, and who is told.
+    """What is watched, and the callbacks.
 
     Attributes:
         program: the program.
-        inputs: where sources are, and what is done about malformed records.
-        interval: the seconds between two looks at the sources, and between two batches.
-        is_once: whether to end when all there is has been read.
-        on_run: called with what a run of the pipeline has changed, or with the first run.
-        on_batch: called with what a batch of a stream has changed.
-        on_trouble: called when a source cannot be read; it is looked at again.
+        inputs: where sources are, and what is done with malformed records.
+        interval: the seconds between two polls of the sources, and between two batches.
+        is_once: whether to end when everything has been read.
+        on_run: called with the first run of the pipeline, and those that change something.
+        on_batch: called with every batch of a stream.
+        on_trouble: called when a source cannot be read; it is polled again.
     """
 
     program: Program
@@ -52,27 +52,27 @@ class Watch:
 
 
 def watch(database: Database, asked: Watch) -> None:
-    """Keep a warehouse up to date until it is interrupted, or all there is has been read.
+    """Keep a warehouse up to date until it is interrupted, or everything has been read.
 
     Raises:
         InputError: the program or a source is not acceptable at the start, or a stream has ended.
-        KeyboardInterrupt: somebody said stop; the batch that was being committed is finished.
+        KeyboardInterrupt: it was interrupted; the batch that was being committed is finished.
     """
     relations = load(asked.program).normal.relations
     folders = folders_of(asked.program, relations, asked.inputs.facts, asked.inputs.root)
     asked.on_run(run(database, asked.program, asked.inputs))
-    streams = [_started(database, each, asked) for each in folders]
+    streams = [_start_folder(database, each, asked) for each in folders]
     try:
         if asked.is_once:
             _wait_for_all(streams)
         else:
-            _go_on(database, streams, asked)
+            _poll(database, streams, asked)
     finally:
         for query, token in streams:
             stop(database, query, token)
 
 
-def _started(database: Database, folder: Folder, asked: Watch) -> "tuple[StreamingQuery, str]":
+def _start_folder(database: Database, folder: Folder, asked: Watch) -> "tuple[StreamingQuery, str]":
     from corollary.engines.spark.session import local, require
 
     require()
@@ -91,21 +91,21 @@ def _started(database: Database, folder: Folder, asked: Watch) -> "tuple[Streami
 
 
 def _wait_for_all(streams: "list[tuple[StreamingQuery, str]]") -> None:
-    """Wait until every stream has read all there is."""
+    """Wait until every stream has read everything."""
     while any(query.isActive for query, _ in streams):
-        _demand_health(streams)
-        time.sleep(BEAT / 10)
-    _demand_health(streams)
+        _raise_failure(streams)
+        time.sleep(HEALTH_CHECK_SECONDS / 10)
+    _raise_failure(streams)
 
 
-def _go_on(database: Database, streams: "list[tuple[StreamingQuery, str]]", asked: Watch) -> None:
-    """Look at the sources from time to time, until something ends it."""
+def _poll(database: Database, streams: "list[tuple[StreamingQuery, str]]", asked: Watch) -> None:
+    """Poll the sources until a stream fails or the process is interrupted."""
     trouble = ""
     while True:
         due = time.monotonic() + asked.interval
         while (left := due - time.monotonic()) > 0:
-            _demand_health(streams)
-            time.sleep(min(left, BEAT))
+            _raise_failure(streams)
+            time.sleep(min(left, HEALTH_CHECK_SECONDS))
         try:
             outcome = run(database, asked.program, asked.inputs)
         except (InputError, ConflictError) as error:
@@ -118,7 +118,7 @@ def _go_on(database: Database, streams: "list[tuple[StreamingQuery, str]]", aske
                 asked.on_run(outcome)
 
 
-def _demand_health(streams: "list[tuple[StreamingQuery, str]]") -> None:
+def _raise_failure(streams: "list[tuple[StreamingQuery, str]]") -> None:
     for query, token in streams:
         if (error := failure(query, token)) is not None:
             raise error

@@ -1,1 +1,10 @@
-"""Where data rests: files of facts now, the durable warehouse with it."""
+"""Durable storage: the warehouse, the sources that fill it, and the tables that it publishes.
+
+| package      | what it holds                                                               |
+|--------------|-----------------------------------------------------------------------------|
+| `catalog`    | the database that says what a warehouse holds; its transactions are commits |
+| `files`      | immutable data files, and reading files that users name                     |
+| `formats`    | delimited text, typed values, the entries of a Delta log                    |
+| `sources`    | where `.input` takes rows from, and what has changed there                  |
+| `publishing` | stored relations as Delta tables                                            |
+"""

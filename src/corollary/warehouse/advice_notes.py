@@ -1,4 +1,4 @@
-"""Notes about advice that was put into force, so that it can be taken back."""
+"""Records of advice that was applied, so that it can be reverted."""
 
 import json
 from typing import Any
@@ -9,11 +9,11 @@ from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
 
 NAME = "advice"
-"""The name of the note in the table of facts about a warehouse."""
+"""The name of their row in the table `meta`."""
 
 
 def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
-    """Return the notes, the oldest first."""
+    """Return the records, the oldest first."""
     query = sa.select(schema.meta.c.value).where(schema.meta.c.name == NAME)
     with catalog.reading() as connection:
         found = connection.execute(query).scalar()
@@ -22,7 +22,7 @@ def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def write_advice(catalog: Catalog, notes: list[dict[str, Any]]) -> None:
-    """Replace the notes."""
+    """Replace the records."""
     with catalog.writing() as connection:
         connection.execute(schema.meta.delete().where(schema.meta.c.name == NAME))
         if notes:

@@ -3,8 +3,8 @@
 SQLite by default (write-ahead log, every commit forced to the disk), PostgreSQL by URL. A commit
 states its parent, which no other commit may have: of two writers that began from the same state one
 gets a conflict, and does its work again on the new state. Before a transaction writes files it
-leaves an *intent*; the commit takes it away or fails, so that a writer that was given up for dead
-(`gc` removed its intent and its files) cannot commit.
+inserts an *intent*; the commit deletes that row or fails. This fences writers that `gc` has taken
+for dead, removing their intents and files: they cannot commit any more.
 """
 
 import json
@@ -12,7 +12,8 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from corollary.warehouse import outbox, schema
 from corollary.warehouse.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.entries import NewCommit, StoredIndex, StoredSnapshot
 
+BEAT_SECONDS = 60.0
+"""The least time between two heartbeats of a writer."""
+
 _FORMAT = sa.select(schema.meta.c.value).where(schema.meta.c.name == "format")
 
 
@@ -36,14 +40,14 @@ class Catalog(CatalogReader):
     @classmethod
     def at(cls, path: Path) -> "Catalog":
         """Return the catalog in a file."""
-        url = sa.URL.create("sqlite", database=str(path))  # escapes `?`, `%` and the like
+        url = sa.URL.create("sqlite", database=str(path))  # escapes `?`, `%` and so on
         return cls(url.render_as_string(hide_password=False))
 
     def create(self, *, is_bare: bool = False) -> None:
-        """Make the tables, if they are not there yet.
+        """Create the tables, if they do not exist yet.
 
         Args:
-            is_bare: whether to leave even those empty that say which warehouse it is.
+            is_bare: whether to leave the table `meta` empty too, for a copy that will fill it.
 
         Raises:
             WarehouseError: it is the database of another program, or cannot be written.
@@ -63,10 +67,10 @@ class Catalog(CatalogReader):
                     connection.execute(schema.meta.insert().values(name=name, value=value))
 
     def demand_tables(self, files: Path) -> None:
-        """Refuse an empty catalog beside data files: it has been lost.
+        """Refuse an empty catalog beside data files: the real one has been lost.
 
         Raises:
-            WarehouseError: there is nothing in it.
+            WarehouseError: it has no tables.
         """
         with self.reading() as connection:
             if not sa.inspect(connection).has_table(schema.meta.name):
@@ -76,7 +80,7 @@ class Catalog(CatalogReader):
         """Refuse a warehouse of another format.
 
         Raises:
-            WarehouseError: it is no warehouse, or of a version this code does not know.
+            WarehouseError: it is not a warehouse, or has a format that this version does not know.
         """
         with self.reading() as connection:
             self._refuse_foreign(connection)
@@ -100,7 +104,7 @@ class Catalog(CatalogReader):
             raise WarehouseError.of_another(shown_place(self.url), tables)
 
     def exists(self) -> bool:
-        """Whether it is the catalog of a warehouse."""
+        """Return whether it is the catalog of a warehouse."""
         with self.reading() as connection:
             has_table = sa.inspect(connection).has_table(schema.meta.name)
             return bool(has_table and connection.execute(_FORMAT).scalar())
@@ -108,10 +112,10 @@ class Catalog(CatalogReader):
     # --- writing -------------------------------------------------------------------------------
 
     def intend(self, kind: str = "") -> str:
-        """Say that files will be written, and return the prefix of their names.
+        """Insert an intent to write files; return its id, which is the directory of the files.
 
         Args:
-            kind: begins the name of an intent of another kind.
+            kind: the prefix of the id, for intents of other kinds.
         """
         fault.hit("before_intent")
         intent = kind + secrets.token_hex(8)
@@ -123,14 +127,34 @@ class Catalog(CatalogReader):
         fault.hit("after_intent")
         return intent
 
+    def heartbeat(self, intent: str) -> Callable[[], None]:
+        """Return a function that renews an intent, to be called after each file, say.
+
+        Without it `gc` takes a slow writer for dead and removes its files. An intent that is gone
+        stays gone: its writer learns that when it tries to commit.
+        """
+        last = time.monotonic()
+
+        def beat() -> None:
+            nonlocal last
+            if time.monotonic() - last >= BEAT_SECONDS:
+                table = schema.intents
+                with self.writing() as connection:
+                    connection.execute(
+                        table.update().where(table.c.id == intent).values(heartbeat=time.time())
+                    )
+                last = time.monotonic()
+
+        return beat
+
     def forget(self, intent: str) -> bool:
-        """Take an intent back; return whether it was there, so that its files belong to nobody."""
+        """Delete an intent; return whether it existed, which means that its files are orphans."""
         with self.writing() as connection:
             done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
         return done.rowcount == 1
 
     def commit(self, new: NewCommit, intent: str | None) -> int:
-        """Make a commit true; return its number.
+        """Record a commit in one transaction, the commit point; return its number.
 
         Raises:
             ConflictError: another commit came first, or the intent is gone.
@@ -140,7 +164,7 @@ class Catalog(CatalogReader):
         try:
             with self.writing() as connection:
                 if intent is not None:
-                    self.end(connection, intent)
+                    self.end(connection, intent)  # first: a fenced writer must not get further
                 program = self._program_for(connection, new)
                 connection.execute(
                     schema.commits.insert().values(
@@ -154,17 +178,17 @@ class Catalog(CatalogReader):
                     )
                 )
                 self._record(connection, number, new)
-        except IntegrityError as error:
+        except IntegrityError as error:  # the number, the parent or the idempotency key exists
             raise ConflictError.came_first(number) from error
         fault.hit("after_commit")
         return number
 
     @staticmethod
     def end(connection: sa.Connection, intent: str) -> None:
-        """Take an intent away in the transaction that names its files.
+        """Delete an intent in the transaction that references its files.
 
         Raises:
-            ConflictError: it was given up for dead.
+            ConflictError: `gc` has removed it.
         """
         done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
         if done.rowcount != 1:
@@ -190,26 +214,14 @@ class Catalog(CatalogReader):
         if new.changes:
             connection.execute(
                 schema.changes.insert(),
-                [
-                    {
-                        "commit_number": number,
-                        "relation": each.relation,
-                        "added": each.added,
-                        "removed": each.removed,
-                        "is_full": each.is_full,
-                        "inline": each.inline,
-                        "path": each.path,
-                        "checksum": each.checksum,
-                    }
-                    for each in new.changes
-                ],
+                [{"commit_number": number, **asdict(each)} for each in new.changes],
             )
         Catalog._move(connection, new.sources, number)
         if new.alerts or new.cause is not None:
             outbox.record(connection, number, new, Catalog._meta(connection, "id"))
 
     def note_sources(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
-        """Note how far sources have been read, where that has changed no tuple."""
+        """Record the positions of sources whose reading has changed no tuple."""
         with self.writing() as connection:
             self._move(connection, sources, number)
 
@@ -239,9 +251,9 @@ class Catalog(CatalogReader):
         index: Sequence[StoredIndex],
         intent: str,
     ) -> bool:
-        """Make snapshots and an index of a commit known, instead of those of it there were.
+        """Record the snapshots and the index of a commit in place of earlier ones of that commit.
 
-        Returns False if the commit is no longer kept; nothing is recorded then.
+        Returns False, and records nothing, if the commit is no longer kept.
         """
         with self.writing() as connection:
             self.end(connection, intent)
@@ -252,11 +264,7 @@ class Catalog(CatalogReader):
             for each in snapshots:
                 self._replace_snapshot(connection, each)
             for file in index:
-                connection.execute(
-                    table.insert().values(
-                        commit_number=number, path=file.path, checksum=file.checksum
-                    )
-                )
+                connection.execute(table.insert().values(commit_number=number, **asdict(file)))
         return True
 
     @staticmethod
@@ -280,7 +288,7 @@ class Catalog(CatalogReader):
     # --- published tables ----------------------------------------------------------------------
 
     def note_published(self, relation: str, commit: int, version: int) -> None:
-        """Note that a version of a relation's table, which is on the disk, shows a commit."""
+        """Record that a version of a relation's Delta table, which is synced, shows a commit."""
         table = schema.published
         with self.writing() as connection:
             connection.execute(table.delete().where(table.c.relation == relation))
@@ -289,7 +297,7 @@ class Catalog(CatalogReader):
             )
 
     def forget_published(self, relation: str) -> None:
-        """Note that a relation has no table any more."""
+        """Record that a relation no longer has a Delta table."""
         table = schema.published
         with self.writing() as connection:
             connection.execute(table.delete().where(table.c.relation == relation))

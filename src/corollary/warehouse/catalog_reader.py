@@ -1,4 +1,4 @@
-"""What the catalog has to say."""
+"""Queries of the catalog."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ class CatalogReader(Connections):
     """Reads the catalog of one warehouse."""
 
     def meta(self, name: str) -> str:
-        """Return a fact about the warehouse."""
+        """Return a property of the warehouse: `format`, `id` or `oldest`."""
         with self.reading() as connection:
             return self._meta(connection, name)
 
@@ -33,30 +33,27 @@ class CatalogReader(Connections):
         return str(connection.execute(query).scalar_one())
 
     def latest(self) -> Commit | None:
-        """Return the last commit."""
+        """Return the last commit, if any."""
         table = schema.commits
-        with self.reading() as connection:
-            query = sa.select(table).order_by(table.c.number.desc()).limit(1)
-            row = connection.execute(query).first()
-        return None if row is None else _commit(row)
+        return self._commit(sa.select(table).order_by(table.c.number.desc()).limit(1))
 
     def commit_of(self, number: int) -> Commit | None:
         """Return a commit by its number."""
         table = schema.commits
-        with self.reading() as connection:
-            row = connection.execute(sa.select(table).where(table.c.number == number)).first()
-        return None if row is None else _commit(row)
+        return self._commit(sa.select(table).where(table.c.number == number))
 
     def commit_with(self, idempotency: str) -> Commit | None:
         """Return the commit that was made under an idempotency key."""
         table = schema.commits
+        return self._commit(sa.select(table).where(table.c.idempotency == idempotency))
+
+    def _commit(self, query: sa.Select[Any]) -> Commit | None:
         with self.reading() as connection:
-            query = sa.select(table).where(table.c.idempotency == idempotency)
             row = connection.execute(query).first()
         return None if row is None else _commit(row)
 
     def commits(self, after: int = 0, limit: int | None = None) -> list[Commit]:
-        """Return the commits behind a number, newest first."""
+        """Return the commits after a number, newest first."""
         table = schema.commits
         query = sa.select(table).where(table.c.number > after).order_by(table.c.number.desc())
         with self.reading() as connection:
@@ -72,26 +69,12 @@ class CatalogReader(Connections):
             query = query.where(table.c.relation == relation)
         with self.reading() as connection:
             rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
-            return [
-                (
-                    row.commit_number,
-                    StoredChange(
-                        row.relation,
-                        row.added,
-                        row.removed,
-                        row.is_full,
-                        row.checksum,
-                        row.inline,
-                        row.path,
-                    ),
-                )
-                for row in rows
-            ]
+            return [(row.commit_number, _change(row)) for row in rows]
 
     def counts(self, after: int, upto: int) -> list[tuple[int, str, int, int]]:
-        """Return how much the commits after one and up to another have changed.
+        """Return the sizes of the changes of the commits after one and up to another.
 
-        A row is the number of a commit, a relation, the tuples that came, and those that went.
+        A row is the number of a commit, a relation, the count of added and of removed tuples.
         """
         table = schema.changes
         query = sa.select(table.c.commit_number, table.c.relation, table.c.added, table.c.removed)
@@ -111,13 +94,11 @@ class CatalogReader(Connections):
         found: dict[str, StoredSnapshot] = {}
         with self.reading() as connection:
             for row in connection.execute(query.order_by(table.c.commit_number)):
-                found[row.relation] = StoredSnapshot(
-                    row.relation, row.commit_number, row.rows, row.path, row.checksum
-                )
+                found[row.relation] = stored_snapshot(row)
         return found
 
     def recorded_whole(self, upto: int) -> dict[str, int]:
-        """Return for relations the latest commit, not after one, that says all they hold."""
+        """Return for relations the latest commit, not after one, whose change is full."""
         table = schema.changes
         newest = sa.func.max(table.c.commit_number).label("newest")
         query = sa.select(table.c.relation, newest).where(
@@ -128,7 +109,7 @@ class CatalogReader(Connections):
             return {row.relation: row.newest for row in rows}
 
     def stale(self, relations: Iterable[str], upto: int) -> list[str]:
-        """Return which relations have changed since their latest snapshot, or have none."""
+        """Return the relations that have changed since their latest snapshot, or have none."""
         table = schema.changes
         newest = sa.func.max(table.c.commit_number).label("newest")
         query = sa.select(table.c.relation, newest).where(table.c.commit_number <= upto)
@@ -163,7 +144,11 @@ class CatalogReader(Connections):
             return frozenset(connection.execute(query).scalars())
 
     def program(self, id_: int) -> StoredProgram:
-        """Return a program."""
+        """Return a program.
+
+        Raises:
+            WarehouseError: it is missing or damaged.
+        """
         table = schema.programs
         with self.reading() as connection:
             row = connection.execute(sa.select(table).where(table.c.id == id_)).first()
@@ -172,7 +157,7 @@ class CatalogReader(Connections):
         return StoredProgram(row.id, row.text, json.loads(row.places))
 
     def sources(self) -> dict[str, tuple[str, Any]]:
-        """Return how far each source has been read: (relation, position) by name."""
+        """Return the position of each source: (relation, position) by name."""
         with self.reading() as connection:
             rows = connection.execute(sa.select(schema.sources))
             return {row.source: (row.relation, json.loads(row.position)) for row in rows}
@@ -184,7 +169,7 @@ class CatalogReader(Connections):
             return {row.relation: (row.commit_number, row.version) for row in rows}
 
     def count_changes(self, relation: str, after: int) -> int:
-        """Return how many commits behind a number have changed a relation."""
+        """Return how many commits after a number have changed a relation."""
         table = schema.changes
         query = sa.select(sa.func.count()).where(
             table.c.relation == relation, table.c.commit_number > after
@@ -201,6 +186,16 @@ def _commit(row: Any) -> Commit:
     return Commit(row.number, row.created, row.program, frozenset(payload), stats, row.idempotency)
 
 
+def _change(row: Any) -> StoredChange:
+    counts = row.relation, row.added, row.removed
+    return StoredChange(*counts, row.is_full, row.checksum, row.inline, row.path)
+
+
+def stored_snapshot(row: Any) -> StoredSnapshot:
+    """Return a row of the table `snapshots`."""
+    return StoredSnapshot(row.relation, row.commit_number, row.rows, row.path, row.checksum)
+
+
 def program_checksum(text: str, places: str) -> str:
-    """Return the checksum of a program, as the catalog keeps it."""
+    """Return the checksum of a program as the catalog stores it."""
     return hashlib.blake2b(f"{text}\0{places}".encode(), digest_size=16).hexdigest()

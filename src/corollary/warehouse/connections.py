@@ -10,14 +10,14 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from corollary.errors import WarehouseError
 
 BUSY_SECONDS = 30
-"""How long a writer waits for another to end its catalog transaction."""
+"""The maximum time that a writer waits for another one's catalog transaction."""
 _WRITING: dict[str, dict[str, Any]] = {
     "sqlite": {"is_writing": True},
-    # Behind the lock every statement has to see what the writer before has left.
+    # A snapshot from before the lock was granted would miss what the previous writer committed.
     "postgresql": {"is_writing": True, "isolation_level": "READ COMMITTED"},
 }
 _LOCK = int.from_bytes(b"corollar")
-"""The advisory lock of PostgreSQL that writers of a warehouse take one after another."""
+"""The advisory lock of PostgreSQL that serializes the writers of a warehouse."""
 
 
 class Connections:
@@ -33,11 +33,11 @@ class Connections:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of SQLite, not a server's database."""
+        """Whether it is an SQLite file, not a database of a server."""
         return self._engine.dialect.name == "sqlite"
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._engine.dispose()
 
     @contextmanager
@@ -51,7 +51,7 @@ class Connections:
 
     @contextmanager
     def alone(self) -> Iterator[Any]:
-        """Give a cursor of the database itself, outside of any transaction."""
+        """Give a cursor of the database driver, outside of any transaction."""
         connection = None
         try:
             connection = self._engine.raw_connection()
@@ -64,18 +64,18 @@ class Connections:
             raise WarehouseError.catalog(self.url, error) from error
         finally:
             if connection is not None:
-                connection.detach()
+                connection.detach()  # its autocommit mode must not get back into the pool
                 connection.close()
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Give a connection in a transaction that no other writer can get in between."""
+        """Give a connection in a write transaction, of which there is one at a time."""
         try:
             with self._engine.connect() as connection:
                 connection = connection.execution_options(**_WRITING[self._engine.dialect.name])
                 with connection.begin():
                     yield connection
-        except IntegrityError:
+        except IntegrityError:  # a DBAPIError too, but callers turn it into a conflict
             raise
         except (OperationalError, DBAPIError, UnicodeDecodeError) as error:
             raise WarehouseError.catalog(self.url, error) from error
@@ -102,7 +102,8 @@ def _sqlite_engine(url: str) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def settings(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        # Python's driver would begin transactions lazily, and as readers; `begin` below does it.
+        connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute("PRAGMA synchronous = FULL")
@@ -112,6 +113,8 @@ def _sqlite_engine(url: str) -> sa.Engine:
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
         is_writing = connection.get_execution_options().get("is_writing")
+        # Taking the write lock at once avoids the upgrade from reader to writer, which fails with
+        # SQLITE_BUSY without waiting if another writer committed in between.
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
 
     return engine

@@ -1,7 +1,7 @@
-"""The content of files that users name: regular files only, not while they change, no bombs.
+"""Reads files that users name: regular files only, not while they change, no decompression bombs.
 
-A file's *fingerprint* is its size, times and inode. A later write gets another one, because a file
-is read only once its times lie a tick of the kernel's clock in the past.
+A file's *fingerprint* is its size, times and inode. Every later write changes it, because a file is
+read only when its times are at least a tick of the kernel's clock old.
 """
 
 import gzip
@@ -25,26 +25,27 @@ Fingerprint = tuple[int, int, int, int]
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HARMLESS_SIZE = 256 * 2**20
+"""The expanded size in bytes up to which the ratio of a compressed file does not matter."""
 HIGHEST_RATIO = 200
-"""A compressed file may expand to more than the harmless size only so many times."""
+"""The maximum ratio of expanded to compressed size for larger files."""
 LONGEST_LINE = 4 * 2**20
-"""Bytes; in the sources of a warehouse a longer line is no record but an accident."""
+"""The maximum bytes of a line in sources; a longer one means that a line break is missing."""
 PAUSES = (0.02, 0.05, 0.1, 0.3, 0.0)
-"""Seconds to wait after each attempt at a file that others are writing."""
-TICK = 20_000_000
-"""Nanoseconds in which two writes may bear the same time."""
-_SECOND = 1_000_000_000
+"""Seconds to wait after each attempt to read a file that is being written."""
+_TICK_NANOSECONDS = 20_000_000
+"""The period in which two writes may get the same time."""
+_SECOND_NANOSECONDS = 1_000_000_000
 
 
 def fingerprint_of(status: os.stat_result) -> Fingerprint:
-    """Return what tells whether a file has been written."""
+    """Return the fingerprint of a file, which every write changes."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def read(
     path: Path, name: str, span: Span | None, use: Callable[[BinaryIO], T]
 ) -> tuple[T, Fingerprint]:
-    """Return what `use` makes of a file that nobody wrote meanwhile, and its fingerprint.
+    """Return the result of `use` on a file that was not written meanwhile, and its fingerprint.
 
     Args:
         path: the file, already resolved (`paths.resolve`).
@@ -54,7 +55,7 @@ def read(
 
     Raises:
         InputError: `C0804`, it cannot be read; `C0953`, it changes each time it is read.
-        FileNotFoundError: it is not there.
+        FileNotFoundError: it does not exist.
     """
     for pause in PAUSES:
         with open_file(path, name, span) as file:
@@ -63,10 +64,10 @@ def read(
             try:
                 result = use(file)
             except (pa.ArrowException, OSError, InputError):
-                if _is_at(path, before):
+                if _has_fingerprint(path, before):  # else it was half-written, and is read again
                     raise
             else:
-                if _is_at(path, before):
+                if _has_fingerprint(path, before):
                     return result, before
         time.sleep(pause)
     raise InputError.of(
@@ -78,7 +79,11 @@ def read(
 
 
 def open_file(path: Path, name: str, span: Span | None) -> BinaryIO:
-    """Return an open regular file."""
+    """Open a regular file.
+
+    Raises:
+        InputError: `C0804`, it is a directory, pipe or device.
+    """
     # Opening a pipe without this flag would wait for its writer.
     file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: PTH123, SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -97,7 +102,7 @@ def text_of(data: bytes, name: str, span: Span | None) -> bytes:
     """Return the bytes of a text file without compression and byte order mark.
 
     Raises:
-        InputError: `C0804`; it is no sound gzip file, or expands too far.
+        InputError: `C0804`; it is a damaged gzip file, or expands too far.
     """
     if data.startswith(GZIP):
         data = _expanded(data, name, span)
@@ -105,9 +110,10 @@ def text_of(data: bytes, name: str, span: Span | None) -> bytes:
 
 
 def has_longer_line(data: bytes, longest: int | None) -> bool:
-    r"""Return whether a line has more bytes than the longest may have.
+    r"""Return whether a line has more bytes than a maximum.
 
-    Such a line fills one of the windows of half that length.
+    Of the windows of half that length, a longer line covers at least one entirely. So most windows
+    need only one search for a line break, and no line is looked at alone.
 
     >>> has_longer_line(b"abc\ndefg\n", 4), has_longer_line(b"abc\ndefg\n", 3)
     (False, True)
@@ -124,7 +130,7 @@ def has_longer_line(data: bytes, longest: int | None) -> bool:
     return False
 
 
-def _is_at(path: Path, fingerprint: Fingerprint) -> bool:
+def _has_fingerprint(path: Path, fingerprint: Fingerprint) -> bool:
     try:
         return fingerprint_of(path.stat()) == fingerprint
     except OSError:
@@ -132,14 +138,14 @@ def _is_at(path: Path, fingerprint: Fingerprint) -> bool:
 
 
 def _wait_for_tick(fingerprint: Fingerprint) -> None:
-    """Wait until a write would give the file another time."""
-    # The time of the last change of content or name; users cannot set it.
+    """Wait until another write would give the file another time."""
+    # st_ctime, of the last change of content or metadata: users cannot set it.
     changed = fingerprint[2]
-    # Some file systems know seconds only.
-    tick = TICK if changed % _SECOND else 2 * _SECOND
+    # Some file systems store whole seconds only.
+    tick = _TICK_NANOSECONDS if changed % _SECOND_NANOSECONDS else 2 * _SECOND_NANOSECONDS
     age = time.time_ns() - changed
     if 0 <= age < tick:
-        time.sleep((tick - age) / _SECOND)
+        time.sleep((tick - age) / _SECOND_NANOSECONDS)
 
 
 def _expanded(data: bytes, name: str, span: Span | None) -> bytes:

@@ -1,7 +1,7 @@
 """Facts files in Soufflé's form: read, write, print.
 
-A file is read by vectors (`fast`) where it is plain, and record by record (`exact`) where anything
-is odd or findings are collected. Output is sorted.
+Arrow reads a regular file (`vectorized_reader`); where anything is irregular, or findings are
+collected, it is read record by record (`exact_reader`). Output is sorted.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,9 @@ from corollary.warehouse.dialect import Dialect, dialect_of
 from corollary.warehouse.lines import lines_of
 
 MOST_FINDINGS = 20
-PIECE_SIZE = 2**18
+"""The maximum number of findings about one file that an error shows."""
+PIECE_BYTES = 2**18
+"""About the size of the pieces in which a file is read that is not regular as a whole."""
 
 
 def read(
@@ -29,26 +31,26 @@ def read(
 
     Args:
         path: the file, already resolved (`paths.resolve`).
-        relation: the relation that the rows are of.
+        relation: the relation of the rows.
         directive: the `.input` with its parameters.
-        name: what messages call the file; its path where nothing is said.
+        name: what messages call the file; by default its path.
 
     Raises:
         InputError: `C0801` to `C0804` and `C0806`.
     """
-    called = str(path) if name is None else name
+    name = str(path) if name is None else name
     try:
-        with contents.open_file(path, called, directive.span) as file:
+        with contents.open_file(path, name, directive.span) as file:
             data = file.read()
     except OSError as error:
-        raise contents.unusable(called, "read", error, directive.span) from None
-    return _read(data, called, relation, directive)
+        raise contents.unusable(name, "read", error, directive.span) from None
+    return _read(data, name, relation, directive)
 
 
 def read_stream(
     stream: BinaryIO, relation: Relation, directive: Directive, *, name: str = "<stdin>"
 ) -> pa.Table:
-    """Return the rows that a stream holds up to its end; otherwise like `read`."""
+    """Return the rows of a stream up to its end; otherwise like reading a file."""
     try:
         data = stream.read()
     except OSError as error:
@@ -103,9 +105,9 @@ def parse(
     Args:
         data: the text, without compression and byte order mark.
         name: the name of the file in messages.
-        relation: the relation that the rows are of.
-        dialect: the form of the file.
-        most: after so many malformed records reading stops.
+        relation: the relation of the rows.
+        dialect: the syntax of the file.
+        most: the number of malformed records after which reading stops.
         first_line: the number of the first line, if the data is the tail of a file.
     """
     malformed: list[list[Diagnostic]] = []
@@ -131,22 +133,22 @@ def parse(
 def _pieces(data: bytes, dialect: Dialect, line: int) -> Iterator[tuple[bytes, int]]:
     """Yield pieces of whole lines with the number of their first line.
 
-    So a few odd lines in a big file cost little. Quoted fields may hold line breaks: such a file
-    is one piece.
+    So a few irregular lines in a big file cost little. Quoted fields may contain line breaks, so
+    that a file with quotes is one piece.
     """
     if dialect.is_quoted and b'"' in data:
         yield data, line
         return
     start = 0
     while start < len(data):
-        end = data.find(b"\n", start + PIECE_SIZE) + 1 or len(data)
+        end = data.find(b"\n", start + PIECE_BYTES) + 1 or len(data)
         piece = data[start:end]
         yield piece, line
         start, line = end, line + piece.count(b"\n")
 
 
 def first_findings(malformed: list[list[Diagnostic]], name: str) -> list[Diagnostic]:
-    """Return the findings to show of those about malformed records."""
+    """Return the findings that an error shows of those about malformed records."""
     findings = [found for findings in malformed for found in findings]
     if len(findings) <= MOST_FINDINGS:
         return findings

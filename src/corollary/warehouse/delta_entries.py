@@ -1,7 +1,7 @@
 """The entries of a Delta log as files: one per version, a JSON object (an *action*) on each line.
 
-`deltalake` takes an empty or cut-off entry for a version without changes, so whoever has to trust a
-log looks at the entries itself.
+`deltalake` takes an empty or truncated entry for a version without changes, so code that has to
+trust a log reads the entries itself.
 """
 
 import json
@@ -22,9 +22,9 @@ def entry_path(log: Path, version: int) -> Path:
 
 
 def versions_in(log: Path) -> list[int]:
-    """Return the versions that have an entry, oldest first."""
+    """Return the versions that have an entry, in order."""
     try:
-        with os.scandir(log) as entries:  # a log may hold thousands: pathlib would be slow
+        with os.scandir(log) as entries:  # a log may have thousands: pathlib would be slow
             return sorted(int(each.name[:20]) for each in entries if _ENTRY.fullmatch(each.name))
     except OSError:
         return []
@@ -34,7 +34,7 @@ def actions_in(path: Path) -> list[Mapping[str, Any]]:
     """Return the actions of an entry.
 
     Raises:
-        ValueError: it is empty or cut off.
+        ValueError: it is empty or truncated.
     """
     lines = path.read_bytes().splitlines()
     actions = [json.loads(line) for line in lines if line.strip()]

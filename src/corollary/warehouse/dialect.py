@@ -1,4 +1,4 @@
-r"""How a facts file is written, by the parameters of its `.input` or `.output` directive.
+r"""The syntax of a facts file, by the parameters of its `.input` or `.output` directive.
 
 | parameter   | meaning                                               | default                   |
 |-------------|-------------------------------------------------------|---------------------------|
@@ -8,25 +8,25 @@ r"""How a facts file is written, by the parameters of its `.input` or `.output` 
 | `rfc4180`   | `"…"` around a field, `""` for a quote inside         | `false`                   |
 | `headers`   | the first line names the columns                      | `false`                   |
 | `columns`   | `0:2:1`: column i of the relation is at that position | all, in order             |
-| `compress`  | gzip; input is recognised by itself                   | `false`                   |
+| `compress`  | gzip; detected on input                               | `false`                   |
 
-An `.input` may also say:
+An `.input` also has:
 
 | parameter     | meaning                                                           | default  |
 |---------------|-------------------------------------------------------------------|----------|
 | `format`      | `csv` (the above), `jsonl`, `parquet`, `delta`; `IO=jsonlines`,   | by the   |
-|               | `IO=parquet` and `IO=delta` say the same                          | name     |
+|               | `IO=parquet` and `IO=delta` are the same                          | name     |
 | `order`       | the column by which, of rows with one key, the last is taken      | none     |
-| `new_columns` | `ignore` or `refuse` columns that a named format has got later on | `ignore` |
+| `new_columns` | `ignore` or `refuse` columns that are added to the file later     | `ignore` |
 
-With `IO=stream` the name is that of a folder into which files come, and these may be said:
+With `IO=stream` the name is that of a folder to which files are added, and there are also:
 
 | parameter   | meaning                                                   | default              |
 |-------------|-----------------------------------------------------------|----------------------|
-| `op`        | the column behind all others that says insert or delete   | all rows are inserts |
-| `max_files` | so many files at most make a batch                        | all that are there   |
+| `op`        | the column after all others that says insert or delete    | all rows are inserts |
+| `max_files` | the maximum number of files in a batch                    | all that exist       |
 
-With `IO=spark` there is no file of ours; `core.through_spark` has the parameters.
+With `IO=spark` Spark reads the file; `core.through_spark` has the parameters.
 """
 
 import re
@@ -42,18 +42,19 @@ INPUT_PARAMETERS = ("format", "order", "new_columns")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
 FORMATS = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
-"""The formats that `IO` may name."""
+"""The formats of files by the value of `IO`."""
 SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The form of one file.
+    """The syntax of one file.
 
     Attributes:
         positions: for each column of the relation, its position in the file, from 0.
+        is_quoted: whether fields may be in quotes (`rfc4180`).
         has_other_columns: whether the file may have more fields than those.
-        longest_line: bytes; records with a longer line are malformed.
+        longest_line: the maximum bytes of a line; records with a longer one are malformed.
     """
 
     positions: tuple[int, ...]
@@ -65,7 +66,7 @@ class Dialect:
 
 
 def dialect_of(relation: Relation, directive: Directive) -> Dialect:
-    """Return the form that a directive describes.
+    """Return the syntax that a directive describes.
 
     Raises:
         InputError: `C0806`; all parameters that are unknown or have a wrong value.
@@ -89,15 +90,15 @@ def dialect_of(relation: Relation, directive: Directive) -> Dialect:
     channels = ("file", "stdout" if directive.name == "output" else "stdin")
     if (channel := channel_of(directive)) not in channels:
         reject(f"`IO` is `{channels[0]}` or `{channels[1]}` here, not `{channel}`")
-    if (said := directive.parameter("format", "csv")) != "csv":
-        reject(f"`format` is `csv` here, not `{said}`")
+    if (format_ := directive.parameter("format", "csv")) != "csv":
+        reject(f"`format` is `csv` here, not `{format_}`")
     is_quoted = flag("rfc4180")
     delimiter = directive.parameter("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
     if not delimiter or re.search(r"[\n\r\0\ufeff\ud800-\udfff]", delimiter):
         reject("`delimiter` must not be empty or hold a line break")
     if is_quoted and '"' in delimiter:
         reject('`delimiter` must not hold a `"` where `rfc4180` is true')
-    flag("compress")  # judged here; `contents` and `outputs` act upon it
+    flag("compress")  # only checked here; `input_files` and `output_files` use it
     has_columns = "columns" in dict(directive.parameters)
     dialect = Dialect(
         positions=_positions(relation, directive, reject) if has_columns else _all_of(relation),
@@ -117,18 +118,18 @@ def channel_of(directive: Directive) -> str:
 
 
 def is_stream(directive: Directive) -> bool:
-    """Return whether a directive reads a folder into which files come, as they come."""
+    """Return whether a directive reads files as they are added to a folder."""
     return directive.name == "input" and channel_of(directive) == STREAM
 
 
 def as_files(directive: Directive) -> Directive:
     """Return the directive that reads each file of a stream by itself."""
-    kept = [pair for pair in directive.parameters if pair[0] not in ("IO", *STREAM_PARAMETERS)]
-    return replace(directive, parameters=tuple(kept))
+    rest = [pair for pair in directive.parameters if pair[0] not in ("IO", *STREAM_PARAMETERS)]
+    return replace(directive, parameters=tuple(rest))
 
 
 def format_of(directive: Directive, name: str) -> str:
-    """Return the format of a file by what the directive says, or else by its name.
+    """Return the format that a directive gives for a file, or else the one of its name.
 
     >>> (
     ...     format_of(Directive("input", "p"), "p.facts"),
@@ -136,8 +137,8 @@ def format_of(directive: Directive, name: str) -> str:
     ... )
     ('csv', 'jsonl')
     """
-    said = directive.parameter("format") or FORMATS.get(channel_of(directive))
-    return said or SUFFIXES.get(PurePath(name.removesuffix(".gz")).suffix, "csv")
+    explicit = directive.parameter("format") or FORMATS.get(channel_of(directive))
+    return explicit or SUFFIXES.get(PurePath(name.removesuffix(".gz")).suffix, "csv")
 
 
 def file_name_of(directive: Directive) -> str:

@@ -1,4 +1,4 @@
-"""What the catalog says, row by row, and what a commit adds to it."""
+"""Rows of the catalog as dataclasses, with the names of the columns; and a new commit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ class StoredChange:
     """What a commit did to a relation: the bytes, or the file, that hold it.
 
     Attributes:
-        is_full: it holds all tuples of the relation, whatever was before.
+        added: the number of tuples; `removed` likewise.
+        is_full: whether it holds all tuples of the relation, and replaces what was there before.
     """
 
     relation: str
@@ -45,7 +46,7 @@ class StoredIndex:
 
 @dataclass(frozen=True, slots=True)
 class StoredProgram:
-    """A program: its text, and the place of its relations as JSON."""
+    """A program: its text, and the layout of its relations as JSON."""
 
     id: int
     text: str
@@ -54,7 +55,12 @@ class StoredProgram:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as the catalog knows it."""
+    """A commit in the catalog.
+
+    Attributes:
+        program: the id of its program.
+        payload: the relations whose payload is valid.
+    """
 
     number: int
     created: float
@@ -66,10 +72,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The alerts that a commit delivers, by being made.
+    """The alerts that a commit delivers by writing them into a relation.
 
     Attributes:
-        claim: under which the sink that makes the commit has them.
+        claim: the claim under which the sink that commits holds them.
         ids: of the alerts.
     """
 
@@ -79,15 +85,15 @@ class Cause:
 
 @dataclass(slots=True)
 class NewCommit:
-    """All that becomes true at once.
+    """All that one commit records, or nothing of it.
 
     Attributes:
-        parent: the commit it was made on.
-        program: set when the program changes.
-        sources: how far each source has been read, by name: (relation, position).
+        parent: the commit that it was computed from.
+        program: text and layout, if the program changes.
+        sources: the new position of each source by name: (relation, position).
         alerts: what goes to the outbox with it.
         cause: the alerts that are delivered with it.
-        depth: how long the chain of commits is that alerts of each have made the next of.
+        depth: the length of the chain of commits in which alerts of each one caused the next.
     """
 
     parent: int

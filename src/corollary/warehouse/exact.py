@@ -1,7 +1,7 @@
-"""Read a facts file record by record: slower, and with the reason for everything refused.
+"""Reads a facts file record by record: slower, and with a reason for every malformed record.
 
-What holds: each record becomes either a row of the table or at least one finding that names file,
-line and column. `fast.read` gives the same table or declines.
+Each record becomes either a row of the table or at least one finding that names file, line and
+column. `vectorized_reader` gives the same table or none.
 """
 
 import re
@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from corollary.core.arrow import from_python
 from corollary.core.program import Relation
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.values import shown, value_of
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.dialect import Dialect
 from corollary.warehouse.records import Record, split
 
-_FOREIGN = re.compile("[\0\udc80-\udcff]")
+_NOT_TEXT = re.compile("[\0\udc80-\udcff]")
 """NUL, and the bytes that are not UTF-8 as `surrogateescape` decodes them."""
 
 
@@ -37,15 +37,15 @@ def read(
     Args:
         data: the content of the file, without byte order mark and compression.
         source: the name of the file in messages.
-        relation: the relation that the rows are of.
-        dialect: the form of the file.
-        malformed: takes the findings (`C0801` to `C0803`) about each malformed record, whose text
+        relation: the relation of the rows.
+        dialect: the syntax of the file.
+        malformed: gets the findings (`C0801` to `C0803`) about each malformed record, whose text
             is `finding.span.file.text`.
-        most: after so many malformed records reading stops.
+        most: the number of malformed records after which reading stops.
         first_line: the number of the first line, if the data is a piece of a file.
     """
     text = data.decode("utf-8", "surrogateescape")
-    reader = _Reader(source, relation, dialect, _FOREIGN.search(text) is not None)
+    reader = _Reader(source, relation, dialect, _NOT_TEXT.search(text) is not None)
     rows: list[tuple[Value, ...]] = []
     for number, record in enumerate(split(text, dialect, first_line)):
         if number == 0 and dialect.has_header and record.problem is None:
@@ -63,35 +63,35 @@ def read(
 class _Reader:
     """Turns records into rows."""
 
-    def __init__(self, name: str, relation: Relation, dialect: Dialect, has_foreign: bool) -> None:
+    def __init__(self, name: str, relation: Relation, dialect: Dialect, is_binary: bool) -> None:
         self.name = name
         self.relation = relation
         self.dialect = dialect
-        self.has_foreign = has_foreign
+        self.is_binary = is_binary
         self.width = max(dialect.positions, default=-1) + 1
         self.columns = list(zip(dialect.positions, relation.types, strict=True))
 
     def row(self, record: Record) -> tuple[Value, ...] | list[Diagnostic]:
-        """Return the row that a record stands for, or what is wrong with it."""
-        if findings := list(self.form(record)):
+        """Return the row of a record, or what is wrong with it."""
+        if findings := list(self.check_syntax(record)):
             return findings
         values: list[Value] = []
         for number, (position, type_) in enumerate(self.columns):
             text = record.fields[position]
             # A quoted empty field is the empty text, not null.
-            asked = type_.with_null(False) if position in record.quoted else type_
+            expected = type_.with_null(False) if position in record.quoted else type_
             try:
-                values.append(value_of(text, asked))
+                values.append(value_of(text, expected))
             except ValueError as error:
                 where = f"column `{self.relation.columns[number]}` of `{self.relation.name}`"
                 note = None if text else f"an empty field is null if the column is `{type_}?`"
-                finding = self.field(record, position, "C0801", f"{error} ({where})", note)
+                finding = self.field_finding(record, position, "C0801", f"{error} ({where})", note)
                 findings.append(finding)
         return findings or tuple(values)
 
-    def form(self, record: Record) -> Iterator[Diagnostic]:
-        """Yield what is wrong with a record apart from its values; only the first matters."""
-        if self.has_foreign and (found := _FOREIGN.search(record.raw)):
+    def check_syntax(self, record: Record) -> Iterator[Diagnostic]:
+        """Yield what is wrong with a record apart from its values."""
+        if self.is_binary and (found := _NOT_TEXT.search(record.raw)):
             if found[0] == "\0":
                 message, note = "the file holds a NUL byte here", "facts files are plain text"
             else:
@@ -120,12 +120,12 @@ class _Reader:
                 f"{len(record.fields)} fields stand where `{self.relation.name}` has {expected}"
             )
             note = 'to take some columns of a wider file, name their positions: columns="0:1"'
-            yield self.field(record, self.width, "C0802", message, note)
+            yield self.field_finding(record, self.width, "C0802", message, note)
 
     def is_too_long(self, record: Record) -> bool:
-        """Return whether a line of a record is longer than lines may be."""
+        """Return whether a line of a record is longer than the maximum."""
         longest = self.dialect.longest_line
-        if longest is None or 4 * len(record.raw) <= longest:
+        if longest is None or 4 * len(record.raw) <= longest:  # UTF-8 has at most 4 bytes
             return False
         return any(len(_bytes_of(line)) > longest for line in record.raw.split("\n"))
 
@@ -133,16 +133,16 @@ class _Reader:
         """Return the finding for a record that ends early."""
         found = len(record.fields)
         if self.dialect.has_other_columns:
-            wanted = f"`columns` asks for position {self.width - 1}"
+            required = f"`columns` asks for position {self.width - 1}"
         else:
-            wanted = f"`{self.relation.name}` has {_counted(self.width, 'column')}"
+            required = f"`{self.relation.name}` has {_counted(self.width, 'column')}"
         verb = "stands" if found == 1 else "stand"
-        message = f"{_counted(found, 'field')} {verb} where {wanted}"
+        message = f"{_counted(found, 'field')} {verb} where {required}"
         delimiter = "a tab" if self.dialect.delimiter == "\t" else shown(self.dialect.delimiter)
         note = f'the delimiter is {delimiter}; another is named as in delimiter=";"'
         return self.finding(record, (len(record.raw), len(record.raw)), "C0802", message, note)
 
-    def field(
+    def field_finding(
         self, record: Record, position: int, code: str, message: str, note: str | None = None
     ) -> Diagnostic:
         """Return a finding about a field."""
@@ -156,23 +156,23 @@ class _Reader:
     def finding(
         self,
         record: Record,
-        stretch: tuple[int, int],
+        range_: tuple[int, int],
         code: str,
         message: str,
         note: str | None = None,
     ) -> Diagnostic:
-        """Return a finding about a stretch of a record's text."""
+        """Return a finding about a range of a record's text."""
         raw = _bytes_of(record.raw).decode("utf-8", "backslashreplace")
         file = SourceFile(self.name, raw, record.line)
-        span = Span(file, *record.position(stretch[0]), *record.position(stretch[1]))
+        span = Span(file, *record.position(range_[0]), *record.position(range_[1]))
         return Diagnostic(code, message, span, note)
 
 
 def too_long(name: str, line: int, raw: str) -> Diagnostic:
-    """Return the finding about a record that is too long to be one."""
+    """Return the finding about a line that is too long to be a record."""
     file = SourceFile(name, raw, line)
     message = f"the line has {len(raw)} characters"
-    note = "a line break is missing here, or this is no file of facts"
+    note = "a line break is missing here, or this is not a file of facts"
     return Diagnostic("C0952", message, Span(file, line, 1, line, 2), note)
 
 

@@ -1,12 +1,12 @@
-"""What the name of a file says of its form, where no directive does.
+"""The format of a file by the extension of its name, where no directive gives it.
 
-| name                            | form                                               |
+| name                            | format                                             |
 |---------------------------------|----------------------------------------------------|
 | `edges.csv`                     | commas, `"…"` around texts (`rfc4180`)             |
 | `edges.tsv`, `edges.facts`      | tabs, as in Soufflé                                |
 | `edges.jsonl`, `edges.ndjson`   | JSON lines                                         |
 | `edges.parquet`                 | Parquet                                            |
-| a folder with `_delta_log`      | a Delta table; to be read only                     |
+| a folder with `_delta_log`      | a Delta table; for input only                      |
 
 Text may be compressed: `edges.csv.gz`.
 """
@@ -25,15 +25,15 @@ from corollary.errors import InputError
 from corollary.warehouse import delimited
 from corollary.warehouse.delta_entries import LOG
 from corollary.warehouse.dialect import SUFFIXES, format_of
+from corollary.warehouse.files import HOLDS
 from corollary.warehouse.outputs import Output
-from corollary.warehouse.publishing.rows import HOLDS
 
-DELIMITED = {
+_DELIMITED = {
     ".csv": (("delimiter", ","), ("rfc4180", "true")),
     ".tsv": (),
     ".facts": (),
 }
-PACKED = ".gz"
+_GZIP = ".gz"
 
 
 def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Directive:
@@ -55,46 +55,46 @@ def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Dir
 def output_of(
     table: pa.Table, relation: Relation, file: str, *, has_headers: bool = False
 ) -> Output:
-    """Return the file that holds the rows of a relation, to be written.
+    """Return an output file for the rows of a relation.
 
     Raises:
-        InputError: `C0972`, the name does not tell its form.
+        InputError: `C0972`, the name does not tell the format.
     """
     parameters = _parameters(file, has_headers)
-    if file.endswith(PACKED):
+    if file.endswith(_GZIP):
         parameters = (*parameters, ("compress", "true"))
     directive = Directive("output", relation.name, parameters)
-    return Output(table, Path(file), relation, directive, WRITERS[format_of(directive, file)])
+    return Output(table, Path(file), relation, directive, _WRITERS[format_of(directive, file)])
 
 
 def is_delimited(file: str) -> bool:
-    """Whether a file is text whose first line may name the columns."""
-    return _suffix(file) in DELIMITED
+    """Return whether a file is delimited text, whose first line may name the columns."""
+    return _suffix(file) in _DELIMITED
 
 
 def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
     suffix = _suffix(file)
     named = ("filename", file)
-    if suffix in DELIMITED:
+    if suffix in _DELIMITED:
         headers = (("headers", "true"),) if has_headers else ()
-        return (named, *DELIMITED[suffix], *headers)
-    if suffix not in SUFFIXES or (suffix == ".parquet" and file.endswith(PACKED)):
-        *most, last = (*DELIMITED, *SUFFIXES)
+        return (named, *_DELIMITED[suffix], *headers)
+    if suffix not in SUFFIXES or (suffix == ".parquet" and file.endswith(_GZIP)):
+        *most, last = (*_DELIMITED, *SUFFIXES)
         raise InputError.of(
             "C0972",
             f"The name of `{file}` does not tell its format.",
             None,
-            f"let it end in {', '.join(most)} or {last}; all but the last also with {PACKED}",
+            f"let it end in {', '.join(most)} or {last}; all but the last also with {_GZIP}",
         )
     return (named,)
 
 
 def _suffix(file: str) -> str:
-    return PurePath(file.removesuffix(PACKED)).suffix
+    return PurePath(file.removesuffix(_GZIP)).suffix
 
 
 def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
-    """Write an object a line, by the names of the columns."""
+    """Write each row as an object on a line, by column names."""
     for row in to_python(sort(table)):
         values = map(json_of, row, relation.types)
         named = dict(zip(relation.columns, values, strict=True))
@@ -102,9 +102,9 @@ def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: 
 
 
 def _write_parquet(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
-    """Write one row group after the other; of a relation without columns, whether it holds."""
+    """Write the rows; a relation without columns gets a column that is true."""
     whole = sort(table) if relation.arity else pa.table({HOLDS: [True] * table.num_rows})
     pq.write_table(whole, stream, compression="zstd")
 
 
-WRITERS = {"csv": delimited.write, "jsonl": _write_json_lines, "parquet": _write_parquet}
+_WRITERS = {"csv": delimited.write, "jsonl": _write_json_lines, "parquet": _write_parquet}

@@ -1,9 +1,9 @@
-"""Read a big plain facts file by vectors: the same table as `exact.read`, or no answer at all.
+"""Reads a regular facts file with Arrow: the same table as `exact_reader`, or None.
 
-Whenever anything is odd (a field that does not convert, a ragged line, a lone carriage return, a
-stray quote) the answer is None, and the exact reader finds out what it is. Arrow's conversions
-accept more than ours do (`0xff…` as a negative number, `1e999` as infinity), so each column is
-first confined to the bytes for which both agree.
+Whenever anything is irregular (a field that does not convert, a ragged line, a lone carriage
+return, a stray quote) the answer is None, and the exact reader finds out what it is. Arrow's
+conversions accept more than ours do (`0xff…` as a negative number, `1e999` as infinity), so each
+column is first restricted to the bytes for which both agree.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from corollary.warehouse.contents import has_longer_line
 from corollary.warehouse.dialect import Dialect
 
 _SUBSTITUTE = b"\x1f"
-"""Stands for a delimiter of several bytes while Arrow reads, if the file does not use it."""
+"""Replaces a delimiter of several bytes, which Arrow cannot read, if the file does not use it."""
 _FIRST_DAY = -719162
 """0001-01-01 as days since 1970."""
-_BYTES = {
+_AGREED_BYTES = {
     Kind.NUMBER: b"0123456789-",
     Kind.UNSIGNED: b"0123456789",
     Kind.FLOAT: b"0123456789-.eE+nainf",
@@ -38,8 +38,8 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
 
     Args:
         data: the content of the file, without byte order mark and compression.
-        relation: the relation that the rows are of.
-        dialect: the form of the file.
+        relation: the relation of the rows.
+        dialect: the syntax of the file.
     """
     if not relation.types or b"\0" in data or has_longer_line(data, dialect.longest_line):
         return None
@@ -73,12 +73,13 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
 
 
 def is_well_quoted(data: bytes, delimiter: bytes) -> bool:
-    """Return whether quotes stand only around fields, and doubled inside.
+    """Return whether quotes are only around fields, and doubled inside.
 
-    Every quote toggles between inside and outside, so quotes of even number open: each must
-    follow a delimiter, a line break or (second half of a doubled one) a quote; likewise those of
-    odd number close.
+    Every quote toggles between inside and outside, so the 1st, 3rd … quote opens: it must follow a
+    delimiter, a line break or (second half of a doubled one) a quote. Likewise the 2nd, 4th … one
+    closes, and must be followed by one of them.
     """
+    # A line break in front, so that a quote at the start of the file has a byte before it.
     content = np.frombuffer(b"\n" + data, np.uint8)
     quotes = np.flatnonzero(content == ord('"'))
     if len(quotes) % 2:
@@ -122,7 +123,7 @@ def _read_texts(
 
 
 def convert(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
-    """Return a column of texts as values, or None if one of them may be none."""
+    """Return a column of texts as values, or None if a text may not be one of the type."""
     if type_.kind is Kind.SYMBOL:
         return text if type_.nullable else pc.fill_null(text, "")
     if text.null_count and not type_.nullable:
@@ -131,7 +132,7 @@ def convert(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         truth = pc.equal(text, "true")
         is_known = pc.or_(truth, pc.equal(text, "false"))
         return truth if pc.all(is_known, min_count=0).as_py() else None
-    if not _is_confined(text, _BYTES[type_.kind]):
+    if not _has_only_bytes(text, _AGREED_BYTES[type_.kind]):
         return None
     if type_.kind is Kind.TIMESTAMP and not _is_plain_timestamp(text):
         return None
@@ -149,11 +150,12 @@ def convert(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     return column
 
 
-def _is_confined(text: pa.ChunkedArray, allowed: bytes) -> bool:
-    """Return whether the texts hold only these bytes."""
+def _has_only_bytes(text: pa.ChunkedArray, allowed: bytes) -> bool:
+    """Return whether the texts consist of these bytes."""
     table = np.zeros(256, np.bool_)
     table[list(allowed)] = True
     for chunk in text.chunks:
+        # All texts of a chunk are one buffer, which is checked at once; a slice has an offset.
         _, offsets, content = chunk.buffers()
         if content is None or not len(chunk):
             continue
@@ -170,7 +172,7 @@ def _is_plain_timestamp(text: pa.ChunkedArray) -> bool:
 
 
 def _is_in_range(column: pa.ChunkedArray, text: pa.ChunkedArray) -> bool:
-    """Return whether every infinity was written as one, rather than as a number too big."""
+    """Return whether every infinity was written as one, and is not a number that is too large."""
     infinite = pc.is_inf(column)
     if not pc.any(infinite, min_count=0).as_py():
         return True

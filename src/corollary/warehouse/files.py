@@ -1,8 +1,8 @@
 """Data files: immutable, whole or not there, with a checksum.
 
-A file is written under a temporary name, forced to the disk, renamed, and its directory forced too:
-only then may the catalog speak of it. Whoever reads it compares the checksum first, so that a torn
-or altered file is an error that names it, never missing rows.
+A file is written under a temporary name, synced, renamed, and its directory synced too: only then
+may the catalog reference it. A reader compares the checksum first, so that a torn or altered file
+is an error that names it, never missing rows.
 """
 
 import hashlib
@@ -15,13 +15,18 @@ import pyarrow.parquet as pq
 
 from corollary.errors import WarehouseError
 
-SUFFIX = ".writing"
-COMPRESSED = 1 << 12
-"""Larger Arrow streams are compressed."""
+CHANGE = "_change_type"
+"""The column of a file of changes that says whether a tuple was inserted or deleted."""
+INSERT, DELETE = "insert", "delete"
+HOLDS = "holds"
+"""The column of a relation without columns, in formats that need one."""
+_TEMPORARY_SUFFIX = ".writing"
+_COMPRESS_MIN_BYTES = 1 << 12
+"""Arrow streams of more bytes than this are compressed."""
 
 
 def checksum_of(data: bytes | memoryview) -> str:
-    """Return the checksum of bytes, as the catalog keeps it."""
+    """Return the checksum of bytes as the catalog stores it: BLAKE2b, 16 bytes, hexadecimal."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -29,17 +34,19 @@ def write(root: Path, name: str, data: bytes | memoryview) -> str:
     """Write a file durably; return its checksum.
 
     Raises:
-        WarehouseError: the disk is full, or the place cannot be written.
+        WarehouseError: the disk is full, or the directory cannot be written.
     """
     path = root / name
-    temporary = path.with_name(path.name + SUFFIX)
+    temporary = path.with_name(path.name + _TEMPORARY_SUFFIX)
     try:
         make_directory(path.parent)
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()
+            # Content before name: after a power failure the name must not lead to a torn file.
             os.fsync(file.fileno())
         temporary.rename(path)
+        # The rename itself is only durable once the directory is.
         force_directory(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
@@ -48,7 +55,7 @@ def write(root: Path, name: str, data: bytes | memoryview) -> str:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory, and those above it, durably."""
+    """Create a directory and its parents, and sync the parent of each one created."""
     if not path.is_dir():
         make_directory(path.parent)
         path.mkdir(exist_ok=True)
@@ -56,7 +63,7 @@ def make_directory(path: Path) -> None:
 
 
 def force_directory(path: Path) -> None:
-    """Force the entries of a directory to the disk."""
+    """Sync the entries of a directory, or the content of a file, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -65,7 +72,7 @@ def force_directory(path: Path) -> None:
 
 
 def read(root: Path, name: str, checksum: str) -> pa.Buffer:
-    """Return the bytes of a file, memory-mapped.
+    """Return the bytes of a file, memory-mapped, if they have the given checksum.
 
     Raises:
         WarehouseError: it is missing, or not what was written.
@@ -84,13 +91,14 @@ def mapped(path: Path) -> pa.Buffer:
         WarehouseError: it is missing or cannot be read.
     """
     try:
+        # An empty file cannot be mapped.
         return pa.memory_map(str(path)).read_buffer() if path.stat().st_size else pa.py_buffer(b"")
     except OSError as error:
         raise WarehouseError.cannot_read(path, error) from error
 
 
 def has_size(path: Path, size: int) -> bool:
-    """Say whether a file is there, and has so many bytes."""
+    """Return whether a file exists and has this many bytes."""
     try:
         return path.stat().st_size == size
     except OSError:
@@ -112,7 +120,9 @@ def parquet_table(data: pa.Buffer) -> pa.Table:
 def arrow_bytes(table: pa.Table) -> bytes:
     """Return a table as an Arrow IPC stream."""
     sink = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd" if table.nbytes > COMPRESSED else None)
+    options = pa.ipc.IpcWriteOptions(
+        compression="zstd" if table.nbytes > _COMPRESS_MIN_BYTES else None
+    )
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue()
@@ -121,3 +131,27 @@ def arrow_bytes(table: pa.Table) -> bytes:
 def arrow_table(data: bytes) -> pa.Table:
     """Return the table that an Arrow IPC stream holds."""
     return pa.ipc.open_stream(data).read_all()
+
+
+# --- what the rows of a file are -----------------------------------------------------------------
+# These functions are pickled by name and run in Spark tasks, so they are not lambdas.
+
+
+def as_it_is(table: pa.Table) -> pa.Table:
+    """Return the rows of a file that holds all tuples of a relation."""
+    return table
+
+
+def came(table: pa.Table) -> pa.Table:
+    """Return the rows of a file of changes for inserted tuples."""
+    return _with_change_type(table, INSERT)
+
+
+def went(table: pa.Table) -> pa.Table:
+    """Return the rows of a file of changes for deleted tuples."""
+    return _with_change_type(table, DELETE)
+
+
+def _with_change_type(table: pa.Table, change: str) -> pa.Table:
+    column = pa.repeat(change, table.num_rows)
+    return table.append_column(CHANGE, column) if table.num_columns else pa.table({CHANGE: column})

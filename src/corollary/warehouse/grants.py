@@ -1,6 +1,6 @@
-"""Grants: the relations that readers may see, kept in the catalog beside the commits.
+"""Grants: the relations that readers may see, in the catalog beside the commits.
 
-They belong to no commit: they hold for the past too, and going back in time does not change them.
+They are not versioned: they hold for earlier commits too, and time travel does not change them.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class StoredGrants:
             return frozenset(connection.execute(query).scalars())
 
     def every(self) -> dict[str, list[str]]:
-        """Return what all readers may see, in the order of their names."""
+        """Return what each reader may see, ordered by name."""
         query = sa.select(_table).order_by(_table.c.reader, _table.c.relation)
         found: dict[str, list[str]] = {}
         with self._catalog.reading() as connection:
@@ -35,7 +35,7 @@ class StoredGrants:
         return {reader: sorted(found[reader]) for reader in sorted(found)}
 
     def add(self, reader: str, relations: Iterable[str]) -> None:
-        """Let a reader see relations, too."""
+        """Grant relations to a reader."""
         names = sorted(set(relations))
         with self._catalog.writing() as connection:
             self._remove(connection, reader, names)
@@ -43,7 +43,7 @@ class StoredGrants:
             connection.execute(_table.insert(), rows)
 
     def remove(self, reader: str, relations: Iterable[str]) -> None:
-        """Let a reader not see relations any more."""
+        """Revoke relations from a reader."""
         with self._catalog.writing() as connection:
             self._remove(connection, reader, sorted(set(relations)))
 

@@ -1,4 +1,4 @@
-"""All that a catalog speaks of, as it was at one moment; and sizes, without a look at any file."""
+"""An inventory of the catalog at one moment, and sizes and states without reading data files."""
 
 import json
 from collections import defaultdict
@@ -9,18 +9,19 @@ import sqlalchemy as sa
 
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.catalog_reader import stored_snapshot
 from corollary.warehouse.entries import StoredIndex, StoredSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a catalog speaks of.
+    """What a catalog holds.
 
     Attributes:
         oldest: the first commit that is kept.
-        fold: up to this commit there are snapshots only; 0 if no history was dropped.
+        fold: up to this commit there are only snapshots; 0 if no history was dropped.
         programs: the program of every commit, by its number.
-        parents: the commit before every commit.
+        parents: the parent of every commit, by its number.
         changed: the relations that have changes.
         snapshots: the snapshots of each relation, oldest first.
         indexes: the files of each index, by its commit, oldest first.
@@ -41,7 +42,7 @@ class Holdings:
 
 
 def holdings(catalog: Catalog) -> Holdings:
-    """Return what a catalog speaks of now."""
+    """Return what a catalog holds now, read in one transaction."""
     commits, changes = schema.commits, schema.changes
     snapshots, indexes = schema.snapshots, schema.indexes
     with catalog.reading() as connection:
@@ -56,9 +57,7 @@ def holdings(catalog: Catalog) -> Holdings:
         ).scalars()
         taken: dict[str, list[StoredSnapshot]] = defaultdict(list)
         for row in connection.execute(sa.select(snapshots).order_by(snapshots.c.commit_number)):
-            taken[row.relation].append(
-                StoredSnapshot(row.relation, row.commit_number, row.rows, row.path, row.checksum)
-            )
+            taken[row.relation].append(stored_snapshot(row))
         files: dict[int, list[StoredIndex]] = defaultdict(list)
         for row in connection.execute(
             sa.select(indexes).order_by(indexes.c.commit_number, indexes.c.path)
@@ -98,6 +97,7 @@ def sizes(catalog: Catalog) -> dict[str, int]:
         rows = connection.execute(sa.select(snapshots))
         events += [(row.commit_number, 1, row.relation, row.rows) for row in rows]
     found: dict[str, int] = defaultdict(int)
+    # A snapshot sorts after the change of the same commit, which it includes.
     for commit, is_snapshot, relation, count in sorted(events):
         if is_snapshot or (commit, relation) in wholes:
             found[relation] = count
@@ -106,12 +106,12 @@ def sizes(catalog: Catalog) -> dict[str, int]:
     return dict(found)
 
 
-# --- what is under way ---------------------------------------------------------------------------
+# --- states and checks ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """How far a source has been read."""
+    """The commit and the time at which a source was last read."""
 
     name: str
     relation: str
@@ -120,7 +120,7 @@ class SourceState:
 
 
 def source_states(catalog: Catalog) -> list[SourceState]:
-    """Return when each source was last read; those that are read no more are left out."""
+    """Return when each source was last read, except those that are no longer read."""
     table = schema.sources
     with catalog.reading() as connection:
         rows = connection.execute(sa.select(table).order_by(table.c.source))
@@ -132,7 +132,7 @@ def source_states(catalog: Catalog) -> list[SourceState]:
 
 
 def changes_since(catalog: Catalog, number: int) -> int:
-    """Return how many tuples came and went behind a commit."""
+    """Return how many tuples were added and removed after a commit."""
     table = schema.changes
     total = sa.func.coalesce(sa.func.sum(table.c.added + table.c.removed), 0)
     with catalog.reading() as connection:
@@ -141,11 +141,11 @@ def changes_since(catalog: Catalog, number: int) -> int:
 
 
 def integrity(catalog: Catalog) -> list[str]:
-    """Return what the database itself finds wrong with its file; a server is trusted."""
+    """Return what SQLite finds wrong with its file; a server is trusted."""
     if not catalog.is_file:
         return []
     with catalog.alone() as cursor:
         found: list[Any] = cursor.execute("PRAGMA integrity_check(20)").fetchall()
         lost: list[Any] = cursor.execute("PRAGMA foreign_key_check").fetchall()
-    said = [str(row[0]) for row in found if row[0] != "ok"]
-    return said + [f"a row of {row[0]} refers to nothing" for row in lost]
+    problems = [str(row[0]) for row in found if row[0] != "ok"]
+    return problems + [f"a row of {row[0]} refers to nothing" for row in lost]

@@ -1,8 +1,8 @@
-"""A catalog that is made when something is first written to it.
+"""A catalog that is created on the first write.
 
-Until then it is empty and in memory, so that a first run that fails leaves nothing behind. If
-another process makes the warehouse meanwhile, that is the one that is read and written from then
-on: a commit that began from the empty one comes too late, as behind any other commit.
+Until then it is empty and in memory, so that a first run that fails leaves no files. If another
+process creates the warehouse meanwhile, that one is read and written from then on: a commit that
+began from the empty one gets a conflict, as after any other commit.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ from corollary.warehouse.catalog import Catalog
 
 
 class LateCatalog(Catalog):
-    """The catalog of a warehouse that may not be there yet."""
+    """The catalog of a warehouse that may not exist yet."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("sqlite://")
-        self._path: Path | None = None
+        self._path: Path | None = None  # None: `create` below writes into memory
         self.create()
         self._path = path
         self.url = f"sqlite:///{path}"
 
-    def _make(self) -> None:
-        """Be the catalog on the disk from now on."""
+    def _materialize(self) -> None:
+        """Create the catalog on the disk, or open the one of another process, and switch to it."""
         if self._path is None:
             return
         try:
@@ -48,20 +48,20 @@ class LateCatalog(Catalog):
     def reading(self) -> Iterator[sa.Connection]:
         """Give a connection in a transaction that sees one state of the catalog."""
         if self._path is not None and self._path.exists():
-            self._make()
+            self._materialize()
         with super().reading() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Give a connection in a transaction that no other writer can get in between."""
-        self._make()
+        """Give a connection in a write transaction, of which there is one at a time."""
+        self._materialize()
         with super().writing() as connection:
             yield connection
 
     @contextmanager
     def alone(self) -> Iterator[Any]:
-        """Give a cursor of the database itself, outside of any transaction."""
-        self._make()
+        """Give a cursor of the database driver, outside of any transaction."""
+        self._materialize()
         with super().alone() as cursor:
             yield cursor

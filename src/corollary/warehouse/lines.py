@@ -1,4 +1,4 @@
-"""Turn a table into the lines of a facts file, and refuse what could not be read back."""
+"""Turns a table into the lines of a facts file, and refuses what could not be read back."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from corollary.core.values import shown, text_of
 from corollary.errors import InputError
 from corollary.warehouse.dialect import Dialect
 
-ROWS_AT_ONCE = 65536
+_BATCH_ROWS = 65536
 _BYTE_ORDER_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
@@ -24,38 +24,38 @@ def lines_of(
     *,
     is_checked: bool = True,
 ) -> Iterator[bytes]:
-    """Yield the lines of a file with these rows, many at once.
+    """Yield the lines of a file with these rows, many in each piece.
 
     Args:
         table: the rows.
-        relation: the relation that they are of.
-        directive: what asks for the file, for messages.
-        dialect: the form of the file.
+        relation: the relation of the rows.
+        directive: the `.output`, for messages.
+        dialect: the syntax of the file.
         is_checked: whether rows that could not be read back are refused.
 
     Raises:
-        InputError: `C0807`; a row has a text that the file's form cannot hold.
+        InputError: `C0807`; a row has a text that the file's syntax cannot express.
     """
     if dialect.has_header and relation.types:
         yield (dialect.delimiter.join(_in_file_order(relation.columns, dialect)) + "\n").encode()
-    for first in range(0, table.num_rows, ROWS_AT_ONCE):
+    for first in range(0, table.num_rows, _BATCH_ROWS):
         if not relation.types:
             yield b"()\n"
             return
-        rows = table.slice(first, ROWS_AT_ONCE).combine_chunks()
+        rows = table.slice(first, _BATCH_ROWS).combine_chunks()
         texts = [text_column(*pair) for pair in zip(rows.columns, relation.types, strict=True)]
         if is_checked:
-            _Check(relation, directive, dialect, rows, first).all(texts)
+            _Check(relation, directive, dialect, rows, first).check(texts)
         if dialect.is_quoted:
             texts = [
-                _quote(text) if type_.kind is Kind.SYMBOL or _holds(text, dialect) else text
+                _quote(text) if type_.kind is Kind.SYMBOL or _needs_quotes(text, dialect) else text
                 for text, type_ in zip(texts, relation.types, strict=True)
             ]
         yield join(_in_file_order(texts, dialect), dialect.delimiter)
 
 
 def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
-    """Return the texts of a column's values, as `values.text_of` has them; null stays null."""
+    """Return the values of a column as text, like `values.text_of`; null stays null."""
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # before Arrow 23 an empty column came as no chunk
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -83,7 +83,7 @@ def join(texts: list[pa.Array], delimiter: str) -> bytes:
     """
     ended = _join([texts[-1], ""], "\n")
     lines = _join([*texts[:-1], ended], delimiter) if len(texts) > 1 else ended
-    content = lines.buffers()[2]
+    content = lines.buffers()[2]  # the lines are adjacent in memory already
     return b"" if content is None else content.to_pybytes()
 
 
@@ -103,7 +103,7 @@ def _in_file_order(items: "tuple[str, ...] | list[pa.Array]", dialect: Dialect) 
     return [items[number] for number in order]
 
 
-def _holds(text: pa.Array, dialect: Dialect) -> bool:
+def _needs_quotes(text: pa.Array, dialect: Dialect) -> bool:
     return bool(pc.any(_splits(text, dialect.delimiter, is_last=False), min_count=0).as_py())
 
 
@@ -119,7 +119,7 @@ def _splits(text: pa.Array, delimiter: str, *, is_last: bool) -> pa.Array:
 
 
 class _Check:
-    """Looks for texts that could not be read back from the file."""
+    """Refuses texts that could not be read back from the file."""
 
     def __init__(
         self,
@@ -135,8 +135,8 @@ class _Check:
         self.rows = rows
         self.first = first
 
-    def all(self, texts: list[pa.Array]) -> None:
-        """Raise for the first column that holds something of the kind."""
+    def check(self, texts: list[pa.Array]) -> None:
+        """Raise for the first column with such a text."""
         cure = "write rfc4180=true in the directive, which puts symbols in quotes"
         last = max(self.dialect.positions)
         for number, (text, type_) in enumerate(zip(texts, self.relation.types, strict=True)):

@@ -1,8 +1,8 @@
-"""Files that nobody speaks of: left by writers that have died, and by history that was dropped.
+"""Orphan files: data files that no row of the catalog references, nor ever will.
 
-A writer leaves its intent before its first file, and its commit takes the intent away and names the
-files in one transaction. So a file that was there before the catalog was read, whose writer is not
-under way and which no row names, will never be named.
+Writers that died leave them, and history that was dropped. A writer inserts its intent before its
+first file, and its commit deletes the intent and references the files in one transaction. So a file
+that existed before the catalog was read, without intent and without reference, stays an orphan.
 """
 
 from contextlib import suppress
@@ -18,19 +18,19 @@ from corollary.warehouse.holding import COPY
 from corollary.warehouse.parts import named_parts
 from corollary.warehouse.warehouse import DATA
 
-NAMING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
-"""The tables that name files, by what these are called."""
+_REFERENCING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
+"""The tables that reference files, by what the files are called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The data files there are, and what the catalog says of them.
+    """The existing data files, and what the catalog references.
 
     Attributes:
-        directories: the directories of all writers that there are.
-        sizes: the bytes of each file that is there, by its path in the warehouse.
-        named: what each file is that the catalog speaks of.
-        writers: the intents of those under way.
+        directories: the directories that writers have made.
+        sizes: the bytes of each existing file, by its path in the warehouse.
+        named: the kind of each file that the catalog references.
+        writers: the intents of running writers.
     """
 
     directories: frozenset[str]
@@ -40,33 +40,34 @@ class Listing:
 
     @property
     def in_flight(self) -> set[str]:
-        """The files of writers under way."""
+        """The files of running writers."""
         return {path for path in self.sizes if Path(path).parts[1] in self.writers}
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody copies files, so that none may go."""
+        """Whether a process copies files, so that none may be removed."""
         return any(writer.startswith(COPY) for writer in self.writers)
 
     @property
     def loose(self) -> set[str]:
-        """The files that nobody speaks of."""
+        """The files that nothing references."""
         return self.sizes.keys() - self.named.keys() - self.in_flight
 
 
 def listing(root: Path, catalog: Catalog) -> Listing:
-    """Return the data files of a warehouse, and what the catalog says of them."""
+    """Return the data files of a warehouse, and what the catalog references."""
+    # Files before the catalog: a file written in between is not listed, so never an orphan.
     data = root / DATA
     directories = [each for each in data.iterdir() if each.is_dir()] if data.exists() else []
     sizes: dict[str, int] = {}
     for directory in directories:
-        with suppress(FileNotFoundError):  # somebody else tidies up as well
+        with suppress(FileNotFoundError):  # another `gc` is running as well
             for path in directory.iterdir():
                 with suppress(FileNotFoundError):
                     sizes[str(path.relative_to(root))] = path.stat().st_size
     named: dict[str, str] = {}
     with catalog.reading() as connection:
-        for kind, table in NAMING.items():
+        for kind, table in _REFERENCING.items():
             rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
             named |= dict.fromkeys((row.path for row in rows), kind)
         named |= {
@@ -78,12 +79,12 @@ def listing(root: Path, catalog: Catalog) -> Listing:
 
 
 def remove(root: Path, found: Listing) -> None:
-    """Remove the loose files of a listing, and directories that are empty then.
+    """Remove the orphans of a listing, and directories that are then empty.
 
     Raises:
         WarehouseError: one cannot be removed.
     """
-    assert not found.is_held, "somebody copies them"
+    assert not found.is_held, "files are being copied"
     try:
         for path in sorted(found.loose):
             (root / path).unlink(missing_ok=True)

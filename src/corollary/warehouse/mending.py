@@ -1,4 +1,4 @@
-"""Rows of the catalog that are replaced because what they name is damaged."""
+"""Replaces rows of the catalog whose data is damaged, and deletes rows of derived data."""
 
 import json
 from collections.abc import Sequence
@@ -10,21 +10,20 @@ import sqlalchemy as sa
 
 from corollary.warehouse import files, schema
 from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.heartbeat import heartbeat
 from corollary.warehouse.warehouse import DATA, Warehouse
 
 
 def forget_index(catalog: Catalog, number: int) -> None:
-    """Let a commit have no index; its files belong to nobody then."""
+    """Delete the index of a commit; its files become orphans."""
     table = schema.indexes
     with catalog.writing() as connection:
         connection.execute(table.delete().where(table.c.commit_number == number))
 
 
 def forget_payload(catalog: Catalog, payload: str, owner: str, number: int) -> bool:
-    """Let payload be invalid from a commit on, until it was recorded as a whole again.
+    """Mark payload as invalid from a commit on, up to the next commit that records all of it.
 
-    Returns whether that has happened.
+    Returns whether there is such a commit.
     """
     commits, changes = schema.commits, schema.changes
     with catalog.writing() as connection:
@@ -35,10 +34,10 @@ def forget_payload(catalog: Catalog, payload: str, owner: str, number: int) -> b
                 changes.c.is_full,
             )
         ).scalar()
-        concerned = sa.select(commits.c.number, commits.c.payload).where(commits.c.number >= number)
+        affected = sa.select(commits.c.number, commits.c.payload).where(commits.c.number >= number)
         if whole is not None:
-            concerned = concerned.where(commits.c.number < whole)
-        for row in connection.execute(concerned).all():
+            affected = affected.where(commits.c.number < whole)
+        for row in connection.execute(affected).all():
             valid = sorted(set(json.loads(row.payload)) - {owner})
             connection.execute(
                 commits.update()
@@ -53,7 +52,7 @@ def forget_payload(catalog: Catalog, payload: str, owner: str, number: int) -> b
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """All tuples that a relation had at a commit, made anew."""
+    """All tuples that a relation had at a commit, recomputed."""
 
     commit: int
     relation: str
@@ -61,10 +60,10 @@ class Made:
 
 
 def put(warehouse: Warehouse, changes: Sequence[Made], snapshots: Sequence[Made]) -> None:
-    """Let changes say all that relations held then, and snapshots say it again."""
+    """Replace changes by full ones, and snapshots, in one transaction after their files."""
     catalog = warehouse.catalog
     intent = catalog.intend()
-    beat = heartbeat(catalog, intent)
+    beat = catalog.heartbeat(intent)
     written: list[tuple[sa.Table, Made, dict[str, Any]]] = []
     try:
         for table, kind, made in (

@@ -1,17 +1,17 @@
-"""The outbox: alerts on their way to their sinks, kept in the catalog.
+"""The outbox: alerts on their way to their sinks, in the catalog.
 
-An alert gets here in the transaction that makes its commit, once for each sink. It leaves when it
-is marked as delivered; until then
+An alert is inserted in the transaction that makes its commit, once for each sink. Until it is
+marked as delivered
 
 | it is | when | and next |
 |---|---|---|
-| due | its time has come, and nobody has claimed it | a process claims it |
+| due | its time has come, and no process has claimed it | a process claims it |
 | claimed | a process is about to deliver it | it is delivered or postponed; or the claim expires |
 | postponed | an attempt has failed | it is due again, each time after twice as long |
 
-Claims are made in transactions of the catalog, one after another: no two processes have the same
-alert at the same time. The id of an alert is a digest of all that it says and of its warehouse, so
-it is the same in every attempt, and tells whether a row has been damaged.
+Claims are made in write transactions of the catalog, which are serialized: no two processes hold
+the same alert at the same time. The id of an alert is a digest of its content and its warehouse, so
+it is the same in every attempt, and shows whether a row has been damaged.
 """
 
 import json
@@ -21,18 +21,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from corollary.core.alerts import Alert, Sink, SinkKind, value_from_json
+from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import Kind, Type
+from corollary.core.values import value_from_json
 from corollary.errors import ClaimError, WarehouseError
 from corollary.warehouse import schema
 from corollary.warehouse.connections import Connections
 from corollary.warehouse.entries import NewCommit
 from corollary.warehouse.waiting import LONGEST, OutboxState, Waiting, digest, id_of, pause
 
-LEASE = 120.0
-"""Seconds after which a claim expires."""
-LONGEST_ERROR = 500
-"""So many characters of what went wrong are kept."""
+CLAIM_SECONDS = 120.0
+"""The time after which a claim expires."""
+ERROR_MAX_CHARACTERS = 500
+"""The maximum length of an error message that is stored."""
 
 _table = schema.outbox
 
@@ -41,18 +42,19 @@ _table = schema.outbox
 
 
 def record(connection: sa.Connection, number: int, new: NewCommit, warehouse: str) -> None:
-    """Put the alerts of a commit into the outbox, and take out those that it delivers.
+    """Insert the alerts of a commit into the outbox, and mark those that it delivers.
 
-    What goes to the console is told by whoever commits; it stays here as what was told.
+    The committing process prints alerts for the console itself; here they are a record of that,
+    already marked as delivered.
 
     Raises:
-        ClaimError: the claim on those that it delivers has expired.
+        ClaimError: the claim on the alerts that it delivers has expired.
     """
     now = time.time()
     rows: dict[str, dict[str, Any]] = {}
     for place, alert in enumerate(new.alerts):
         id_ = id_of(warehouse, number, alert)
-        is_told = alert.sink.kind is SinkKind.CONSOLE
+        is_printed = alert.sink.kind is SinkKind.CONSOLE
         rows.setdefault(
             id_,
             {
@@ -63,11 +65,12 @@ def record(connection: sa.Connection, number: int, new: NewCommit, warehouse: st
                 **_columns(alert),
                 "attempts": 0,
                 "due": now,
-                "delivered": now if is_told else None,
+                "delivered": now if is_printed else None,
             },
         )
     if rows:
         connection.execute(_table.insert(), list(rows.values()))
+    # In the same transaction as the commit, so that a relation gets each alert exactly once.
     if new.cause is not None and not _mark(connection, new.cause.ids, new.cause.claim):
         raise ClaimError("another process delivers these alerts; nothing was changed")
 
@@ -85,13 +88,13 @@ def _columns(alert: Alert) -> dict[str, Any]:
 
 
 def alerts_at(catalog: Connections, number: int) -> list[Alert]:
-    """Return the alerts of a commit, as far as they are kept."""
+    """Return the alerts of a commit that are still in the outbox."""
     query = sa.select(_table).where(_table.c.commit_number == number)
     with catalog.reading() as connection:
-        return [_waiting(row).alert for row in connection.execute(query)]
+        return [_queued_alert(row).alert for row in connection.execute(query)]
 
 
-def _waiting(row: Any, attempts: int = 0) -> Waiting:
+def _queued_alert(row: Any, attempts: int = 0) -> Waiting:
     try:
         shape = json.loads(row.shape)
         types = tuple(Type(Kind(kind), *rest) for kind, *rest in shape["types"])
@@ -113,70 +116,72 @@ def _waiting(row: Any, attempts: int = 0) -> Waiting:
 
 
 class Outbox:
-    """The outbox of a catalog, as delivery uses it."""
+    """The outbox of a catalog, for the processes that deliver alerts."""
 
     def __init__(self, catalog: Connections) -> None:
         self._catalog = catalog
 
     def sinks(self) -> list[Sink]:
-        """Return the sinks for which something is due."""
+        """Return the sinks for which alerts are due."""
         query = sa.select(_table.c.sink, _table.c.place).distinct().where(_is_due(time.time()))
         with self._catalog.reading() as connection:
             rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
             return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
 
     def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
-        """Claim what is due for a sink, oldest first; so many at most."""
+        """Claim alerts that are due for a sink, oldest first, up to a maximum number."""
         now = time.time()
-        is_wanted = sa.and_(_is_due(now), _is_for(sink))
+        is_claimable = sa.and_(_is_due(now), _is_for(sink))
         order = _table.c.commit_number, _table.c.place_in_commit
-        query = sa.select(_table).where(is_wanted).order_by(*order).limit(most)
+        query = sa.select(_table).where(is_claimable).order_by(*order).limit(most)
         with self._catalog.writing() as connection:
             found = []
             for row in connection.execute(query).all():
-                what = {"claim": claim, "claimed": now + LEASE}
+                values = {"claim": claim, "claimed": now + CLAIM_SECONDS}
                 try:
-                    found.append(_waiting(row, row.attempts + 1))
-                except WarehouseError as error:  # the others can go
-                    what = {"due": now + LONGEST, "error": str(error)[:LONGEST_ERROR]}
+                    found.append(_queued_alert(row, row.attempts + 1))
+                except WarehouseError as error:  # a damaged row must not hold up the others
+                    values = {"due": now + LONGEST, "error": str(error)[:ERROR_MAX_CHARACTERS]}
                 connection.execute(
                     _table.update()
                     .where(_table.c.id == row.id)
-                    .values(attempts=row.attempts + 1, **what)
+                    .values(attempts=row.attempts + 1, **values)
                 )
         return found
 
     def renew(self, claim: str, ids: Sequence[str]) -> bool:
-        """Let a claim last longer; return whether it is still there, so that nobody else has it."""
+        """Extend a claim; return whether it still held all of the alerts."""
         with self._catalog.writing() as connection:
             done = connection.execute(
-                _table.update().where(_has(claim, ids)).values(claimed=time.time() + LEASE)
+                _table.update()
+                .where(_is_claimed(claim, ids))
+                .values(claimed=time.time() + CLAIM_SECONDS)
             )
         return done.rowcount == len(ids)
 
     def mark(self, claim: str, ids: Sequence[str]) -> None:
-        """Note that alerts are delivered; what is no longer claimed is another's business."""
+        """Mark alerts as delivered, except those that another process has claimed meanwhile."""
         with self._catalog.writing() as connection:
             _mark(connection, ids, claim)
 
     def postpone(self, claim: str, waiting: Iterable[Waiting], error: str) -> None:
-        """Note that an attempt at some alerts has failed."""
+        """Record that an attempt to deliver some alerts has failed, and when they are due again."""
         now = time.time()
         with self._catalog.writing() as connection:
             for each in waiting:
                 connection.execute(
                     _table.update()
-                    .where(_has(claim, [each.id]))
+                    .where(_is_claimed(claim, [each.id]))
                     .values(
                         claim=None,
                         claimed=None,
                         due=now + pause(each.attempts),
-                        error=error[:LONGEST_ERROR],
+                        error=error[:ERROR_MAX_CHARACTERS],
                     )
                 )
 
     def rest(self, sink: Sink, seconds: float) -> None:
-        """Leave a sink alone for a while, which cannot be reached."""
+        """Delay all alerts for a sink that cannot be reached."""
         now = time.time()
         with self._catalog.writing() as connection:
             connection.execute(
@@ -184,7 +189,7 @@ class Outbox:
             )
 
     def state(self) -> OutboxState:
-        """Return how the outbox is."""
+        """Return how many alerts are queued, and the last error."""
         return outbox_state(self._catalog)
 
 
@@ -197,16 +202,16 @@ def _is_for(sink: Sink) -> sa.ColumnElement[bool]:
     return sa.and_(_table.c.sink == str(sink.kind), _table.c.place == sink.place)
 
 
-def _has(claim: str, ids: Sequence[str]) -> sa.ColumnElement[bool]:
+def _is_claimed(claim: str, ids: Sequence[str]) -> sa.ColumnElement[bool]:
     is_claimed = sa.and_(_table.c.claim == claim, _table.c.delivered.is_(None))
     return sa.and_(_table.c.id.in_(ids), is_claimed)
 
 
 def _mark(connection: sa.Connection, ids: Sequence[str], claim: str) -> bool:
-    """Mark alerts as delivered; return whether the claim had all of them."""
+    """Mark alerts as delivered; return whether the claim held all of them."""
     done = connection.execute(
         _table.update()
-        .where(_has(claim, ids))
+        .where(_is_claimed(claim, ids))
         .values(delivered=time.time(), claim=None, claimed=None, error=None)
     )
     return done.rowcount == len(ids)
@@ -216,17 +221,17 @@ def _mark(connection: sa.Connection, ids: Sequence[str], claim: str) -> bool:
 
 
 def outbox_state(catalog: Connections) -> OutboxState:
-    """Return how many alerts wait, since when, and what went wrong last."""
+    """Return how many alerts are queued, since when, and the last error."""
     commits = schema.commits
-    is_waiting = _table.c.delivered.is_(None)
+    is_queued = _table.c.delivered.is_(None)
     counted = (
         sa.select(sa.func.count(), sa.func.min(commits.c.created))
         .select_from(_table.join(commits, commits.c.number == _table.c.commit_number))
-        .where(is_waiting)
+        .where(is_queued)
     )
     failed = (
         sa.select(_table.c.error)
-        .where(is_waiting, _table.c.error.is_not(None))
+        .where(is_queued, _table.c.error.is_not(None))
         .order_by(_table.c.due.desc())
         .limit(1)
     )
@@ -236,16 +241,16 @@ def outbox_state(catalog: Connections) -> OutboxState:
 
 
 def damaged(catalog: Connections, warehouse: str) -> list[str]:
-    """Return the ids of alerts that are not what was written."""
+    """Return the ids of alerts whose rows are not as they were written."""
     found = []
     with catalog.reading() as connection:
         for row in connection.execute(sa.select(_table)):
             try:
-                _waiting(row)
+                _queued_alert(row)
             except WarehouseError:
                 found.append(row.id)
                 continue
-            said = row.event, json.loads(row.row), row.message, row.sink, row.place
-            if digest(warehouse, row.commit_number, *said) != row.id:
+            content = row.event, json.loads(row.row), row.message, row.sink, row.place
+            if digest(warehouse, row.commit_number, *content) != row.id:
                 found.append(row.id)
     return found

@@ -1,4 +1,4 @@
-"""Files for users: one or several at once, all or none, each under its name only when complete."""
+"""Output files: several at once, all or none, each under its name only when complete."""
 
 import contextlib
 import gzip
@@ -25,8 +25,8 @@ class Output:
 
     Attributes:
         path: where, already resolved (`paths.resolve`).
-        directive: what asks for the file, and how it is written.
-        writer: the format.
+        directive: the `.output` with its parameters.
+        writer: writes the format.
     """
 
     table: pa.Table
@@ -38,7 +38,7 @@ class Output:
     def write(self, stream: BinaryIO) -> None:
         """Write the file's content to a stream."""
         if self.directive.parameter("compress") == "true":
-            # Neither time nor name, so that equal rows make equal files.
+            # No time and no name in the header, so that equal rows make equal files.
             with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
                 self.writer(self.table, cast(BinaryIO, packed), self.relation, self.directive)
         else:
@@ -90,7 +90,7 @@ def refuse_clashes(outputs: Iterable[tuple[Directive, Path]]) -> None:
 
 
 def _missing_directories(outputs: Sequence[Output]) -> list[Path]:
-    """Return the directories that writing will make, the innermost first."""
+    """Return the directories that writing will create, the innermost first."""
     missing = {
         directory
         for output in outputs

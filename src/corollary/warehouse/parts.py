@@ -1,9 +1,9 @@
-"""Tables in several files, each written where its tuples are, by whatever process has them.
+"""Tables in several files, each written by the process that has its tuples.
 
-The catalog speaks of one file, the list of the others: it has a name that ends in `.parts`, and
-says how many rows each part holds, and its checksum. The names of the parts begin with that of the
-list, and go on with something that no other attempt to write it has. So a part that no list names,
-because a task was lost or done twice, is a file that nobody speaks of.
+The catalog references one file, the list of the others: its name ends in `.parts`, and it gives the
+rows, size and checksum of each file. The names of the files begin with that of the list and end in
+a random token, different for each attempt to write one. So a file that no list names, because a
+task was lost or run twice, is an orphan that `gc` removes.
 """
 
 import json
@@ -23,7 +23,7 @@ LIST = ".parts"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file that holds some of the tuples."""
+    """A file that holds some of the tuples; the list holds these fields as JSON."""
 
     name: str
     rows: int
@@ -33,12 +33,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartWriter:
-    """Writes a part of a table; it is pickled, and called wherever the tuples are.
+    """Writes one file of a table; it is pickled, and called in the process that has the tuples.
 
     Attributes:
         root: the directory of the warehouse.
-        path: the list that will name the part.
-        shape: makes of the tuples what is written.
+        path: the list that will name the file.
+        shape: turns tuples into the rows to write.
     """
 
     root: Path
@@ -46,7 +46,7 @@ class PartWriter:
     shape: Callable[[pa.Table], pa.Table]
 
     def __call__(self, rows: pa.Table) -> Part | None:
-        """Write some tuples; None if the directory of the list is not seen from here."""
+        """Write some tuples; return None if this process does not see the directory."""
         directory = (self.root / self.path).parent
         if not directory.is_dir():
             return None
@@ -56,9 +56,10 @@ class PartWriter:
 
 
 def write(root: Path, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Table]) -> str | None:
-    """Write tuples where they are, and a list of the parts; return the checksum of the list.
+    """Write tuples in the processes that have them, and the list; return the list's checksum.
 
-    None if the files are not in the directory of the warehouse as it is seen from here.
+    Returns None if this process does not see the files, because the directory of the warehouse is
+    not shared with the others.
     """
     directory = (root / path).parent
     files.make_directory(directory)
@@ -77,7 +78,7 @@ def write(root: Path, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Tabl
 
 
 def read(root: Path, path: str, checksum: str) -> pa.Table:
-    """Return the tuples of all parts of a list, or of a file without parts.
+    """Return the tuples of all files of a list, or of a single file.
 
     Raises:
         WarehouseError: a file is missing, or not what was written.
@@ -96,19 +97,19 @@ def read(root: Path, path: str, checksum: str) -> pa.Table:
 
 
 def with_parts(root: Path, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield files with their checksums, and behind each list the parts that it names.
+    """Yield files with their checksums, and after each list the files that it names.
 
-    The parts of a list that cannot be read are not known.
+    The files of a list that cannot be read are unknown, and left out.
     """
     for path, checksum in named.items():
-        found = parts_of(root, path) or ()
+        found = parts_of(root, path) or ()  # before the caller may remove the list
         yield path, checksum
         for each in found:
             yield beside(path, each.name), each.checksum
 
 
 def parts_of(root: Path, path: str) -> list[Part] | None:
-    """Return what a list names, nothing for other files; None if the list cannot be read."""
+    """Return the files that a list names; none for other files, None for an unreadable list."""
     if not path.endswith(LIST):
         return []
     try:
@@ -118,12 +119,13 @@ def parts_of(root: Path, path: str) -> list[Part] | None:
 
 
 def named_parts(root: Path, paths: Collection[str], there: Collection[str]) -> dict[str, str]:
-    """Return the list of each part that lists name, by its path.
+    """Return for each file that a list names, by path, the list.
 
     Args:
         root: the directory of the warehouse.
-        paths: the files that the catalog speaks of.
-        there: all files; of a list that cannot be read, whatever may be a part is one.
+        paths: the files that the catalog references.
+        there: all existing files. For an unreadable list, every file that may belong to it does,
+            so that `gc` removes nothing that a repair could still need.
     """
     found: dict[str, str] = {}
     for path in paths:
@@ -136,7 +138,7 @@ def named_parts(root: Path, paths: Collection[str], there: Collection[str]) -> d
 
 
 def size_of(root: Path, path: str) -> int:
-    """Return the bytes of a file, with those of its parts.
+    """Return the bytes of a file, and of the files that it lists.
 
     Raises:
         WarehouseError: it is missing.

@@ -1,4 +1,4 @@
-"""Where `.input` and `.output` may reach: file names are resolved under a configured root."""
+"""File names of `.input` and `.output`, resolved under a configured root that they cannot leave."""
 
 import re
 import stat
@@ -23,9 +23,9 @@ def resolve(
     Args:
         root: the directory that files must lie in, after all links have been followed.
         name: the name as written in the program; absolute, or relative to `base`.
-        base: the directory of facts or of output; the root itself where nothing is said.
+        base: the directory of facts or of output; by default the root.
         span: the directive that names the file, for the message.
-        may_be_directory: whether a directory will do as well.
+        may_be_directory: whether a directory is accepted too.
 
     Raises:
         InputError: `C0805`; the name is a URL, leads outside the root (by `..`, as an absolute
@@ -35,6 +35,7 @@ def resolve(
         raise _refused(name, "is not a file name", span)
     if _URL.match(name):
         raise _refused(name, "is a URL, and only files are read and written", span)
+    # Links are followed first, so that the check below is about the real file.
     try:
         top = root.resolve()
         path = ((base or root) / name).resolve()
@@ -53,7 +54,7 @@ def resolve(
 
 
 def _problem(path: Path, may_be_directory: bool) -> str | None:
-    """Return why the path is no place for a file; one that does not exist yet may become one."""
+    """Return why the path cannot be that of a file; one that does not exist yet can."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Where the relations of a program have their place, as JSON in the catalog.
+"""The layout of a program: its relations and their parts, as JSON in the catalog.
 
-A program in normal form cannot be made from its text alone: which base relation has moved to a base
-part, and which name a made-up relation got, depends on the programs before it. So the shapes of all
-relations are kept, and for made-up ones what they are defined as.
+The normal form of a program does not follow from its text alone: which base relation has moved to a
+base part, and which name a generated relation has, depends on the programs before it. So the
+signatures of all relations are stored, and the definitions of generated ones.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from corollary.rewrite.align import definitions
 
 
 def places_of(program: NormalProgram) -> dict[str, Any]:
-    """Return the places of a program's relations, fit for JSON."""
+    """Return the layout of a program as JSON values."""
     return {
         "relations": {
             name: {
@@ -27,18 +27,18 @@ def places_of(program: NormalProgram) -> dict[str, Any]:
             for name, relation in program.relations.items()
         },
         "bases": dict(program.bases),
-        "parts": {name: dict(held) for name, held in program.parts.items()},
+        "parts": {name: dict(parts) for name, parts in program.parts.items()},
         "definitions": definitions(program),
     }
 
 
 def relations_in(places: Mapping[str, Any]) -> NormalProgram:
-    """Return a program without rules that has the relations, and base parts, of some places."""
+    """Return a program without rules that has the relations and base parts of a layout."""
     relations = {
         name: Relation(
             name,
             tuple(each["columns"]),
-            tuple(_type_from_json(one) for one in each["types"]),
+            tuple(_type_from_json(type_) for type_ in each["types"]),
             is_derived=each["derived"],
             is_virtual=each["virtual"],
             is_declared=each["declared"],
@@ -52,6 +52,6 @@ def _type_as_json(type_: Type) -> list[Any]:
     return [str(type_.kind), type_.nullable, type_.precision, type_.scale]
 
 
-def _type_from_json(found: list[Any]) -> Type:
-    kind, nullable, precision, scale = found
+def _type_from_json(values: list[Any]) -> Type:
+    kind, nullable, precision, scale = values
     return Type(Kind(kind), nullable, precision, scale)

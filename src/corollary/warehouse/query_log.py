@@ -1,8 +1,8 @@
 """The query log: which goals a warehouse answers, and how often.
 
-A goal is kept in its normal form, `link^bf`: the relation, and which arguments have values. The
-values themselves are kept nowhere. The table is made when the first queries are noted, so that a
-warehouse that is only written to has none.
+A goal is stored in its normal form, `link^bf`: the relation, and which arguments are bound. The
+values themselves are not stored. The table is created when the first queries are recorded, so that
+a warehouse that is only written to has none.
 """
 
 import time
@@ -26,8 +26,8 @@ queries = sa.Table(
     sa.Column("last", sa.Float, nullable=False),
 )
 
-SHORTEST = 3600.0
-"""The seconds that queries are thought to come from, at least."""
+PERIOD_MIN_SECONDS = 3600.0
+"""The shortest period that a rate is computed over; a few queries in a row are not a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Asked:
 
     @property
     def per_hour(self) -> float:
-        """How often it is asked in an hour, going by what was noted so far."""
-        return 3600.0 * self.count / max(SHORTEST, self.last - self.first)
+        """How often it is asked in an hour, by what has been recorded so far."""
+        return 3600.0 * self.count / max(PERIOD_MIN_SECONDS, self.last - self.first)
 
 
 def note_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
@@ -50,7 +50,7 @@ def note_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
 
     Raises:
         WarehouseError: the catalog cannot be written.
-        ConflictError: another process noted the same form for the first time just now.
+        ConflictError: another process has just recorded the same form for the first time.
     """
     now = time.time()
     try:

@@ -1,4 +1,4 @@
-"""Split the text of a facts file into records and fields, exactly, with every position kept."""
+"""Splits the text of a facts file into records and fields, with the position of each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class Record:
         raw: its text in the file, without the line break at its end.
         fields: the texts of its fields, without quotes.
         gap: the length of the delimiter.
-        offsets: where in `raw` each field starts, if that does not follow from the lengths.
-        quoted: the numbers of the fields that stood in quotes.
-        problem: what is wrong with the quotes, and the offset of the culprit.
+        offsets: where in `raw` each field starts, if the lengths of the fields do not determine it.
+        quoted: the numbers of the fields that were in quotes.
+        problem: what is wrong with the quotes, and at which offset.
     """
 
     line: int
@@ -45,7 +45,7 @@ class Record:
 
 
 def split(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[Record]:
-    r"""Yield the records of a text; the last line may lack its line break.
+    r"""Yield the records of a text; the last line may have no line break.
 
     >>> [record.fields for record in split("a\tb\r\nc\t", Dialect((0, 1)))]
     [['a', 'b'], ['c', '']]
@@ -71,7 +71,7 @@ def _line_end(text: str, start: int) -> int:
 
 
 def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[Record, int]:
-    """Return the record that starts here, some of its fields in quotes, and where its text ends."""
+    """Return the record that starts here, with fields in quotes, and where its text ends."""
     fields: list[str] = []
     offsets: list[int] = []
     quoted: set[int] = set()
@@ -85,7 +85,7 @@ def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[Rec
             closing = _closing_quote(text, here)
             if closing < 0:
                 problem = ("the quote that opens this field is never closed", here - start)
-                # Which line break was meant as the end is anyone's guess: all of it is suspect.
+                # Which line break ends it is unknown, so all of the rest is malformed.
                 end = len(text.removesuffix("\n"))
                 break
             fields.append(text[here + 1 : closing].replace('""', '"'))

@@ -1,18 +1,23 @@
-"""What a catalog lets go: the history before a commit, and writers that were given up for dead.
+"""Retention: what is deleted from a catalog, which is dead writers, history and older folds.
 
 Let `oldest` be the first commit to keep, and `fold` a commit not after it, at which every relation
 has a snapshot. The state at every kept commit is these snapshots and the changes since, so
 
-| rows | that go |
+| rows | that are deleted |
 |---|---|
-| changes | of commits up to the fold, but for the oldest commit itself |
+| changes | of commits up to the fold, except the oldest commit itself |
 | indexes | of commits before the fold |
-| snapshots | of relations that have a later one up to the fold, or are no longer there |
+| snapshots | of relations that have a later one up to the fold, or no longer exist |
 | commits | before the fold; of those with an idempotency key a stub stays |
-| outbox | of commits whose changes go, once they are delivered |
+| outbox | of commits whose changes are deleted, once they are delivered |
 | programs | that no commit has |
 
-All of them go in one transaction, and their files afterwards, as files that nobody speaks of.
+All of them are deleted in one transaction, and their files afterwards, as orphans: a crash in
+between leaves files without rows, never rows without files.
+
+A new fold also makes older ones superfluous. Of the indexes only the newest is used: it holds the
+current state. Snapshots also shorten the way to earlier commits: of each relation the first one
+stays, and of the others those whose distance to the newest at least doubles from one to the next.
 """
 
 import time
@@ -24,16 +29,17 @@ import sqlalchemy as sa
 from corollary.errors import ConflictError
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.holding import is_held
 
-ENOUGH_BYTES = 1 << 18
-"""A catalog with less free space is not worth being rewritten."""
-ENOUGH_SHARE = 4
-"""Nor is one of which less than one in so many pages is free."""
+VACUUM_MIN_FREE_BYTES = 1 << 18
+"""With less free space than this, a catalog is not worth rewriting,"""
+VACUUM_PAGES_PER_FREE = 4
+"""nor with fewer than one free page in this number of pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A writer under way, or one that has died."""
+    """A writer that is running, or has died; `heartbeat` is its last sign of life."""
 
     id: str
     writer: str
@@ -42,13 +48,14 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where history begins.
+    """Where the kept history begins.
 
     Attributes:
         oldest: the first commit that is kept.
         fold: a commit not after it at which every relation has a snapshot.
         relations: those that are stored at the oldest commit.
-        is_bare: whether what the oldest commit itself changed goes too, and what nobody was told.
+        is_bare: whether the changes of the oldest commit itself, and alerts that are not delivered,
+            are deleted too.
     """
 
     oldest: int
@@ -58,13 +65,13 @@ class Cut:
 
     @property
     def last_change(self) -> int:
-        """The last commit whose changes go."""
+        """The last commit whose changes are deleted."""
         return self.fold if self.is_bare else min(self.fold, self.oldest - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How many rows went, and which files they named."""
+    """How many rows were deleted, and the files that they referenced."""
 
     commits: int
     changes: int
@@ -77,7 +84,7 @@ class Dropped:
 
 
 def intents(catalog: Catalog) -> list[Intent]:
-    """Return the writers under way, oldest first."""
+    """Return the intents of writers, the oldest heartbeat first."""
     table = schema.intents
     with catalog.reading() as connection:
         rows = connection.execute(sa.select(table).order_by(table.c.heartbeat))
@@ -85,7 +92,7 @@ def intents(catalog: Catalog) -> list[Intent]:
 
 
 def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
-    """Give up writers that have shown no sign of life for so long; they cannot commit any more."""
+    """Delete intents without a heartbeat for this long; their writers cannot commit any more."""
     table = schema.intents
     with catalog.writing() as connection:
         connection.execute(table.delete().where(table.c.heartbeat <= time.time() - keep_seconds))
@@ -95,7 +102,7 @@ def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
 
 
 def first_since(catalog: Catalog, moment: float) -> int | None:
-    """Return the first commit that was made since a moment."""
+    """Return the first commit that was made at or after a time."""
     table = schema.commits
     with catalog.reading() as connection:
         query = sa.select(sa.func.min(table.c.number)).where(table.c.created >= moment)
@@ -104,17 +111,17 @@ def first_since(catalog: Catalog, moment: float) -> int | None:
 
 
 def doomed(catalog: Catalog, cut: Cut) -> Dropped:
-    """Return what would go."""
+    """Return what `drop` would delete."""
     with catalog.reading() as connection:
-        return _doomed(connection, cut)
+        return _dropped_rows(connection, cut)
 
 
 def drop(catalog: Catalog, cut: Cut) -> Dropped:
-    """Let history begin at a commit; return what went."""
+    """Delete the history before a commit; return what was deleted."""
     with catalog.writing() as connection:
-        found = _doomed(connection, cut)
-        is_secure = catalog.is_file and cut.is_bare
-        if is_secure:
+        found = _dropped_rows(connection, cut)
+        if catalog.is_file and cut.is_bare:
+            # Erasure: SQLite overwrites deleted rows with zeros instead of only unlinking them.
             connection.exec_driver_sql("PRAGMA secure_delete = ON")
         for table, condition in _conditions(cut).items():
             connection.execute(table.delete().where(condition))
@@ -126,6 +133,7 @@ def drop(catalog: Catalog, cut: Cut) -> Dropped:
 
 
 def _raise_to(connection: sa.Connection, name: str, value: int) -> None:
+    # Never lower: another `gc` may have dropped more meanwhile.
     meta = schema.meta
     query = sa.select(meta.c.value).where(meta.c.name == name)
     value = max(value, int(connection.execute(query).scalar() or 0))
@@ -139,7 +147,7 @@ _UNUSED_PROGRAMS = schema.programs.delete().where(
 
 
 def _conditions(cut: Cut) -> dict[sa.Table, sa.ColumnElement[bool]]:
-    """Return which rows go, table by table, in an order that no reference forbids."""
+    """Return which rows are deleted from each table, in an order that keeps foreign keys valid."""
     changes, snapshots, indexes = schema.changes, schema.snapshots, schema.indexes
     outbox = schema.outbox
     later = snapshots.alias()
@@ -169,21 +177,23 @@ def _is_dropped(cut: Cut) -> sa.ColumnElement[bool]:
 
 
 def _strip_commits(connection: sa.Connection, cut: Cut) -> None:
-    """Take commits away; of those that somebody may still ask for a stub stays."""
+    """Delete commits; of those that are still referenced a stub without content stays."""
     commits, outbox = schema.commits, schema.outbox
-    is_asked = sa.or_(
+    is_referenced = sa.or_(  # by a client that repeats its key, or by an alert
         commits.c.idempotency.is_not(None),
         commits.c.number.in_(sa.select(outbox.c.commit_number)),
     )
     program = sa.select(commits.c.program).where(commits.c.number == cut.oldest)
-    kept = connection.execute(program).scalar_one()
-    connection.execute(commits.delete().where(_is_dropped(cut), sa.not_(is_asked)))
+    program_id = connection.execute(program).scalar_one()
+    connection.execute(commits.delete().where(_is_dropped(cut), sa.not_(is_referenced)))
     connection.execute(
-        commits.update().where(_is_dropped(cut)).values(program=kept, payload="[]", stats="{}")
+        commits.update()
+        .where(_is_dropped(cut))
+        .values(program=program_id, payload="[]", stats="{}")
     )
 
 
-def _doomed(connection: sa.Connection, cut: Cut) -> Dropped:
+def _dropped_rows(connection: sa.Connection, cut: Cut) -> Dropped:
     counts: dict[str, int] = {}
     paths: set[str] = set()
     for table, condition in _conditions(cut).items():
@@ -208,13 +218,65 @@ def _doomed(connection: sa.Connection, cut: Cut) -> Dropped:
     )
 
 
+# --- superseded folds ----------------------------------------------------------------------------
+
+
+def thin(catalog: Catalog, number: int) -> list[str]:
+    """Delete the folds that the fold of a commit makes superfluous; return files to remove.
+
+    While a process copies the warehouse there are none: `gc` removes them later.
+    """
+    with catalog.writing() as connection:
+        paths = [*_thin_indexes(connection, number), *_thin_snapshots(connection, number)]
+        return [] if is_held(connection) else paths
+
+
+def _thin_indexes(connection: sa.Connection, number: int) -> list[str]:
+    table = schema.indexes
+    is_older = table.c.commit_number < number
+    paths = connection.execute(sa.select(table.c.path).where(is_older)).scalars().all()
+    connection.execute(table.delete().where(is_older))
+    return list(paths)
+
+
+def _thin_snapshots(connection: sa.Connection, number: int) -> list[str]:
+    table = schema.snapshots
+    columns = (table.c.relation, table.c.commit_number, table.c.path)
+    rows = connection.execute(sa.select(*columns).where(table.c.commit_number <= number))
+    paths: dict[str, dict[int, str]] = {}
+    for row in rows:
+        paths.setdefault(row.relation, {})[row.commit_number] = row.path
+    removed: list[str] = []
+    for relation, by_commit in paths.items():
+        for commit in by_commit.keys() - _kept_snapshots(sorted(by_commit)):
+            same = (table.c.relation == relation) & (table.c.commit_number == commit)
+            connection.execute(table.delete().where(same))
+            removed.append(by_commit[commit])
+    return removed
+
+
+def _kept_snapshots(commits: list[int]) -> set[int]:
+    """Return which snapshots of a relation stay, by their commits in order.
+
+    >>> sorted(_kept_snapshots([1, 2, 3, 4, 5, 6, 7, 8, 9]))
+    [1, 5, 7, 8, 9]
+    """
+    *older, newest = commits
+    kept, distance = {newest, commits[0]}, 0
+    for commit in reversed(older):
+        if newest - commit >= 2 * distance:
+            kept.add(commit)
+            distance = newest - commit
+    return kept
+
+
 # --- the catalog's own space ---------------------------------------------------------------------
 
 
 def compact(catalog: Catalog) -> bool:
-    """Give free space of the catalog back where that pays; return whether it was rewritten.
+    """Return free space of an SQLite catalog to the file system; return whether it was rewritten.
 
-    A server sees to that itself.
+    A server does that itself.
     """
     if not catalog.is_file:
         return False
@@ -223,18 +285,18 @@ def compact(catalog: Catalog) -> bool:
             cursor.execute(f"PRAGMA {each}").fetchone()[0]
             for each in ("page_size", "page_count", "freelist_count")
         )
-        pays = free * size >= ENOUGH_BYTES and free * ENOUGH_SHARE >= pages
-        if pays:
+        is_worth_it = free * size >= VACUUM_MIN_FREE_BYTES and free * VACUUM_PAGES_PER_FREE >= pages
+        if is_worth_it:
             cursor.execute("VACUUM")
         cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return bool(pays)
+        return bool(is_worth_it)
 
 
 def rewrite(catalog: Catalog) -> None:
-    """Write the catalog anew, so that nothing is left of what was deleted.
+    """Rewrite the catalog, so that no trace of deleted rows is left on the disk.
 
     Raises:
-        ConflictError: another process reads it all the time.
+        ConflictError: another process keeps reading it.
     """
     with catalog.alone() as cursor:
         if not catalog.is_file:
@@ -242,6 +304,7 @@ def rewrite(catalog: Catalog) -> None:
                 cursor.execute(f"VACUUM FULL {table.name}")
             return
         cursor.execute("VACUUM")
+        # The old pages are in the file until the log is moved into it, which readers prevent.
         is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if is_busy:
         raise ConflictError(

@@ -2,150 +2,138 @@
 
 | table | a row is |
 |---|---|
-| meta | a fact about the warehouse: its format, its id, the oldest commit that is kept |
-| programs | a program: its text, and where its relations have their place |
-| commits | a commit: who it follows, the program in force, marks of payload, an idempotency key |
+| meta | a property of the warehouse: its format, its id, the oldest commit that is kept |
+| programs | a program: its text, and the layout of its relations |
+| commits | a commit: its parent, the program in force, valid payload, an idempotency key |
 | changes | what a commit did to one relation, inline or in a file; or all it holds from then on |
 | snapshots | one relation as it was at a commit, in a file |
-| indexes | the sorted arrays of a commit as an engine keeps them |
-| sources | how far a source has been read, and when |
-| intents | a transaction under way: the prefix of its files, and a sign of life |
+| indexes | a file of the index that an engine made of a commit |
+| sources | the position up to which a source has been read, and when |
+| intents | a running transaction: the directory of its files, and its last heartbeat |
 | published | the commit that a Delta table shows |
 | outbox | an alert of a commit for one sink, whether it is delivered, and when it is due |
 | grants | a relation or event predicate that a reader may see |
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
+import sqlalchemy as sa
 
 FORMAT = 3
 """The version of the format that this code writes."""
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
-meta = Table(
+meta = sa.Table(
     "corollary_meta",
     metadata,
-    Column("name", String(64), primary_key=True),
-    Column("value", Text, nullable=False),
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
 )
 
-programs = Table(
+programs = sa.Table(
     "corollary_programs",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("text", Text, nullable=False),
-    Column("places", Text, nullable=False),
-    Column("checksum", String(64), nullable=False),
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("places", sa.Text, nullable=False),
+    sa.Column("checksum", sa.String(64), nullable=False),
 )
 
-commits = Table(
+commits = sa.Table(
     "corollary_commits",
     metadata,
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("parent", Integer, nullable=False, unique=True),
-    Column("created", Float, nullable=False),
-    Column("program", Integer, ForeignKey(programs.c.id), nullable=False),
-    Column("idempotency", String(200), nullable=True, unique=True),
-    Column("payload", Text, nullable=False),
-    Column("stats", Text, nullable=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    # Unique: of two writers with the same parent, the second one fails here.
+    sa.Column("parent", sa.Integer, nullable=False, unique=True),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("program", sa.Integer, sa.ForeignKey(programs.c.id), nullable=False),
+    sa.Column("idempotency", sa.String(200), nullable=True, unique=True),
+    sa.Column("payload", sa.Text, nullable=False),
+    sa.Column("stats", sa.Text, nullable=False),
 )
 
-changes = Table(
+changes = sa.Table(
     "corollary_changes",
     metadata,
-    Column("commit_number", Integer, ForeignKey(commits.c.number), primary_key=True),
-    Column("relation", String(400), primary_key=True),
-    Column("added", BigInteger, nullable=False),
-    Column("removed", BigInteger, nullable=False),
-    Column("is_full", Boolean, nullable=False),
-    Column("inline", LargeBinary, nullable=True),
-    Column("path", String(400), nullable=True),
-    Column("checksum", String(64), nullable=False),
+    sa.Column("commit_number", sa.Integer, sa.ForeignKey(commits.c.number), primary_key=True),
+    sa.Column("relation", sa.String(400), primary_key=True),
+    sa.Column("added", sa.BigInteger, nullable=False),
+    sa.Column("removed", sa.BigInteger, nullable=False),
+    sa.Column("is_full", sa.Boolean, nullable=False),
+    sa.Column("inline", sa.LargeBinary, nullable=True),
+    sa.Column("path", sa.String(400), nullable=True),
+    sa.Column("checksum", sa.String(64), nullable=False),
 )
 
-snapshots = Table(
+snapshots = sa.Table(
     "corollary_snapshots",
     metadata,
-    Column("relation", String(400), primary_key=True),
-    Column("commit_number", Integer, primary_key=True),
-    Column("rows", BigInteger, nullable=False),
-    Column("path", String(400), nullable=False),
-    Column("checksum", String(64), nullable=False),
+    sa.Column("relation", sa.String(400), primary_key=True),
+    sa.Column("commit_number", sa.Integer, primary_key=True),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("path", sa.String(400), nullable=False),
+    sa.Column("checksum", sa.String(64), nullable=False),
 )
 
-indexes = Table(
+indexes = sa.Table(
     "corollary_indexes",
     metadata,
-    Column("commit_number", Integer, primary_key=True),
-    Column("path", String(400), primary_key=True),
-    Column("checksum", String(64), nullable=False),
+    sa.Column("commit_number", sa.Integer, primary_key=True),
+    sa.Column("path", sa.String(400), primary_key=True),
+    sa.Column("checksum", sa.String(64), nullable=False),
 )
 
-sources = Table(
+sources = sa.Table(
     "corollary_sources",
     metadata,
-    Column("source", String(800), primary_key=True),
-    Column("relation", String(400), nullable=False),
-    Column("position", Text, nullable=False),
-    Column("commit_number", Integer, nullable=False),
-    Column("read", Float, nullable=False),
+    sa.Column("source", sa.String(800), primary_key=True),
+    sa.Column("relation", sa.String(400), nullable=False),
+    sa.Column("position", sa.Text, nullable=False),
+    sa.Column("commit_number", sa.Integer, nullable=False),
+    sa.Column("read", sa.Float, nullable=False),
 )
 
-intents = Table(
+intents = sa.Table(
     "corollary_intents",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("writer", String(200), nullable=False),
-    Column("heartbeat", Float, nullable=False),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("writer", sa.String(200), nullable=False),
+    sa.Column("heartbeat", sa.Float, nullable=False),
 )
 
-published = Table(
+published = sa.Table(
     "corollary_published",
     metadata,
-    Column("relation", String(400), primary_key=True),
-    Column("commit_number", Integer, nullable=False),
-    Column("version", BigInteger, nullable=False),
+    sa.Column("relation", sa.String(400), primary_key=True),
+    sa.Column("commit_number", sa.Integer, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
 )
 
-outbox = Table(
+outbox = sa.Table(
     "corollary_outbox",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("commit_number", Integer, ForeignKey(commits.c.number), nullable=False),
-    Column("place_in_commit", Integer, nullable=False),
-    Column("depth", Integer, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("shape", Text, nullable=False),
-    Column("row", Text, nullable=False),
-    Column("message", Text, nullable=False),
-    Column("sink", String(16), nullable=False),
-    Column("place", Text, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("due", Float, nullable=False),
-    Column("claim", String(64), nullable=True),
-    Column("claimed", Float, nullable=True),
-    Column("delivered", Float, nullable=True),
-    Column("error", Text, nullable=True),
-    Index("corollary_outbox_waiting", "delivered", "due"),
-    Index("corollary_outbox_commit", "commit_number"),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("commit_number", sa.Integer, sa.ForeignKey(commits.c.number), nullable=False),
+    sa.Column("place_in_commit", sa.Integer, nullable=False),
+    sa.Column("depth", sa.Integer, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("shape", sa.Text, nullable=False),
+    sa.Column("row", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("sink", sa.String(16), nullable=False),
+    sa.Column("place", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("due", sa.Float, nullable=False),
+    sa.Column("claim", sa.String(64), nullable=True),
+    sa.Column("claimed", sa.Float, nullable=True),
+    sa.Column("delivered", sa.Float, nullable=True),
+    sa.Column("error", sa.Text, nullable=True),
+    sa.Index("corollary_outbox_waiting", "delivered", "due"),
+    sa.Index("corollary_outbox_commit", "commit_number"),
 )
 
-grants = Table(
+grants = sa.Table(
     "corollary_grants",
     metadata,
-    Column("reader", String(200), primary_key=True),
-    Column("relation", String(400), primary_key=True),
+    sa.Column("reader", sa.String(200), primary_key=True),
+    sa.Column("relation", sa.String(400), primary_key=True),
 )

@@ -1,6 +1,6 @@
-"""Relations as sets: what came and what went between two tables, by hashing all columns at once.
+"""Differences of relations as sets, by hashing all columns at once.
 
-Null equals null, NaN equals NaN, -0.0 equals 0.0; how often a row is there does not matter.
+Null equals null, NaN equals NaN, -0.0 equals 0.0; how often a row occurs does not matter.
 """
 
 import numpy as np
@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from corollary.core.arrow import canonical_floats, nullary_table
 
 _SIDE = "side"
-"""The column that tells the tables apart; the others are numbered, so that no name clashes."""
+"""The column for the table that a row is from; the others are numbered, so no name clashes."""
 
 
 def difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that came and those that went, each once.
+    """Return the rows that only the second table has, and those that only the first has, each once.
 
     >>> came, went = difference(pa.table({"x": [1, 2, 2]}), pa.table({"x": [2, 3, 3]}))
     >>> came["x"].to_pylist(), went["x"].to_pylist()
@@ -25,6 +25,7 @@ def difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         return nullary_table(has and not had), nullary_table(had and not has)
     both = pa.concat_tables([_marked(before, now.schema, 0), _marked(now, now.schema, 1)])
     names = both.column_names[:-1]
+    # A group is in both tables if its sides are 0 and 1, else in one only.
     sides = both.group_by(names).aggregate([(_SIDE, "min"), (_SIDE, "max")])
     came = sides.filter(pc.equal(sides[f"{_SIDE}_min"], 1))
     went = sides.filter(pc.equal(sides[f"{_SIDE}_max"], 0))
@@ -32,7 +33,7 @@ def difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def minus(left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return the rows of the left table that the right one has not, each once."""
+    """Return the rows of the left table that the right one does not have, each once."""
     return difference(right, left)[0]
 
 

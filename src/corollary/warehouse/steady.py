@@ -1,8 +1,8 @@
-"""Reading what others may take away meanwhile: `gc` drops history, a new fold thins older ones out.
+"""Consistent reads without locks, while `gc` drops history and new folds replace older ones.
 
-Rows of the catalog go first, and the files they name afterwards. So what was read is whole if the
-oldest commit is still the same; and a file that is missing is none that has vanished if the catalog
-still speaks of the same snapshots and index files.
+Both delete rows of the catalog first, and the files that these reference afterwards. So a read is
+complete if the oldest commit is the same before and after it; and a missing file is real damage,
+not a removal, if the catalog references the same snapshots and index files before and after.
 """
 
 from collections.abc import Callable
@@ -11,35 +11,34 @@ from typing import TypeVar
 from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse.catalog_reader import CatalogReader
 
-TRIES = 10
-"""So often something is read again."""
+READ_ATTEMPTS = 10
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def steadily(catalog: CatalogReader, read: Callable[[], Found]) -> Found:
-    """Return what is read, in a while in which nothing of it was taken away.
+def steadily(catalog: CatalogReader, read: Callable[[], Result]) -> Result:
+    """Return the result of a read during which nothing was removed, retrying if needed.
 
     Args:
         catalog: of the warehouse that is read.
-        read: reads from catalog and files; begins anew each time it is called.
+        read: reads from catalog and files; starts from scratch each time it is called.
 
     Raises:
         WarehouseError: it cannot be read.
-        ConflictError: something was taken away every time.
+        ConflictError: something was removed during every attempt.
     """
-    for left in reversed(range(TRIES)):
+    for attempts_left in reversed(range(READ_ATTEMPTS)):
         oldest, folded = catalog.meta("oldest"), catalog.folded_files()
         try:
             found = read()
         except WarehouseError:
             is_same = (oldest, folded) == (catalog.meta("oldest"), catalog.folded_files())
-            if is_same or not left:
+            if is_same or not attempts_left:
                 raise
         else:
             if oldest == catalog.meta("oldest"):
                 return found
     raise ConflictError(
-        f"others dropped history {TRIES} times while it was read; nothing was changed\n"
+        f"others dropped history {READ_ATTEMPTS} times while it was read; nothing was changed\n"
         "  = run this again when `gc` has come to an end"
     )

@@ -1,4 +1,4 @@
-"""Alerts on their way: what is known of each, its id, and how long it is left alone."""
+"""Queued alerts: their ids, and the delay before the next attempt at delivery."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from corollary.core.alerts import Alert
 
 SHORTEST, LONGEST = 1.0, 3600.0
-"""Seconds until the second attempt, and the most between two attempts."""
+"""Seconds between the first and the second attempt, and the maximum between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,10 @@ class Waiting:
 
     Attributes:
         id: the same in every attempt.
-        commit: the commit that it is of.
-        alert: what it says, and where it goes.
+        commit: the commit that raised it.
+        alert: its content and its sink.
         attempts: how often it was claimed, this time included.
-        depth: how long the chain of commits before is that alerts have made.
+        depth: the length of the chain of commits before it that alerts have caused.
     """
 
     id: str
@@ -30,13 +30,13 @@ class Waiting:
     depth: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as sinks outside get it."""
+        """Return it as external sinks receive it."""
         return {"id": self.id, "commit": self.commit, **self.alert.as_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """How many alerts wait, since when the oldest one does, and what last went wrong."""
+    """How many alerts are queued, when the oldest was raised, and the last error."""
 
     waiting: int
     oldest: float | None
@@ -44,17 +44,17 @@ class OutboxState:
 
 
 def id_of(warehouse: str, commit: int, alert: Alert) -> str:
-    """Return the id of an alert."""
+    """Return the id of an alert, the same in every attempt to deliver it."""
     return digest(warehouse, commit, *alert.as_json().values(), alert.sink.kind, alert.sink.place)
 
 
-def digest(*said: Any) -> str:
-    """Return the id of what is said, fit for JSON."""
-    return hashlib.blake2b(json.dumps(said).encode(), digest_size=16).hexdigest()
+def digest(*content: Any) -> str:
+    """Return the digest of values that JSON can hold."""
+    return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
 def pause(attempts: int) -> float:
-    """Return the seconds to wait after so many attempts.
+    """Return the seconds to wait after this number of attempts: exponential backoff.
 
     >>> [pause(attempts) for attempts in (1, 2, 3, 20)]
     [1.0, 2.0, 4.0, 3600.0]

@@ -2,6 +2,10 @@
 
 The state of a relation at a commit is its latest snapshot not after it, and the changes since. So
 OLD and NEW, time travel and the audit log are one mechanism, and a commit costs what it changes.
+
+Files are written first, under an *intent* in the catalog; one catalog transaction then removes the
+intent and references the files. A crash before it leaves orphan files, which `gc` removes; a crash
+after it loses nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,24 +22,23 @@ from corollary.core.arrow import nullary_table
 from corollary.core.engine import Held, Kept
 from corollary.core.values import is_text, shown
 from corollary.errors import CorollaryError, WarehouseError
-from corollary.warehouse import files, kinds, parts
+from corollary.warehouse import files, parts
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
-from corollary.warehouse.heartbeat import heartbeat
 from corollary.warehouse.late import LateCatalog
+from corollary.warehouse.retention import thin
 from corollary.warehouse.steady import steadily
-from corollary.warehouse.thinning import thin
 
 CATALOG = "catalog.sqlite"
 DATA = "data"
 INDEX = "index-"
 INLINE_BYTES = 1 << 16
-"""A change of at most this size stands in the catalog itself."""
+"""The maximum size of a change that is stored in the catalog itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The tuples that came to a relation and those that went; or, if full, all it holds now."""
+    """The tuples inserted into a relation and those deleted; or, if full, all that it holds now."""
 
     added: pa.Table
     removed: pa.Table
@@ -43,20 +46,20 @@ class Delta:
 
     @property
     def rows(self) -> int:
-        """How many tuples it speaks of."""
+        """The number of tuples, added or removed."""
         return int(self.added.num_rows + self.removed.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A change that is written where its tuples are: some came, or all the relation holds now."""
+    """A change whose tuples are in other processes, which write them: insertions, or all tuples."""
 
     added: Kept
     is_full: bool
 
     @property
     def rows(self) -> int:
-        """How many tuples it speaks of."""
+        """The number of tuples."""
         return len(self.added)
 
 
@@ -78,8 +81,8 @@ class Warehouse:
 
         Args:
             place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
-            create: whether to make it if there is none.
-            is_late: whether to make it only when something is written to it.
+            create: whether to create it if there is none.
+            is_late: whether to create it only when something is written to it.
 
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
@@ -96,7 +99,8 @@ class Warehouse:
                 raise WarehouseError.cannot_write(root, error) from error
         elif url is None and not _has_catalog(root):
             raise WarehouseError.no_warehouse(root)
-        has_files = any((root / DATA).glob("*/*"))  # a catalog is always there before them
+        # The catalog is created before any data file: files without tables in it mean a lost one.
+        has_files = any((root / DATA).glob("*/*"))
         catalog = Catalog.at(root / CATALOG) if url is None else Catalog(url)
         try:
             if has_files:
@@ -110,7 +114,7 @@ class Warehouse:
         return cls(root, catalog)
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the connections to the catalog."""
         self.catalog.close()
 
     # --- reading -------------------------------------------------------------------------------
@@ -119,7 +123,7 @@ class Warehouse:
         """Return a commit, or the last one.
 
         Raises:
-            WarehouseError: there is none of that number, or it is no longer kept.
+            WarehouseError: it does not exist, or is no longer kept.
         """
         if number is None:
             return self.catalog.latest()
@@ -153,10 +157,10 @@ class Warehouse:
         return table, [self.change(each) for _, each in changes]
 
     def index(self, number: int) -> tuple[int, dict[str, pa.Buffer]]:
-        """Return the commit of the latest index not after a commit, and its files, mapped.
+        """Return the commit of the latest index not after a commit, and its files, memory-mapped.
 
-        Its blocks carry checksums of their own; what is missing is made anew, so no index is the
-        index of commit 0.
+        No index counts as the index of commit 0: a missing one is rebuilt from the data files. The
+        blocks of an index have checksums of their own, which the engine compares.
         """
         found = self.catalog.index(number)
         if found is None:
@@ -175,7 +179,7 @@ class Warehouse:
         return _nullary(parts.read(self.root, stored.path, stored.checksum), stored.rows)
 
     def change(self, stored: StoredChange) -> Delta:
-        """Return what a commit did to a relation.
+        """Return the tuples that a commit inserted into a relation and deleted from it.
 
         Raises:
             WarehouseError: the file is missing or damaged.
@@ -194,8 +198,8 @@ class Warehouse:
             every = _nullary(table, stored.added)
             delta = Delta(every, every.slice(0, 0), is_full=True)
         else:
-            last = table.num_columns - 1  # the last one, by place: a relation may have its name
-            is_added = pc.equal(table.column(last), kinds.INSERT)
+            last = table.num_columns - 1  # by position: the relation may have a column of its name
+            is_added = pc.equal(table.column(last), files.INSERT)
             rest = table.remove_column(last)
             delta = Delta(
                 _nullary(rest.filter(is_added), stored.added),
@@ -210,7 +214,7 @@ class Warehouse:
     def commit(self, new: NewCommit, changes: Mapping[str, Delta | Apart]) -> int:
         """Make a transaction durable; return the number of its commit.
 
-        Large changes are written into files under an intent; small ones stand in the catalog.
+        Large changes are written into files under an intent; small ones go into the catalog.
 
         Raises:
             ConflictError: another commit has the same parent.
@@ -219,8 +223,8 @@ class Warehouse:
         packed = {name: _packed(each) for name, each in changes.items() if isinstance(each, Delta)}
         large = [name for name in changes if name not in packed or len(packed[name]) > INLINE_BYTES]
         intent = self.catalog.intend() if large else None
-        beat = None if intent is None else heartbeat(self.catalog, intent)
-        is_asked = False
+        beat = None if intent is None else self.catalog.heartbeat(intent)
+        is_requested = False
         try:
             stored: list[StoredChange] = []
             for relation, each in changes.items():
@@ -229,11 +233,13 @@ class Warehouse:
                 if beat is not None:
                     beat()
             fault.hit("after_data_files")
-            is_asked = True
+            # From here on the commit may exist even if the call fails, so that `abandon` has to
+            # ask the catalog before it removes files.
+            is_requested = True
             return self.catalog.commit(replace(new, changes=stored), intent)
         except BaseException:
             if intent is not None:
-                self.abandon(intent, is_certain=not is_asked)
+                self.abandon(intent, is_certain=not is_requested)
             raise
 
     def _store(
@@ -241,20 +247,20 @@ class Warehouse:
     ) -> StoredChange:
         if isinstance(change, Apart):
             assert path is not None
-            shape = kinds.as_it_is if change.is_full else kinds.came
+            shape = files.as_it_is if change.is_full else files.came
             path, checksum = self._write(path, change.added, shape)
             return StoredChange(relation, change.rows, 0, change.is_full, checksum, None, path)
         counts = change.added.num_rows, change.removed.num_rows
         if path is None:
             row = StoredChange(relation, *counts, change.is_full, "", data, None)
             return replace(row, checksum=_row_checksum(row))
-        path, checksum = self._write(path, Held(_with_kind(change)), kinds.as_it_is)
+        path, checksum = self._write(path, Held(_with_kind(change)), files.as_it_is)
         return StoredChange(relation, *counts, change.is_full, checksum, None, path)
 
     def _write(
         self, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Table]
     ) -> tuple[str, str]:
-        """Write tuples into a file, or where they are; return its path and checksum."""
+        """Write tuples into a file, or into several from other processes; return path, checksum."""
         if kept.is_apart:
             listed = f"{path}{parts.LIST}"
             checksum = parts.write(self.root, listed, kept, shape)
@@ -269,17 +275,18 @@ class Warehouse:
         relations: Iterable[tuple[str, Kept]],
         index: Iterable[tuple[str, bytes]],
     ) -> None:
-        """Write relations as they are at a commit, and an engine's index of them.
+        """Write snapshots of relations at a commit, and an engine's index of them.
 
-        They say nothing new, only sooner; so if another process has done it, that is as well.
+        They hold nothing that the changes do not, and only make reading faster; so it does no harm
+        if another process has written them too.
         """
         intent = self.catalog.intend()
-        beat = heartbeat(self.catalog, intent)
-        is_asked = False
+        beat = self.catalog.heartbeat(intent)
+        is_requested = False
         try:
             snapshots, indexes = [], []
             for at, (relation, kept) in enumerate(relations):
-                written = self._write(f"{DATA}/{intent}/snapshot-{at}", kept, kinds.as_it_is)
+                written = self._write(f"{DATA}/{intent}/snapshot-{at}", kept, files.as_it_is)
                 snapshots.append(StoredSnapshot(relation, number, len(kept), *written))
                 fault.hit("during_snapshot")
                 beat()
@@ -287,29 +294,30 @@ class Warehouse:
                 path = f"{DATA}/{intent}/{INDEX}{name}"
                 indexes.append(StoredIndex(path, files.write(self.root, path, data)))
                 beat()
-            is_asked = True
-            is_wanted = self.catalog.record_fold(number, snapshots, indexes, intent)
+            is_requested = True
+            is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
         except BaseException:
-            self.abandon(intent, is_certain=not is_asked)
+            self.abandon(intent, is_certain=not is_requested)
             raise
-        if not is_wanted:
+        if not is_recorded:
             self.abandon(intent, is_certain=True)
             return
         fault.hit("after_snapshot")
+        # Rows first, files afterwards: a crash in between leaves orphans, never dangling rows.
         for path, _ in parts.with_parts(self.root, dict.fromkeys(thin(self.catalog, number), "")):
-            with suppress(OSError):  # what stays is found by `gc`
+            with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
 
     def abandon(self, intent: str, *, is_certain: bool = False) -> None:
-        """Take the intent of a transaction back that did not come to an end, and remove its files.
+        """Remove the intent of a transaction that failed, and its files.
 
-        A commit that seems to have failed may have been made all the same (an interrupt, a broken
-        connection): its intent is gone then, and its files stay. What cannot be done now is left
-        to `gc`.
+        A commit that seems to have failed may have succeeded all the same (an interrupt, a broken
+        connection): its intent is gone then, and its files stay. What cannot be removed now is
+        left to `gc`.
 
         Args:
             intent: of the transaction.
-            is_certain: whether the catalog has never been asked for the commit, or has said no.
+            is_certain: whether the commit was never requested, or the catalog has refused it.
         """
         with suppress(CorollaryError, OSError):
             if is_certain:
@@ -318,7 +326,7 @@ class Warehouse:
                 self._remove(intent)
 
     def _remove(self, intent: str) -> None:
-        """Remove the files of a transaction."""
+        """Remove the directory of a transaction's files."""
         directory = self.root / DATA / intent
         if directory.exists():
             for file in directory.iterdir():
@@ -340,12 +348,12 @@ def located(place: str) -> tuple[Path, str | None]:
     """Return the directory of a warehouse, and the URL of its catalog if it is not there.
 
     Raises:
-        WarehouseError: the URL does not say where the files are, or the name is no text.
+        WarehouseError: the URL does not say where the files are, or the name is not UTF-8.
     """
     if not is_text(place):
         raise WarehouseError.of(
             "C0930",
-            f"{shown(place)} is no place of a warehouse: its name is not UTF-8.",
+            f"{shown(place)} cannot be a warehouse: its name is not UTF-8.",
             None,
             "rename the directory, or choose another one",
         )
@@ -357,7 +365,7 @@ def located(place: str) -> tuple[Path, str | None]:
     if directory is None or not url.startswith(("postgresql://", "postgresql+psycopg://")):
         raise WarehouseError.of(
             "C0930",
-            "This is no place of a warehouse.",
+            "This is not the location of a warehouse.",
             None,
             "name a directory, or `postgresql://user@host/name?data=DIRECTORY`",
         )
@@ -366,9 +374,10 @@ def located(place: str) -> tuple[Path, str | None]:
 
 
 def _row_checksum(stored: StoredChange) -> str:
-    """Return the checksum of a change that stands in the catalog: of its tuples and of its row.
+    """Return the checksum of a change in the catalog: of its tuples and of its row.
 
-    Whatever a damaged row holds, even values of other types, has one.
+    It is defined for damaged rows too, even those with values of other types: SQLite does not
+    enforce the types of columns.
     """
     row = (stored.relation, stored.added, stored.removed, bool(stored.is_full))
     data = stored.inline if isinstance(stored.inline, bytes) else b""
@@ -383,7 +392,7 @@ def _packed(delta: Delta) -> bytes:
 def _with_kind(delta: Delta) -> pa.Table:
     if delta.is_full:
         return delta.added
-    return pa.concat_tables([kinds.came(delta.added), kinds.went(delta.removed)])
+    return pa.concat_tables([files.came(delta.added), files.went(delta.removed)])
 
 
 def _nullary(table: pa.Table, rows: int) -> pa.Table:

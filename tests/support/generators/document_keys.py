@@ -226,6 +226,6 @@ def _tree(document: ActiveDocument) -> Tree:
 
     def below(number: int) -> Tree:
         mark = "!" if any(number in calls for calls in nodes.calls.values()) else ""
-        return mark + nodes.label[number], [below(each) for each in nodes.below[number]]
+        return mark + nodes.labels[number], [below(each) for each in nodes.children[number]]
 
     return below(nodes.root)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from corollary.advisor.advice import Advice
+from corollary.advisor.advice import Advice, global_exponents
 from corollary.advisor.advising import advise
 from corollary.advisor.equivalence import is_equivalent
 from corollary.advisor.estimating import Sizes
-from corollary.advisor.reaching import global_exponents
 from corollary.advisor.reporting import report
-from corollary.advisor.scheme import Options, Query, RelationForm, Scheme
-from corollary.advisor.shapes import Shapes, effective_arity, paper_arity
+from corollary.advisor.scheme import Options, Query, Scheme, SchemeRelation
+from corollary.advisor.shapes import NodeShapes, effective_arity, paper_arity
 from corollary.core.printer import print_clause, print_declaration
 from corollary.frontends.datalog.parse import parse_clause
 from oracles import evaluation
@@ -27,7 +26,7 @@ view(A, B) :- services(A, P1), services(A, P2), connection(P1, P2), base(A, B).
 BEST = Options(selection="minimal", partial_clusters=True)
 
 
-def relation(text: str, name: str) -> RelationForm:
+def relation(text: str, name: str) -> SchemeRelation:
     return scheme_of(text, ()).relations[name]
 
 
@@ -56,7 +55,7 @@ def rules(advice: Advice) -> list[str]:
 def test_effective_arity_is_the_smallest_key(fds: str, arity: int, paper: int) -> None:
     text = f".decl r(a: number, b: number, c: number) {fds}"
     form = relation(text, "r")
-    assert effective_arity(form, Shapes(scheme_of(text, ()))) == arity
+    assert effective_arity(form, NodeShapes(scheme_of(text, ()))) == arity
     assert paper_arity(form) == paper
 
 

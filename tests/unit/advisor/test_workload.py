@@ -11,7 +11,7 @@ from corollary.advisor import workload as workload_module
 from corollary.advisor.advising import advise
 from corollary.advisor.estimating import Estimator, Sizes
 from corollary.advisor.scheme import Options
-from corollary.advisor.shapes import Shapes
+from corollary.advisor.shapes import NodeShapes
 from corollary.advisor.workload import Demand, Workload
 from support.advisor_cases import scheme_of
 from support.generators.advisor_programs import program
@@ -34,13 +34,13 @@ def random_workload(seed: int) -> Workload:
     found = advice.queries["q"]
     pool = {
         found.rewriter.forms.key(node): node
-        for worked in found.decision.worked
-        for root in worked.roots()
+        for folded in found.decision.clauses
+        for root in folded.roots()
         for node in root.nodes()
     }
-    estimator = Estimator(scheme, Shapes(scheme), sizes)
+    estimator = Estimator(scheme, NodeShapes(scheme), sizes)
     wish = frozenset(found.decision.stored)
-    demand = Demand(found.decision.worked, found.rewriter, dice.choice((0.1, 1.0, 50.0)), wish)
+    demand = Demand(found.decision.clauses, found.rewriter, dice.choice((0.1, 1.0, 50.0)), wish)
     return Workload([demand], pool, estimator, options)
 
 
@@ -68,7 +68,7 @@ def test_branch_and_bound_finds_the_best_subset() -> None:
 
 
 def test_the_large_search_never_loses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workload_module, "EXACT", 0)
+    monkeypatch.setattr(workload_module, "BRANCH_AND_BOUND_MAX_VIEWS", 0)
     for seed in range(40):
         workload = random_workload(seed)
         chosen = workload.choose()

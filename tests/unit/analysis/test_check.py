@@ -9,8 +9,17 @@ import pytest
 from corollary.analysis.check import Checked, check, diagnose
 from corollary.analysis.traverse import parts, terms
 from corollary.core.program import Column, Declaration, Directive, Program, TypeName
-from corollary.core.rules import Atom, Clause, Comparison, Negation
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable
+from corollary.core.rules import (
+    Aggregate,
+    Atom,
+    Clause,
+    Comparison,
+    Constant,
+    Functor,
+    Negation,
+    Term,
+    Variable,
+)
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.errors import InputError, render
 from corollary.frontends.datalog.parse import parse

@@ -6,13 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.analysis.orders import chain_cover, orders
-from corollary.core.origin import Origin
 from corollary.core.pipeline import Reference
 from corollary.core.plan import pipelines_of
-from corollary.core.rules import Literal
+from corollary.core.rules import Literal, Origin, Variable
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Variable
 from corollary.database.program import load
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.seminaive import evaluate

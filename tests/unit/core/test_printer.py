@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.core.origin import Origin
 from corollary.core.printer import (
     print_aggregation,
     print_clause,
@@ -31,20 +30,26 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.rules import (
+    Aggregate,
     Aggregation,
     Atom,
     BodyItem,
     Clause,
     Comparison,
     Condition,
+    Constant,
     Disjunction,
+    Functor,
     Literal,
     Negation,
+    Origin,
     Rule,
+    Term,
     Truth,
+    Variable,
+    Wildcard,
 )
 from corollary.core.states import State
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
 from corollary.core.types import NUMBER, SYMBOL, UNSIGNED
 from corollary.core.words import FUNCTIONS, HINTS, PRECEDENCE, PREFIXES, RESERVED
 from corollary.frontends.datalog import parse, parse_clause

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -140,7 +140,7 @@ def test_value_of(text: str, type_: Type, value: Value) -> None:
         ("1e999", FLOAT, "`1e999` is out of range for float"),
         ("1,5", FLOAT, "`1,5` is not a float"),
         ("0x10", FLOAT, "`0x10` is not a float"),
-        ("12.345", MONEY, "`12.345` has more digits behind the point than decimal(12,2) holds"),
+        ("12.345", MONEY, "`12.345` has more digits after the point than decimal(12,2) holds"),
         ("12345678901.00", MONEY, "`12345678901.00` is out of range for decimal(12,2)"),
         ("1e2", MONEY, "`1e2` is not a decimal(12,2)"),
         (".", MONEY, "`.` is not a decimal(12,2)"),

@@ -15,11 +15,12 @@ from corollary.documents.errors import (
 )
 from corollary.documents.keeping import Arrival, Keeper, Kept
 from corollary.documents.parse import parse_query
-from corollary.documents.reading import Reading, read_forest
+from corollary.documents.reading import read_forest
 from corollary.documents.terms import write_terms
 from corollary.documents.types import Child, Grammar, Rule
 from corollary.documents.unknown import ANY
 from corollary.documents.view import Delta
+from corollary.documents.xml import Reading
 from corollary.errors import InputError
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 
@@ -406,8 +407,8 @@ def test_rows_wait_for_their_document_and_their_call() -> None:
 
 @pytest.mark.parametrize("most", [10**6, 3])
 def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corollary.documents.keeping.MOST_NODES", most)
-    monkeypatch.setattr("corollary.documents.keeping.MOST_TIMES", 0)
+    monkeypatch.setattr("corollary.documents.keeping.MAX_NUMBERED_NODES", most)
+    monkeypatch.setattr("corollary.documents.keeping.MIN_NUMBERED_RATIO", 0)
     views, template = {"done": "/r[pay/*$o][ship/*$o]", "odd": "/r/odd"}, "r[!pay !ship]"
     here, there = Keeper(views, template), Keeper(views, template)
     kept, found = Kept(), []
@@ -420,7 +421,7 @@ def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.Mon
 
 
 def test_a_large_document_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corollary.documents.keeping.MOST_NODES", 10)
+    monkeypatch.setattr("corollary.documents.keeping.MAX_NUMBERED_NODES", 10)
     keeper, kept = Keeper({"found": "/r[a/*$x][b/*$x]"}, "r[!f]"), Kept()
     large = " ".join(f"a[x{at}]" for at in range(100))
     collections = set()

@@ -146,7 +146,7 @@ def answers(keeper: Keeper, kept: Kept, seq: int, arrivals: Iterable[tuple[str, 
 @pytest.fixture(params=["open", "anew"])
 def taking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether a document stays open between batches; garbage is collected behind each of them."""
-    monkeypatch.setattr(keeping, "GROWTH", 0)
+    monkeypatch.setattr(keeping, "GC_MIN_GROWTH_NODES", 0)
     return str(request.param)
 
 

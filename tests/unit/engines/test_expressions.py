@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corollary.core.functors import FUNCTORS, SHARE, TOTAL, result_type
-from corollary.core.rules import Condition
-from corollary.core.terms import Constant, Functor, Variable
+from corollary.core.rules import Condition, Constant, Functor, Variable
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -29,8 +28,7 @@ from corollary.core.types import (
 )
 from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.expressions import evaluate, holds
-from corollary.engines.local.generate import Numbers
+from corollary.engines.local.expressions import Numbers, evaluate, holds
 from support.comparison import oracle_result, package_result
 
 FAULT = "no value"

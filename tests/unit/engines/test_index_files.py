@@ -21,11 +21,11 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.engines.local import blocks, domains, stored, strings, symbols
+from corollary.engines.local.blocks import pack, unpack
 from corollary.engines.local.domains import INLINE
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.index_files import DICTIONARY
 from corollary.engines.local.layout import Layout, layout_of
-from corollary.engines.local.packing import pack, unpack
 from corollary.engines.local.runs import Run, distinct
 from corollary.engines.local.stored import StoredRun
 from corollary.errors import WarehouseError

@@ -18,8 +18,8 @@ from cases.test_changes import test_maintenance as judge_case
 from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.engines.spark import shares
-from corollary.engines.spark.serving import shares_of
+from corollary.engines.spark import shares, versions
+from corollary.engines.spark.messages import partitions_of
 from support.change_cases import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.in_process_partitions import InProcess, share_out
@@ -68,7 +68,7 @@ def test_maintained_is_recomputed(
 
 
 @pytest.mark.parametrize(
-    ("placement", "apart"), [("tasks", shares.APART), ("tasks", 1), ("sql", 1)]
+    ("placement", "apart"), [("tasks", shares.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("sql", 1)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_lasts(
@@ -77,7 +77,7 @@ def test_it_lasts(
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
     share_out(monkeypatch, placement)
-    monkeypatch.setattr(shares, "APART", apart)
+    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", apart)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
     before = InProcess.jobs
 
@@ -114,7 +114,7 @@ def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "ENTRIES", 10)
+    monkeypatch.setattr(versions, "LOG_MAX_ENTRIES", 10)
     db = opened(closure(type_="number"))
     counts = []
     for step in flips(5, 8, 80):
@@ -136,7 +136,9 @@ def test_what_is_not_concerned_stays_where_it_is(
     share_out(monkeypatch, placement)
     db = opened(f"{closure()}.decl other(x: symbol)\n.decl seen(x: symbol)\nseen(x) :- other(x).\n")
     insert(db, "edge", pairs("ab bc"))
-    monkeypatch.setattr(db._state.engine, "_bring", lambda name: pytest.fail(f"{name} was brought"))
+    monkeypatch.setattr(
+        db._state.engine, "_fetch_copy", lambda name: pytest.fail(f"{name} was brought")
+    )
     assert insert(db, "other", [("x",)]).changes["reach"].counts == (0, 0)
     assert insert(db, "edge", pairs("cd")).changes["reach"].counts == (3, 0)
 
@@ -165,6 +167,6 @@ def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) 
 def test_null_falls_to_the_first_share(type_: Type, values: list[Any]) -> None:
     relation = Relation("p", ("x",), (type_,), is_derived=True)
     rows = pa.table([pa.array(values, arrow_type(type_))], ["x"])
-    found = shares_of(rows, relation, 0, 1 << 20)
+    found = partitions_of(rows, relation, 0, 1 << 20)
     assert found[1] == 0
     assert found[0] != found[2]

@@ -10,7 +10,6 @@ import pytest
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
-from corollary.core.origin import Origin
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
@@ -33,9 +32,8 @@ from corollary.core.plan import (
 )
 from corollary.core.program import Relation
 from corollary.core.recorder import Tally
-from corollary.core.rules import Condition
+from corollary.core.rules import Condition, Constant, Functor, Origin, Slot, Variable, Wildcard
 from corollary.core.states import State
-from corollary.core.terms import Constant, Functor, Slot, Variable, Wildcard
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Type
 from corollary.engines.local.engine import PLANS, LocalEngine
 from corollary.engines.local.stages import MANY

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corollary.cli.main import group
-from corollary.core.origin import Origin
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plan import (
     Call,
@@ -36,9 +35,9 @@ from corollary.core.plan import (
     working,
 )
 from corollary.core.program import NormalProgram
+from corollary.core.rules import Origin, Variable
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.core.terms import Variable
 from corollary.core.types import NUMBER
 from corollary.database.forecast import forecast_guessed
 from corollary.database.program import load
@@ -515,7 +514,7 @@ def test_every_step_is_printed() -> None:
         "    store p = p•new",
         "    remove from p: actual",
         "    add to p: p•new",
-        "    settle p: what went and came back is no change",
+        "    cancel p: tuples both added and removed",
         "    unless empty: actual, p@old",
         "        repeat until empty: actual",
         "            call f (actual)",
@@ -526,7 +525,7 @@ def test_every_step_is_printed() -> None:
         "        call g",
         "    otherwise",
         "        clear p•new",
-        "    tell updates none | approximation actual | disqualified none | actual p@removed",
+        "    record updates none | approximation actual | disqualified none | actual p@removed",
     ]
 
 
@@ -604,11 +603,11 @@ def test_random_programs_are_explained_and_drawn(case: Case) -> None:
 
 def test_placements_are_told(tmp_path: Path) -> None:
     said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "tasks")
-    assert "    placed elsewhere: shared out to tasks, in one job" in said.splitlines()
-    assert "(tasks, shared out: " in said
+    assert "    placed in tasks: partitioned, in one Spark job" in said.splitlines()
+    assert "(tasks, partitioned: " in said
     said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "sql")
-    assert "    placed elsewhere: left to Spark, a query for each step" in said.splitlines()
+    assert "    placed in sql: a Spark query for each step" in said.splitlines()
     for placement in ("tasks", "sql", "driver"):
         found = document(tmp_path, CLOSURE, "--removed", "edge", "--placement", placement)
         assert [each["placement"] for each in found["choices"]] == [placement]
-    assert "placed elsewhere" not in changed(tmp_path, CLOSURE, "--removed", "edge")
+    assert "placed in" not in changed(tmp_path, CLOSURE, "--removed", "edge")

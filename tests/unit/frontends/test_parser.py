@@ -17,16 +17,22 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.rules import (
+    Aggregate,
     Atom,
     BodyItem,
     Clause,
     Comparison,
+    Constant,
     Disjunction,
+    Functor,
     Negation,
+    Term,
     Truth,
+    Value,
+    Variable,
+    Wildcard,
 )
 from corollary.core.states import State
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Value, Variable, Wildcard
 from corollary.core.types import UNSIGNED
 from corollary.errors import InputError, Severity, render
 from corollary.frontends.datalog import parse, parse_clause, parse_file, parse_goal

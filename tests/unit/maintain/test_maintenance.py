@@ -552,7 +552,7 @@ def ring(size: int) -> list[Row]:
 def test_an_increment_that_grows_too_large_is_abandoned(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corollary.maintain.choose.SMALLEST", 10)
+    monkeypatch.setattr("corollary.maintain.choose.BUDGET_MIN_ROWS", 10)
     judged = Judged(closure(kind, "number"), "auto")
     judged.step(({"edge": ring(40)}, {}))
     tx = judged.step(({}, {"edge": [(0, 1)]}))
@@ -564,7 +564,7 @@ def test_an_increment_that_grows_too_large_is_abandoned(
 
 
 def test_strict_databases_fail_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corollary.maintain.choose.SMALLEST", 10)
+    monkeypatch.setattr("corollary.maintain.choose.BUDGET_MIN_ROWS", 10)
     db = opened(closure("left-linear", "number"), strict=True)
     insert(db, "edge", ring(40), algorithm="recompute")
     before = held(db)

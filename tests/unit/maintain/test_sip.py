@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.core.origin import Origin
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plan import WORKING
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Rule, head_of
+from corollary.core.rules import Origin, Rule, head_of
 from corollary.core.statistics import Statistics
 from corollary.database.program import load, read_goal
 from corollary.frontends.datalog.parse import parse

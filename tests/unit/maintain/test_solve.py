@@ -9,7 +9,7 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.plan import MAIN, WORKING, Plan, working
 from corollary.core.recorder import Tally
-from corollary.core.terms import Variable
+from corollary.core.rules import Variable
 from corollary.database.once import answer_relation
 from corollary.database.program import read_goal
 from corollary.maintain.solve import GOAL, solve

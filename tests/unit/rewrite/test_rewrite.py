@@ -9,7 +9,7 @@ from corollary.core.printer import print_normal
 from corollary.core.program import NormalProgram
 from corollary.database.program import load
 from corollary.frontends.datalog.parse import parse
-from corollary.rewrite.disjunctions import disjunctions
+from corollary.rewrite.disjunctions import alternatives
 from corollary.source import SourceFile
 from support.comparison import oracle_result, package_result
 from support.generators.programs import Case, programs
@@ -319,7 +319,7 @@ def test_nested_disjunctions_multiply() -> None:
     text = ".decl q(x: number)\n.decl h(x: number)\n"
     text += "h(x) :- (q(x) ; q(x), (q(x) ; q(x))), (q(x) ; q(x))."
     (clause,) = parse(SourceFile("rewrite.dl", text)).clauses
-    assert [len(items) for items in disjunctions(clause.body)] == [2, 2, 3, 3, 3, 3]
+    assert [len(items) for items in alternatives(clause.body)] == [2, 2, 3, 3, 3, 3]
 
 
 def test_nulls_do_not_become_keys_that_are_not_nullable() -> None:

@@ -15,7 +15,7 @@ from deltalake.schema import PrimitiveType
 from corollary import fault
 from corollary.errors import WarehouseError
 from corollary.warehouse import files
-from corollary.warehouse.publishing import data_files, swap
+from corollary.warehouse.publishing import data_files
 from corollary.warehouse.publishing.log import Trouble
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import Warehouse
@@ -304,10 +304,14 @@ def test_a_place_that_cannot_be_written(house: House, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for module, function in ((swap, "_force_file"), (files, "force_directory")):
+    def refuse_entries(path: Path) -> None:
+        if path.suffix == ".json":
+            refuse()
+
+    for function in (refuse, refuse_entries):
         house.change([(house.commit, "c")])
         with monkeypatch.context() as patch:
-            patch.setattr(module, function, refuse)
+            patch.setattr(files, "force_directory", function)
             with pytest.raises(WarehouseError, match=r"C09(32|42)(.|\n)*No space left"):
                 house.publish()
         house.publish()

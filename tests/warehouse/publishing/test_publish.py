@@ -95,7 +95,7 @@ def test_random_changes_agree_with_a_set(tmp_path: Path, small: None, seed: int)
 
 def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_files, "TIER", 4)
-    monkeypatch.setattr(swap, "CHECKPOINT", 10)
+    monkeypatch.setattr(swap, "CHECKPOINT_INTERVAL_VERSIONS", 10)
     rng = random.Random(1)
     for at in range(30):
         house.change([(rng.randrange(1000), str(at))])
@@ -114,7 +114,7 @@ def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.Mo
 
 
 def test_old_entries_of_the_log_go(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "CHECKPOINT", 5)
+    monkeypatch.setattr(swap, "CHECKPOINT_INTERVAL_VERSIONS", 5)
     for at in range(12):
         house.change([(at, "a")])
         house.publish()

@@ -32,7 +32,7 @@ from corollary.core.types import (
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
-from corollary.warehouse.sources import json_fast, json_file
+from corollary.warehouse.sources import json_file
 from corollary.warehouse.sources.drift import Expected
 from corollary.warehouse.sources.quarantine import LONGEST_RAW
 from support.source_model import (
@@ -74,7 +74,7 @@ BAD = {
     "broken JSON": ("p.jsonl", b'{"x":1,"y":"a"}\n{"x":2,"y"\n', 2, "C0957", "is not JSON"),
     "half a JSON": ("p.jsonl", b'{"x":1,"y":"a"}\n{"x":2,"y":"b"', 2, "C0957", "is not JSON"),
     "two in a line": ("p.jsonl", b'[1,"a"]\n[1,"b"] [1,"c"]\n', 2, "C0957", "is not JSON"),
-    "NaN in JSON": ("p.jsonl", b'[1,"a"]\n[NaN,"b"]\n', 2, "C0957", "`NaN` is no JSON"),
+    "NaN in JSON": ("p.jsonl", b'[1,"a"]\n[NaN,"b"]\n', 2, "C0957", "`NaN` is not JSON"),
     "a key twice": ("p.jsonl", b'[1,"a"]\n{"x":1,"x":1,"y":""}\n', 2, "C0957", "key twice"),
     "no row": ("p.jsonl", b'[1,"a"]\n"b"\n', 2, "C0957", "neither a JSON object nor an array"),
     "depth": ("p.jsonl", b'[1,"a"]\n' + b"[" * 10**5 + b"\n", 2, "C0957", "nested too deeply"),
@@ -181,7 +181,7 @@ def test_json_by_vectors_is_the_same(
 ) -> None:
     p = Relation("p", ("x", "y"), tuple(t.with_null(is_nullable) for t in types), is_derived=False)
     data = "".join(f'{{"{name}":{one},"y":{other}}}{end}' for one, other in texts).encode()
-    quick = json_fast.read(data, p)
+    quick = json_file.read_vectorized(data, p)
     reader = json_file._Reader("p", Expected(p, None))  # type: ignore[arg-type]
     exact = reader.table(list(enumerate(data.split(b"\n"), 1)))
     if quick is not None:
@@ -193,7 +193,7 @@ def test_json_by_vectors_is_the_same(
 def test_plain_json_is_read_by_vectors() -> None:
     p = Relation("p", ("x", "y", "z"), (NUMBER, FLOAT, DATE.with_null(True)), is_derived=False)
     data = b'{"x":1,"y":2,"z":"2026-01-02"}\n{"z":null,"x":2,"y":-0.0}\n{"x":3,"y":1e2}\n'
-    quick = json_fast.read(data, p)
+    quick = json_file.read_vectorized(data, p)
     assert quick is not None
     assert to_python(quick) == [
         (1, 2.0, date(2026, 1, 2)),
@@ -202,7 +202,7 @@ def test_plain_json_is_read_by_vectors() -> None:
     ]
     assert math.copysign(1, quick["y"][1].as_py()) == 1
     for odd in (data.replace(b'"y":2', b'"y":NaN'), data.replace(b"\n", b""), data + b"{}\n"):
-        assert json_fast.read(odd, p) is None
+        assert json_file.read_vectorized(odd, p) is None
 
 
 # --- columns that change ------------------------------------------------------------------------
@@ -474,11 +474,11 @@ def test_what_is_no_parquet_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "what"),
     [
-        ('format="xml"', "`format=xml` is no value for `format`."),
-        ("new_columns=maybe", "`new_columns=maybe` is no value for `new_columns`."),
-        ('order="z"', "`order=z` is no value for `order`."),
-        ('format="jsonl", delimiter=","', "`delimiter` says nothing about `jsonl`."),
-        ('IO=parquet, columns="0:1"', "`columns` says nothing about `parquet`."),
+        ('format="xml"', "`format=xml` is not a value for `format`."),
+        ("new_columns=maybe", "`new_columns=maybe` is not a value for `new_columns`."),
+        ('order="z"', "`order=z` is not a value for `order`."),
+        ('format="jsonl", delimiter=","', "`delimiter` does not apply to `jsonl`."),
+        ('IO=parquet, columns="0:1"', "`columns` does not apply to `parquet`."),
         ('IO=delta, format="delta"', "`format` and `IO=delta` exclude each other."),
     ],
 )

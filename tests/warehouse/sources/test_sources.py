@@ -232,7 +232,7 @@ def test_a_file_that_got_longer_is_parsed_from_there(
         starts.append(start)
         return module.read(data, name, expected, start)
 
-    monkeypatch.setitem(file_source._READ, kind, note)
+    monkeypatch.setitem(file_source._PARSERS, kind, note)
     for mark in (b"", contents.BYTE_ORDER_MARK):
         starts.clear()
         run = Run(a_source(tmp_path, name, quarantine=True))

@@ -19,7 +19,8 @@ from corollary.database.upkeep.erase import erase
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ConflictError, WarehouseError
-from corollary.warehouse import files, heartbeat, warehouse
+from corollary.warehouse import catalog as catalogs
+from corollary.warehouse import files, warehouse
 from corollary.warehouse.retention import intents
 from corollary.warehouse.warehouse import Warehouse
 from support.warehouse_history import House, state
@@ -151,7 +152,7 @@ def test_an_erasure_does_not_wait(
 def test_a_long_copy_shows_signs_of_life(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(catalogs, "BEAT_SECONDS", 0.0)
     real, beats = backup._copy_file, set()
 
     def watched(source: Path, target: Path, checksum: str) -> int:

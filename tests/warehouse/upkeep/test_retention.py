@@ -19,7 +19,8 @@ from corollary import fault
 from corollary.core.arrow import to_python
 from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
-from corollary.warehouse import files, heartbeat, warehouse
+from corollary.warehouse import catalog as catalogs
+from corollary.warehouse import files, warehouse
 from corollary.warehouse.loose_files import listing
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.retention import intents
@@ -312,7 +313,7 @@ def test_a_writer_shows_signs_of_life(
 ) -> None:
     """A commit or a fold may last longer than `gc` waits, as long as it writes files."""
     house.change(3)
-    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(catalogs, "BEAT_SECONDS", 0.0)
     now, real, tries = [time.time()], files.write, []
     monkeypatch.setattr(time, "time", lambda: now[0])
 

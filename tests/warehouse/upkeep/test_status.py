@@ -242,7 +242,7 @@ def test_a_directory_that_cannot_be_read(as_nobody: Path) -> None:
     os.seteuid(NOBODY)
     said = refused(as_nobody / "warehouse")
     assert "C0933" in said
-    assert "see to its permissions" in said
+    assert "check its permissions" in said
 
 
 def test_a_directory_that_cannot_be_written(as_nobody: Path) -> None:

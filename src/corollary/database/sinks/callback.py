@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from corollary import fault
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.database.sinks.sender import Claim, DeliveryError
 from corollary.warehouse.waiting import Waiting
 

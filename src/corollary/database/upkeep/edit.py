@@ -15,10 +15,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from corollary.core.alerts import PLACEHOLDER
-from corollary.core.clause_printer import print_clause, print_value
+from corollary.core.printer import print_clause, print_value
 from corollary.core.program import Column, Declaration, Dependency, Directive, Program, Reaction
-from corollary.core.rules import Atom, Clause
-from corollary.core.terms import Term, Wildcard
+from corollary.core.rules import Atom, Clause, Term, Wildcard
 from corollary.database.upkeep.reshape import Alteration, Filled, Reshape, refused
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse_goal

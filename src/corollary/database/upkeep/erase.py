@@ -34,7 +34,7 @@ from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.retention import Cut, Dropped, drop, expire_intents, rewrite
 
 if TYPE_CHECKING:
-    from corollary.core.terms import Value
+    from corollary.core.rules import Value
 
 TRIES = 10
 """So often it is begun again because others have committed, or folded, meanwhile."""

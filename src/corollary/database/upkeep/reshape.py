@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corollary.core.program import Column, Relation
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import Type
 from corollary.core.values import value_of
 from corollary.errors import Diagnostic, InputError

@@ -1,1 +1,1 @@
-"""The engine without a JVM: coded tuples in sorted arrays, probed by binary search."""
+"""The local engine: relations in one process, and plans that run on them."""

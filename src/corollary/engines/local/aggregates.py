@@ -14,12 +14,12 @@ from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes, Words, layout_of
+from corollary.engines.local.native import BOUNDS
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
 
 Starts = npt.NDArray[np.int64]
 LIMBS = 32
-BOUNDS = {Kind.UNSIGNED: (0, 2**64 - 1), Kind.DECIMAL: (1 - 10**18, 10**18 - 1)}
 
 
 def aggregate(
@@ -27,8 +27,8 @@ def aggregate(
 ) -> Words:
     """Return the tuples (keys…, value) of an aggregation, packed and sorted for the target.
 
-    A sum that is too large for its type is there as null: whether that is an error is for the rule
-    that reads it to say.
+    A sum that is too large for its type becomes null: the rule that reads it decides whether that
+    is an error.
     """
     groups = _groups(aggregation, body, state)
     codes = _values(aggregation, groups, target.types[-1], dictionary)
@@ -43,7 +43,7 @@ class _Groups:
 
     Attributes:
         keys: the key columns, one row per group.
-        starts: where each group starts among the rows.
+        starts: the index of the first row of each group.
         values: the codes to aggregate; for `count` (type None) the number of rows per group.
     """
 
@@ -54,7 +54,10 @@ class _Groups:
 
 
 def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
-    """Sort the columns that matter: as no tuple comes twice, each row of a group counts once."""
+    """Sort the key columns and the value column.
+
+    Rows that differ only in other columns are equal now, and each counts: they are distinct tuples.
+    """
     words, layout = body.words(state), body.layout
     columns = [*aggregation.groups, *(() if aggregation.value is None else (aggregation.value,))]
     if columns != list(range(len(columns))):
@@ -74,7 +77,7 @@ def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
 def _values(
     aggregation: Aggregation, groups: _Groups, type_: Type, dictionary: Dictionary
 ) -> Codes:
-    """Return the code of each group's value; 0 where there is none."""
+    """Return the code of each group's value, 0 (null) if all its values are null."""
     if groups.type is None:
         return dictionary.encode(groups.values, None, type_)
     codes, starts = groups.values, groups.starts
@@ -85,16 +88,17 @@ def _values(
     sizes = np.bincount(owners, minlength=len(starts))
     values = dictionary.decode(codes[present], groups.type)
     result = np.zeros(len(starts), np.int64)
-    filled = np.flatnonzero(sizes)
-    if not len(filled):
+    nonempty = np.flatnonzero(sizes)
+    if not len(nonempty):
         if aggregation.operator == "sum":
             result[:] = dictionary.code(0, type_)
         return result
-    begins = np.concatenate([[0], np.cumsum(sizes[filled])[:-1]])
+    # `reduceat` needs the starts of nonempty groups among the values that are not null.
+    begins = np.concatenate([[0], np.cumsum(sizes[nonempty])[:-1]])
     combined, too_large = _COMBINE[aggregation.operator](
-        values, begins, sizes[filled], groups.type, type_
+        values, begins, sizes[nonempty], groups.type, type_
     )
-    result[filled] = dictionary.encode(combined, too_large, type_)
+    result[nonempty] = dictionary.encode(combined, too_large, type_)
     if aggregation.operator == "sum":
         result[sizes == 0] = dictionary.code(0, type_)
     return result
@@ -102,6 +106,7 @@ def _values(
 
 def _extreme(is_largest: bool) -> Callable[..., Any]:
     def combine(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
+        # Symbols have no `reduceat`, and NaN is the greatest float here: compare their ranks.
         if source.kind is Kind.SYMBOL:
             ordered, ranks = np.unique(values, return_inverse=True)
         elif source.kind is Kind.FLOAT:
@@ -116,18 +121,21 @@ def _extreme(is_largest: bool) -> Callable[..., Any]:
 
 
 def _integer_sums(values: Any, begins: Starts) -> list[int]:
-    """Return exact sums, as Python integers, through two 32-bit halves."""
+    """Return exact sums as Python integers.
+
+    Sums of the upper and the lower 32 bits cannot overflow 64 bits below 2^31 rows.
+    """
     high = np.add.reduceat((values >> LIMBS).astype(np.int64), begins)
     low = np.add.reduceat((values & ((1 << LIMBS) - 1)).astype(np.int64), begins)
     return [(one << LIMBS) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def exact_sums(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
-    """Return the sum of each group, and which are too large for the type (None for none)."""
+    """Return the sum of each group, and the mask of those too large for the type, None for none."""
     if source.kind is Kind.FLOAT:
         sums = [_float_sum(part) for part in _parts(values, begins, sizes)]
         return np.array(sums, np.float64), None
-    low, high = BOUNDS.get(target.kind, (-(2**63), 2**63 - 1))
+    low, high = BOUNDS[target.kind]
     exact = _integer_sums(values, begins)
     too_large = np.array([not low <= each <= high for each in exact], np.bool_)
     fitting = [each if low <= each <= high else 0 for each in exact]
@@ -155,7 +163,7 @@ def _parts(values: Any, begins: Starts, sizes: Any) -> list[list[float]]:
 def _float_sum(values: list[float]) -> float:
     """Return the correctly rounded sum; infinities and NaN by IEEE."""
     try:
-        return math.fsum(values) + 0.0
+        return math.fsum(values) + 0.0  # no -0.0
     except (OverflowError, ValueError):
         special = [value for value in values if not math.isfinite(value)]
     if special:

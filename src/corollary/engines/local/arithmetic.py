@@ -1,6 +1,6 @@
 """Arithmetic, bits, comparisons and conversions between numbers, on arrays.
 
-Every function takes operands as (values, type) pairs and the type of the result, and returns the
+Every function takes operands as (values, type) pairs and the type of the result. It returns the
 values with a list of faults: masks of the rows that have no value, each with the reason.
 """
 
@@ -8,12 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core.types import Kind, Type
-from corollary.engines.local.native import Native
+from corollary.engines.local.layout import Mask
+from corollary.engines.local.native import BOUNDS, Native
 
-Mask = npt.NDArray[np.bool_]
 Operand = tuple[Native, Type]
 Faults = list[tuple[Mask, str]]
 Result = tuple[Native, Faults]
@@ -21,8 +20,8 @@ Result = tuple[Native, Faults]
 OVERFLOW = "overflow"
 DIVISION = "division by zero"
 CONVERSION = "failed conversion"
-DIGITS = 10**18
 LARGE = 2.0**62
+"""Products that are smaller, as floats, cannot overflow an int64."""
 
 
 def _faults(mask: Mask, reason: str) -> Faults:
@@ -31,15 +30,15 @@ def _faults(mask: Mask, reason: str) -> Faults:
 
 def _exact(function: Callable[..., int], operands: list[Native], kind: Kind) -> Result:
     """Compute with Python's integers, where 64 bits may not be enough."""
-    low, high = {
-        Kind.UNSIGNED: (0, 2**64 - 1),
-        Kind.DECIMAL: (1 - DIGITS, DIGITS - 1),
-    }.get(kind, (-(2**63), 2**63 - 1))
-    listed = [function(*row) for row in zip(*(each.tolist() for each in operands), strict=True)]
-    bad = np.array([not low <= value <= high for value in listed], np.bool_)
-    dtype = np.uint64 if kind is Kind.UNSIGNED else np.int64
-    values = np.array([value if low <= value <= high else 0 for value in listed], dtype)
-    return values, _faults(bad, OVERFLOW)
+    low, high = BOUNDS[kind]
+    exact = [function(*row) for row in zip(*(each.tolist() for each in operands), strict=True)]
+    overflow = np.array([not low <= value <= high for value in exact], np.bool_)
+    values = [value if low <= value <= high else 0 for value in exact]
+    return np.array(values, _integer_dtype(kind)), _faults(overflow, OVERFLOW)
+
+
+def _integer_dtype(kind: Kind) -> Any:
+    return np.uint64 if kind is Kind.UNSIGNED else np.int64
 
 
 def _aligned(operands: list[Operand], scale: int) -> list[list[int]]:
@@ -95,6 +94,7 @@ def _add(operands: list[Operand], type_: Type) -> Result:
             total = one + two
             return total, _faults(total < one, OVERFLOW)
         case _:
+            # Overflow: the sign of the sum is neither that of the one nor of the other.
             total = one + two
             return total, _faults(((one ^ total) & (two ^ total)) < 0, OVERFLOW)
 
@@ -136,12 +136,13 @@ def _divide(operands: list[Operand], type_: Type) -> Result:
     divisor = np.where(zero, np.ones_like(two), two)
     if type_.kind is Kind.UNSIGNED:
         return one // divisor, _faults(zero, DIVISION)
-    extreme = (one == np.iinfo(np.int64).min) & (two == -1)
-    divisor = np.where(extreme, 1, divisor)
-    floor = one // divisor
-    rest = one - floor * divisor
-    floor += (rest != 0) & ((one < 0) != (divisor < 0))
-    return floor, _faults(zero, DIVISION) + _faults(extreme, OVERFLOW)
+    overflow = (one == np.iinfo(np.int64).min) & (two == -1)
+    divisor = np.where(overflow, 1, divisor)
+    # NumPy rounds towards minus infinity, the language towards zero.
+    quotient = one // divisor
+    rest = one - quotient * divisor
+    quotient += (rest != 0) & ((one < 0) != (divisor < 0))
+    return quotient, _faults(zero, DIVISION) + _faults(overflow, OVERFLOW)
 
 
 def _modulo(operands: list[Operand], type_: Type) -> Result:
@@ -149,6 +150,7 @@ def _modulo(operands: list[Operand], type_: Type) -> Result:
     if type_.kind is Kind.DECIMAL:
         return _decimal("%", operands, type_)
     zero = two == 0
+    # `min % -1` traps on some processors; modulo 1 gives the same result, 0.
     unsafe = zero if type_.kind is Kind.UNSIGNED else zero | (two == -1)
     divisor = np.where(unsafe, np.ones_like(two), two)
     return np.fmod(one, divisor), _faults(zero, DIVISION)
@@ -172,7 +174,7 @@ def _integer_power(base: int, exponent: int) -> int:
         return {1: 1, -1: -1 if exponent % 2 else 1}.get(base, 0)
     if base in (-1, 0, 1) or exponent < 64:
         return int(base ** (exponent if exponent < 64 else 2 + exponent % 2))
-    return 2**64
+    return 2**64  # out of all bounds, as the power is: no need to compute it
 
 
 def _float(function: Any, one: Native, two: Native) -> Result:
@@ -195,8 +197,7 @@ def _negate(operands: list[Operand], type_: Type) -> Result:
 def _bits(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
         patterns = [values.view(np.uint64) for values, _ in operands]
-        dtype = np.uint64 if type_.kind is Kind.UNSIGNED else np.int64
-        return function(*patterns).astype(np.uint64).view(dtype), []
+        return function(*patterns).astype(np.uint64).view(_integer_dtype(type_.kind)), []
 
     return apply
 
@@ -208,8 +209,8 @@ def _shift_right(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG00
 
 def _logical(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
-        dtype = np.uint64 if type_.kind is Kind.UNSIGNED else np.int64
-        return function(*(values != 0 for values, _ in operands)).astype(dtype), []
+        result = function(*(values != 0 for values, _ in operands))
+        return result.astype(_integer_dtype(type_.kind)), []
 
     return apply
 
@@ -229,7 +230,10 @@ def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
 
 
 def compare(operator: str, one: Native, one_type: Type, two: Native, two_type: Type) -> Mask:
-    """Return where a comparison of non-null values is true; NaN equals NaN and is greatest."""
+    """Return the mask of rows in which a comparison of non-null values is true.
+
+    NaN equals NaN and is greater than all other numbers.
+    """
     if one_type.kind is Kind.DECIMAL and one_type.scale != two_type.scale:
         scale = max(one_type.scale, two_type.scale)
         left, right = _aligned([(one, one_type), (two, two_type)], scale)
@@ -256,8 +260,7 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
             cut = np.trunc(values)
             bad = ~(np.isfinite(values) & (cut < top) & (cut >= bottom))
             safe = np.where(bad, 0.0, cut)
-            dtype = np.uint64 if type_.kind is Kind.UNSIGNED else np.int64
-            return safe.astype(dtype), _faults(bad, CONVERSION)
+            return safe.astype(_integer_dtype(type_.kind)), _faults(bad, CONVERSION)
         case Kind.DECIMAL:
             unit = 10**source.scale
             listed = [(-1 if each < 0 else 1) * (abs(each) // unit) for each in values.tolist()]

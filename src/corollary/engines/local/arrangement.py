@@ -1,11 +1,11 @@
 """The tuples of a table in one column order: sorted runs, tombstones, and the open change.
 
-OLD is the runs less their tombstones. A change is ADDED and REMOVED; NEW is a view over all of
-them, so that making a state costs O(change). `commit` folds the change in: runs are merged
-geometrically, tombstones applied when they have become many.
+OLD is the runs minus the tombstones. A change is ADDED and REMOVED; NEW is a view over all of
+them, so that creating a state costs O(change). `commit` folds the change into the runs: these are
+merged geometrically, tombstones are applied when there are many.
 
-Invariants: runs are disjoint; tombstones are in some run; once settled, ADDED is not in OLD and
-REMOVED is. Arrays never change, so whoever holds one may keep it.
+Invariants: runs are disjoint; every tombstone is in some run; once settled, ADDED and OLD are
+disjoint and REMOVED is part of OLD. Arrays are never modified, so references to them stay valid.
 """
 
 from collections.abc import Sequence
@@ -29,37 +29,38 @@ Order = tuple[int, ...]
 
 
 class Layer(NamedTuple):
-    """A run, less the tuples of some sorted arrays, none of them empty."""
+    """A run without the tuples of some sorted arrays, none of them empty."""
 
     run: SortedRun
     absent: tuple[Words, ...] = ()
 
     def keep(self, words: Words) -> Mask | None:
-        """Return which words of the run count, or None for all."""
+        """Return the mask of the words, all from the run, that the layer has; None for all."""
         mask: Mask | None = None
         for absent in self.absent:
-            found = ~is_member(words, absent)
-            mask = found if mask is None else mask & found
+            present = ~is_member(words, absent)
+            mask = present if mask is None else mask & present
         return mask
 
 
 def words_of(layers: Sequence[Layer], layout: Layout) -> Words:
     """Return the tuples of disjoint layers as one sorted array."""
-    kept = []
+    parts = []
     for layer in layers:
         words = layer.run.words
-        keep = layer.keep(words)
-        kept.append(words if keep is None else words[keep])
-    return merge(*kept) if kept else layout.nothing
+        mask = layer.keep(words)
+        parts.append(words if mask is None else words[mask])
+    return merge(*parts) if parts else layout.nothing
 
 
 class Arrangement:
     """One column order of a table.
 
-    The primary order of a table is always up to date. The others follow when they are read:
+    The primary order of a table is always up to date. The others are updated when they are read, so
+    that a change costs nothing in orders that no pipeline reads.
 
     Attributes:
-        is_late: whether the open change of the table has gone on since this order was read.
+        is_late: whether the open change of the table has changed since this order was updated.
     """
 
     __slots__ = (
@@ -78,13 +79,14 @@ class Arrangement:
     def __init__(self, order: Order, layout: Layout) -> None:
         self.order = order
         self.layout = layout
+        # What the open change has gained since the last update, None if it has been replaced.
         self._late_added: list[Words] | None = []
         self._late_removed: list[Words] = []
         self.is_late = False
         self.reset(layout.nothing)
 
     def reset(self, added: Words) -> None:
-        """Hold nothing but these tuples, as ADDED."""
+        """Replace the contents by these tuples, as ADDED."""
         self.runs: list[SortedRun] = []
         self.tombstones: Words = self.layout.nothing
         self.added: list[SortedRun] = [Run(added)] if len(added) else []
@@ -94,7 +96,7 @@ class Arrangement:
     # --- reading -------------------------------------------------------------------------------
 
     def layers(self, state: State) -> list[Layer]:
-        """Return what makes up a state; no layer is empty."""
+        """Return the layers of a state, whose union it is; none is empty."""
         known = self._cached.get(state)
         if known is None:
             known = self._cached[state] = self._layers(state)
@@ -105,31 +107,31 @@ class Arrangement:
             return [Layer(run) for run in self.added]
         if state is State.REMOVED:
             return [Layer(Run(self.removed))] if len(self.removed) else []
-        gone = (self.tombstones,) if len(self.tombstones) else ()
+        absent = (self.tombstones,) if len(self.tombstones) else ()
         if state is State.OLD:
-            return [Layer(run, gone) for run in self.runs]
-        gone = (*gone, self.removed) if len(self.removed) else gone
-        return [*(Layer(run, gone) for run in self.runs), *map(Layer, self.added)]
+            return [Layer(run, absent) for run in self.runs]
+        absent = (*absent, self.removed) if len(self.removed) else absent
+        return [*(Layer(run, absent) for run in self.runs), *map(Layer, self.added)]
 
     def words(self, state: State) -> Words:
         """Return all tuples of a state as one sorted array."""
         return words_of(self.layers(state), self.layout)
 
     def contains(self, words: Words, state: State) -> Mask:
-        """Return for each tuple whether it is there."""
-        found: Mask | None = None
+        """Return for each tuple whether it is in a state."""
+        result: Mask | None = None
         for layer in self.layers(state):
-            here = layer.run.contains(words)
-            if layer.absent and np.count_nonzero(here):
-                keep = layer.keep(words)
-                assert keep is not None
-                here &= keep
-            found = here if found is None else found | here
-        return np.zeros(len(words), np.bool_) if found is None else found
+            found = layer.run.contains(words)
+            if layer.absent and np.count_nonzero(found):
+                mask = layer.keep(words)
+                assert mask is not None
+                found &= mask
+            result = found if result is None else result | found
+        return np.zeros(len(words), np.bool_) if result is None else result
 
     @property
     def nbytes(self) -> int:
-        """The bytes its arrays hold."""
+        """The size of its arrays in bytes."""
         runs = sum(run.nbytes for run in (*self.runs, *self.added))
         return runs + self.removed.nbytes + self.tombstones.nbytes
 
@@ -152,20 +154,24 @@ class Arrangement:
         self._cached = {}
 
     def read_ahead(self, added: int, removed: int) -> None:
-        """Read all that `commit` may need for a change of this size, so that it cannot fail."""
-        held = sum(map(len, self.runs))
-        is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > held
-        behind = added
+        """Read all runs that `commit` may need for a change of this size, so that it cannot fail.
+
+        The conditions are those of `commit` and `append`, or weaker.
+        """
+        total = sum(map(len, self.runs))
+        is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > total
+        later = added  # the tuples of all runs after this one: as many as could be merged with it
         for run in reversed(self.runs):
-            if is_purged or (added and len(run) <= 2 * behind + SMALL):
+            if is_purged or (added and len(run) <= 2 * later + SMALL):
                 _ = run.words
-            behind += len(run)
+            later += len(run)
 
     def commit(self) -> None:
         """Fold the change into the runs."""
         if self.added:
             added = merge(*[run.words for run in self.added])
             if len(self.tombstones):
+                # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
                 revived = is_member(added, self.tombstones)
                 if np.count_nonzero(revived):
                     self.tombstones = minus(self.tombstones, added)
@@ -177,15 +183,15 @@ class Arrangement:
             self.tombstones = merge(self.tombstones, self.removed)
             self.removed = self.layout.nothing
             if 4 * len(self.tombstones) > sum(map(len, self.runs)):
-                kept = [minus(run.words, self.tombstones) for run in self.runs]
-                self.runs = [Run(words) for words in kept if len(words)]
+                rest = [minus(run.words, self.tombstones) for run in self.runs]
+                self.runs = [Run(words) for words in rest if len(words)]
                 self.tombstones = self.layout.nothing
         self._cached = {}
 
     # --- following the primary order -----------------------------------------------------------
 
     def sort(self, words: Words, primary: Layout) -> Words:
-        """Return tuples packed in the primary order as this order packs and sorts them."""
+        """Return tuples of the primary order, packed and sorted in this order."""
         if not len(words):
             return self.layout.nothing
         columns = [primary.column(words, column) for column in self.order]
@@ -193,7 +199,7 @@ class Arrangement:
         return np.sort(packed) if len(words) > 1 else packed
 
     def be_late(self, added: Words | None, removed: Words | None) -> None:
-        """Note how the change has gone on; two times None says that it is another one."""
+        """Record tuples that the open change has gained; without any, that it was replaced."""
         if added is not None and self._late_added is not None:
             self._late_added.append(added)
         elif removed is not None and self._late_added is not None:
@@ -204,7 +210,7 @@ class Arrangement:
         self.is_late = True
 
     def catch_up(self, primary: "Arrangement") -> None:
-        """Take over the change of the primary order."""
+        """Update the open change from the primary order."""
         if self._late_added is None:
             self.added = [Run(self.sort(run.words, primary.layout)) for run in primary.added]
             self.removed = self.sort(primary.removed, primary.layout)
@@ -233,9 +239,9 @@ class Arrangement:
 
 def arranged(primary: Arrangement, order: Order) -> Arrangement:
     """Return the tuples of the primary order in another one."""
-    made = Arrangement(order, primary.layout.permuted(order))
-    made.runs = [Run(made.sort(run.words, primary.layout)) for run in primary.runs]
-    made.tombstones = made.sort(primary.tombstones, primary.layout)
-    made.be_late(None, None)
-    made.catch_up(primary)
-    return made
+    other = Arrangement(order, primary.layout.permuted(order))
+    other.runs = [Run(other.sort(run.words, primary.layout)) for run in primary.runs]
+    other.tombstones = other.sort(primary.tombstones, primary.layout)
+    other.be_late(None, None)
+    other.catch_up(primary)
+    return other

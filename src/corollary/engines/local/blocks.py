@@ -1,10 +1,14 @@
-"""Files of blocks: only a directory is read to open one, and every block has a checksum.
+"""Files of blocks: opening a file reads only its directory, and every block has a checksum.
 
 | part | what it is |
 |---|---|
 | preamble | magic with the version of the format, checksum and length of the directory |
 | directory | a header in JSON; for every part the ends and the checksums of its blocks |
 | data | the blocks of all parts, one after the other |
+
+A block holds columns of integers and a text. A column is cut into byte planes (all lowest bytes,
+then all second ones, …), as many as its largest value needs: neighbours in a plane resemble each
+other, so that planes compress well. Planes and text are compressed together, where that pays.
 """
 
 import json
@@ -20,6 +24,19 @@ import pyarrow as pa
 
 from corollary.errors import WarehouseError
 
+Integers = npt.NDArray[Any]
+
+HEAD = struct.Struct("<?Q")
+"""Whether the block is compressed, and its uncompressed length; the planes per column follow."""
+
+CODEC = pa.Codec("zstd", compression_level=1)
+
+WORTH = 16
+"""Blocks are stored compressed if that saves more than one byte in this many."""
+
+DTYPES: tuple[Any, ...] = (np.uint8, np.uint8, np.uint16, np.uint32, np.uint32, *(np.uint64,) * 4)
+"""The smallest NumPy type for integers of 0, 1, … 8 bytes."""
+
 MAGIC = b"corolix1"
 PREAMBLE = struct.Struct("<8sIQ")
 LENGTH = struct.Struct("<Q")
@@ -30,8 +47,8 @@ class Blocks:
     """A sequence of blocks of bytes.
 
     Attributes:
-        ends: where each of them ends in the data.
-        name: what messages call the file that they are from.
+        ends: the end of each block in the data.
+        name: the name of the file in messages.
     """
 
     ends: npt.NDArray[np.uint64]
@@ -41,7 +58,7 @@ class Blocks:
 
     @classmethod
     def of(cls, blocks: Sequence[bytes]) -> Self:
-        """Return blocks that were just made."""
+        """Return new blocks, with their checksums."""
         ends = np.cumsum([len(block) for block in blocks], dtype=np.uint64)
         checksums = np.array([zlib.crc32(block) for block in blocks], np.uint32)
         return cls(ends, checksums, pa.py_buffer(b"".join(blocks)))
@@ -51,14 +68,14 @@ class Blocks:
 
     @property
     def nbytes(self) -> int:
-        """The bytes it takes, mapped or not."""
+        """The size in bytes, mapped files included."""
         return int(self.data.size) + self.ends.nbytes + self.checksums.nbytes
 
     def block(self, number: int) -> memoryview:
         """Return one block.
 
         Raises:
-            WarehouseError: it is not what was written.
+            WarehouseError: its checksum is wrong.
         """
         start = int(self.ends[number - 1]) if number else 0
         block = memoryview(self.data)[start : int(self.ends[number])]
@@ -68,7 +85,7 @@ class Blocks:
 
 
 def to_bytes(name: str, header: Mapping[str, Any], parts: Sequence[Blocks]) -> bytes:
-    """Return a file."""
+    """Return the bytes of a file."""
     counts = [len(part) for part in parts]
     text = json.dumps({"name": name, "parts": counts, "header": header}).encode()
     arrays = [array.tobytes() for part in parts for array in (part.ends, part.checksums)]
@@ -81,11 +98,11 @@ def from_buffer(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Bloc
     """Return the header and the parts of a file, or None if it is of another format.
 
     Args:
-        name: what to call the file as long as it has not said so itself.
+        name: the name of the file in messages about a damaged directory; it holds its own name.
         buffer: the file.
 
     Raises:
-        WarehouseError: its directory is not what was written.
+        WarehouseError: the directory is damaged, or the file is too short.
     """
     view = memoryview(buffer)
     if len(view) < PREAMBLE.size:
@@ -115,10 +132,56 @@ def from_buffer(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Bloc
 
 
 def identity(file: bytes | pa.Buffer) -> int:
-    """Return a number that tells the contents of files apart: it covers all checksums."""
+    """Return the checksum of a file's directory, which covers the checksums of all blocks."""
     number: int = PREAMBLE.unpack_from(file)[1]
     return number
 
 
 def _checksum(directory: bytes | memoryview) -> int:
+    # The length stands before the directory: starting from it, the checksum covers it as well.
     return zlib.crc32(directory, len(directory) & 0xFFFFFFFF)
+
+
+# --- the bytes of a block ------------------------------------------------------------------------
+
+
+def pack(columns: Sequence[Integers], text: bytes = b"") -> bytes:
+    """Return a block of columns of integers, taken as unsigned, and a text."""
+    pieces: list[bytes] = []
+    sizes = bytearray()
+    for column in columns:
+        values = column.astype(np.uint64, copy=False)
+        size = (int(values.max()).bit_length() + 7) // 8 if len(values) else 0
+        sizes.append(size)
+        pieces += [(values >> np.uint64(8 * at)).astype(np.uint8).tobytes() for at in range(size)]
+    plain = b"".join((*pieces, text))
+    body = CODEC.compress(plain, asbytes=True)
+    is_compressed = len(body) + len(plain) // WORTH < len(plain)
+    head = HEAD.pack(is_compressed, len(plain))
+    return b"".join((head, sizes, body if is_compressed else plain))
+
+
+def unpack(block: memoryview, columns: int, count: int) -> tuple[list[Integers], memoryview]:
+    """Return the columns of `count` unsigned integers in a block, and its text."""
+    is_compressed, length = HEAD.unpack_from(block)
+    start = HEAD.size + columns
+    sizes = bytes(block[HEAD.size : start])
+    body = block[start:]
+    plain = memoryview(CODEC.decompress(body, length)) if is_compressed else body
+    planes = np.frombuffer(plain, np.uint8, sum(sizes) * count)
+    result = []
+    at = 0
+    for size in sizes:
+        result.append(_join_planes(planes[at : at + size * count], size, count))
+        at += size * count
+    return result, plain[at:]
+
+
+def _join_planes(planes: npt.NDArray[np.uint8], size: int, count: int) -> Integers:
+    if size == 1:
+        return planes  # a view: nothing to copy
+    result: Integers = np.zeros(count, DTYPES[size])
+    for at in range(size):
+        plane = planes[at * count : (at + 1) * count].astype(result.dtype)
+        result |= np.left_shift(plane, 8 * at, dtype=result.dtype) if at else plane
+    return result

@@ -17,33 +17,33 @@ class Bulk(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """So many bytes."""
+        """The number of bytes."""
 
 
 class Tuples(Bulk, Protocol):
-    """Tuples that a step has made."""
+    """Tuples that a step has derived."""
 
     def __len__(self) -> int:
-        """Return how many."""
+        """Return the number of tuples."""
 
 
 class Held(Bulk, Protocol):
-    """A table."""
+    """A table whose tuples and bytes count against the limits."""
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
 
 
-class Exceeded(Exception):  # noqa: N818 - no error: the interpreter goes on elsewhere
-    """Steps have handled more rows than their budget allows."""
+class Exceeded(Exception):  # noqa: N818 - not an error: the interpreter runs the alternative steps
+    """Steps have handled more rows than their `Within` allows."""
 
 
 class Budget:
-    """Watches a run and stops it, naming the limit and the rule that was at work.
+    """Counts what a run uses and stops it at a limit, naming the limit and the rule.
 
     Attributes:
         handled: the rows that have passed stages of pipelines so far.
-        ceiling: how many of them are allowed before `Exceeded` is raised.
+        ceiling: the value of `handled` above which the innermost `Within` is given up.
     """
 
     def __init__(
@@ -52,83 +52,83 @@ class Budget:
         self._limits = limits
         self._tables = tables
         self._dictionary = dictionary
-        self._began = time.monotonic() if limits.since is None else limits.since
+        self._start = time.monotonic() if limits.since is None else limits.since
         self._seconds = limits.seconds
-        self._is_counting = limits.tuples is not None or limits.memory is not None
-        self._productive: Pipeline | None = None
-        self._open_tuples = 0
-        self._open_bytes = 0
-        self._held_tuples = 0
-        self._held_bytes = 0
-        self._aside_tuples = 0
-        self._aside_bytes = 0
+        self._has_size_limit = limits.tuples is not None or limits.memory is not None
+        self._last_pipeline: Pipeline | None = None
+        self._batch_tuples = 0
+        self._batch_bytes = 0
+        self._table_tuples = 0
+        self._table_bytes = 0
+        self._shadowed_tuples = 0
+        self._shadowed_bytes = 0
         self.handled = 0
         self.ceiling = UNLIMITED
 
     def spend(self, pipeline: Pipeline, words: Tuples) -> None:
-        """Count a batch of new tuples of a pipeline."""
+        """Count a batch of tuples that a pipeline has derived, until the step's result exists."""
         if pipeline.origin.text:
-            self._productive = pipeline
-        if self._is_counting:
-            self._open_tuples += len(words)
-            self._open_bytes += words.nbytes
-            self._check()
+            self._last_pipeline = pipeline
+        if self._has_size_limit:
+            self._batch_tuples += len(words)
+            self._batch_bytes += words.nbytes
+            self._check_sizes()
 
     def tick(self, pipeline: Pipeline, rows: int) -> None:
-        """A batch passes a stage: see to the time and to the rows."""
+        """Count the rows that enter a stage of a pipeline, and check the time."""
         self.handled += rows
         if self.handled > self.ceiling:
             raise Exceeded
-        if self._seconds is not None and time.monotonic() - self._began > self._seconds:
-            self._productive = pipeline
+        if self._seconds is not None and time.monotonic() - self._start > self._seconds:
+            self._last_pipeline = pipeline
             raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
 
     def handle(self, rows: int) -> None:
-        """A step that has no pipeline handles so many rows."""
+        """Count the rows of a step without pipelines."""
         self.handled += rows
         if self.handled > self.ceiling:
             raise Exceeded
 
     def release(self) -> None:
-        """The batches of a step have become one result, or are given up."""
-        self._open_tuples = self._open_bytes = 0
+        """Forget the batches of a step: they are merged into its result, or discarded."""
+        self._batch_tuples = self._batch_bytes = 0
 
     def set_aside(self, tables: tuple[Held, ...], sign: int) -> None:
-        """Tables go out of sight while a procedure runs (+1), or come back (-1)."""
-        if self._is_counting:
-            self._aside_tuples += sign * sum(table.size(State.NEW) for table in tables)
-            self._aside_bytes += sign * sum(table.nbytes for table in tables)
+        """Count tables that a recursive call hides from the list of tables: +1, and -1 after it."""
+        if self._has_size_limit:
+            self._shadowed_tuples += sign * sum(table.size(State.NEW) for table in tables)
+            self._shadowed_bytes += sign * sum(table.nbytes for table in tables)
 
     def check_rounds(self, rounds: int) -> None:
-        """Stop a loop that has gone on for too many rounds."""
+        """Stop a loop that has run too many rounds."""
         limit = self._limits.rounds
         if limit is not None and rounds > limit:
             raise self._error(f"{limit} rounds", "--limit-rounds")
 
     def check_totals(self) -> None:
-        """Measure what the tables hold and stop if it is too much."""
-        if not self._is_counting:
+        """Measure all tables and stop if they are too large."""
+        if not self._has_size_limit:
             return
         limits = self._limits
         if limits.tuples is not None:
-            held = sum(table.size(State.NEW) for table in self._tables())
-            self._held_tuples = held + self._aside_tuples
+            tuples = sum(table.size(State.NEW) for table in self._tables())
+            self._table_tuples = tuples + self._shadowed_tuples
         if limits.memory is not None:
-            held = sum(table.nbytes for table in self._tables())
-            self._held_bytes = held + self._aside_bytes + self._dictionary.nbytes
-        self._check()
+            size = sum(table.nbytes for table in self._tables())
+            self._table_bytes = size + self._shadowed_bytes + self._dictionary.nbytes
+        self._check_sizes()
 
-    def _check(self) -> None:
+    def _check_sizes(self) -> None:
         limits = self._limits
-        if limits.tuples is not None and self._held_tuples + self._open_tuples > limits.tuples:
+        if limits.tuples is not None and self._table_tuples + self._batch_tuples > limits.tuples:
             raise self._error(f"{limits.tuples} tuples", "--limit-tuples")
-        if limits.memory is not None and self._held_bytes + self._open_bytes > limits.memory:
+        if limits.memory is not None and self._table_bytes + self._batch_bytes > limits.memory:
             raise self._error(f"{limits.memory} bytes", "--limit-memory")
 
     def _error(self, what: str, option: str) -> LimitError:
         rule = ""
-        if self._productive is not None:
-            rule = f", at work on the rule `{self._productive.origin.text}`"
+        if self._last_pipeline is not None:
+            rule = f", at work on the rule `{self._last_pipeline.origin.text}`"
         return LimitError(
             f"the evaluation was stopped at its limit of {what}{rule}; nothing was changed\n"
             f"  = raise the limit with `{option}`, or bound the values the rule makes"

@@ -1,4 +1,4 @@
-"""Values as small non-negative integers: one code domain per type, null is code 0."""
+"""The dictionary: values as small non-negative integers, one code domain per type, null is 0."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,11 +10,10 @@ import pyarrow as pa
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local import native
 from corollary.engines.local.blocks import Blocks
-from corollary.engines.local.domains import CodeDomain, domain_of
+from corollary.engines.local.domains import INLINE, CodeDomain, NumericDomain
 from corollary.engines.local.layout import Codes
+from corollary.engines.local.native import Native
 from corollary.engines.local.symbols import SymbolDomain
-
-Native = native.Native
 
 
 class Dictionary:
@@ -24,11 +23,11 @@ class Dictionary:
         self._domains: dict[Domain, CodeDomain] = {}
 
     def saved(self) -> list[tuple[Domain, dict[str, Any], list[Blocks]]]:
-        """Return what makes all domains again."""
+        """Return all domains, each as a header and parts of a file."""
         return [(domain, *each.saved()) for domain, each in self._domains.items()]
 
     def restore(self, saved: Iterable[tuple[Domain, Mapping[str, Any], list[Blocks]]]) -> None:
-        """Become what was saved; codes that were given before mean nothing from now on."""
+        """Replace all domains by those of a file; codes from before are invalid afterwards."""
         self._domains.clear()
         for (kind, scale), header, blocks in saved:
             self.domain(Type(kind, scale=scale)).restore(header, blocks)
@@ -37,11 +36,11 @@ class Dictionary:
         """Return the domain of a type."""
         known = self._domains.get(type_.domain)
         if known is None:
-            known = self._domains[type_.domain] = domain_of(type_.kind)
+            known = self._domains[type_.domain] = _new_domain(type_.kind)
         return known
 
     def encode(self, values: Native, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> Codes:
-        """Return the codes of native values, 0 where `nulls` says so."""
+        """Return the codes of native values, 0 where they are null."""
         if nulls is None or not np.count_nonzero(nulls):
             return self.domain(type_).encode(values)
         codes = np.zeros(len(values), np.int64)
@@ -49,7 +48,7 @@ class Dictionary:
         return codes
 
     def decode(self, codes: Codes, type_: Type) -> Native:
-        """Return the native values of codes; where the code is null, anything of the type."""
+        """Return the native values of codes, an arbitrary one for null."""
         return self.domain(type_).decode(codes)
 
     def code(self, value: Any, type_: Type) -> int:
@@ -59,13 +58,13 @@ class Dictionary:
         return int(self.domain(type_).encode(native.from_python([value], type_))[0])
 
     def encode_python(self, values: Iterable[Any], type_: Type) -> Codes:
-        """Return the codes of Python values, None being null."""
-        listed = list(values)
-        if None not in listed:
-            return self.domain(type_).encode(native.from_python(listed, type_))
-        nulls = np.fromiter((value is None for value in listed), np.bool_, len(listed))
-        present = native.from_python([value for value in listed if value is not None], type_)
-        codes = np.zeros(len(listed), np.int64)
+        """Return the codes of Python values, None for null."""
+        values = list(values)
+        if None not in values:
+            return self.domain(type_).encode(native.from_python(values, type_))
+        nulls = np.fromiter((value is None for value in values), np.bool_, len(values))
+        present = native.from_python([value for value in values if value is not None], type_)
+        codes = np.zeros(len(values), np.int64)
         codes[~nulls] = self.domain(type_).encode(present)
         return codes
 
@@ -77,24 +76,38 @@ class Dictionary:
         return self.encode(values, nulls, type_)
 
     def _encode_strings(self, column: pa.ChunkedArray, type_: Type) -> Codes:
+        # Arrow finds the distinct strings; only these become Python objects.
         encoded = column.dictionary_encode().combine_chunks()
         if not len(column):
             return np.empty(0, np.int64)
-        words = np.array(encoded.dictionary.to_pylist(), object)
-        codes = np.append(self.domain(type_).encode(words), 0)
-        indices = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-        found: Codes = codes[indices]
-        return found
+        strings = np.array(encoded.dictionary.to_pylist(), object)
+        codes = np.append(self.domain(type_).encode(strings), 0)  # null has the index after them
+        indices = encoded.indices.fill_null(len(strings)).to_numpy(zero_copy_only=False)
+        result: Codes = codes[indices]
+        return result
 
     def decode_arrow(self, codes: Codes, type_: Type) -> pa.Array:
         """Return codes as an Arrow array."""
         if isinstance(domain := self.domain(type_), SymbolDomain):
-            found = domain.arrow(codes)
-            if found is not None:
-                return found
+            strings = domain.arrow(codes)
+            if strings is not None:
+                return strings
         return native.to_arrow(self.decode(codes, type_), codes == 0, type_)
 
     @property
     def nbytes(self) -> int:
-        """The bytes all domains hold."""
+        """The size of all domains in bytes."""
         return sum(domain.nbytes for domain in self._domains.values())
+
+
+def _new_domain(kind: Kind) -> CodeDomain:
+
+    match kind:
+        case Kind.SYMBOL:
+            return SymbolDomain()
+        case Kind.FLOAT:
+            return NumericDomain(np.float64, 0)
+        case Kind.UNSIGNED:
+            return NumericDomain(np.uint64, INLINE)
+        case _:
+            return NumericDomain(np.int64, INLINE)

@@ -1,41 +1,22 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
 
 import numpy as np
 
-from corollary.core.pipeline import Pipeline, Reference
+from corollary.core.pipeline import Reference
 from corollary.core.plan import Derive, Reduce
 from corollary.engines.local.aggregates import exact_sums
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.judge import Trials, judge
+from corollary.engines.local.judge import judge
 from corollary.engines.local.layout import Codes, Layout, Words
-from corollary.engines.local.pipelines import Meter, PipelineRunner
+from corollary.engines.local.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import Table
 
 
-class Purse(Meter, Protocol):
-    """Counts the tuples that a step makes."""
-
-    def spend(self, pipeline: Pipeline, words: Words) -> None:
-        """A pipeline has made new tuples."""
-
-    def release(self) -> None:
-        """They have become one result."""
-
-
-class Run(Trials, Protocol):
-    """The run that a step takes part in."""
-
-    @property
-    def budget(self) -> Purse:
-        """What watches over rows and tuples."""
-
-
 class Derivation:
-    """A step, ready to run on the tables of a plan."""
+    """A step, prepared to run on the tables of a plan."""
 
     def __init__(
         self,
@@ -52,9 +33,10 @@ class Derivation:
         ]
         self._is_set = step.reduce is not Reduce.SUM
 
-    def run(self, run: Run) -> tuple[Words, int]:
-        """Return the tuples of the step, packed and sorted for its target, and what led to them."""
+    def run(self, context: RunContext) -> tuple[Words, int]:
+        """Return the tuples of the step, packed and sorted for its target, and the leads' size."""
         target = self._tables[self._step.target]
+        # Each with its layout: a later pipeline may widen that of the target.
         pieces: list[tuple[Words, Layout]] = []
         led = 0
         for runner in self._runners:
@@ -64,18 +46,18 @@ class Derivation:
                     continue
                 led += size
             if runner.copied is not None and self._is_set:
-                words = self._unknown(runner.copy(run))
-                self._add(words, pieces, runner, target, run)
+                words = self._subtract_known(runner.copy(context))
+                self._add(words, pieces, runner, target, context)
                 continue
-            for columns, count in _heads(runner, run):
+            for columns, count in _heads(runner, context):
                 words = target.fit(columns, runner.widths).pack(columns, count)
-                words = self._fresh(words) if self._is_set else words
-                self._add(words, pieces, runner, target, run)
+                words = self._new_tuples(words) if self._is_set else words
+                self._add(words, pieces, runner, target, context)
         if not pieces:
             return target.layout.nothing, led
-        run.budget.release()
+        context.budget.release()
         layout = target.layout
-        return self._reduced(target, [layout.convert(*each) for each in pieces]), led
+        return self._reduce(target, [layout.convert(*each) for each in pieces]), led
 
     @staticmethod
     def _add(
@@ -83,42 +65,45 @@ class Derivation:
         pieces: list[tuple[Words, Layout]],
         runner: PipelineRunner,
         target: Table,
-        run: Run,
+        context: RunContext,
     ) -> None:
         if len(words):
             pieces.append((words, target.layout))
-            run.budget.spend(runner.pipeline, words)
+            context.budget.spend(runner.pipeline, words)
 
-    def _fresh(self, words: Words) -> Words:
-        """Return the tuples sorted, each once, less those that are known."""
+    def _new_tuples(self, words: Words) -> Words:
+        """Return the tuples sorted, each once, without the known ones."""
+        # A lookup in a bitmap is cheaper than sorting: do these first, the searches afterwards.
         marked = [each for each in self._step.without if self._tables[each.relation].is_marked]
         for each in marked:
             words = words[~self._tables[each.relation].contains(words, each.state)]
-        return self._unknown(distinct(words), marked)
+        return self._subtract_known(distinct(words), marked)
 
-    def _unknown(self, words: Words, but: Collection[Reference] = ()) -> Words:
-        """Return the tuples less those that are known, in other relations than some."""
+    def _subtract_known(self, words: Words, skipped: Collection[Reference] = ()) -> Words:
+        """Return the tuples without those of the step's `without`, some of which are skipped."""
         for each in self._step.without:
             table = self._tables[each.relation]
-            if each not in but and table.size(each.state):
+            if each not in skipped and table.size(each.state):
                 found = table.contains(words, each.state)
                 if np.count_nonzero(found):
                     words = words[~found]
         return words
 
-    def _reduced(self, target: Table, pieces: list[Words]) -> Words:
+    def _reduce(self, target: Table, pieces: list[Words]) -> Words:
         words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         match self._step.reduce:
             case None:
                 return words if len(pieces) == 1 else distinct(words)
             case Reduce.MIN:
+                # The last column is the value: the first tuple of a sorted group has the least.
+                # Least by code, which for the small non-negative ranks is least by value.
                 words = words if len(pieces) == 1 else distinct(words)
                 return words[_starts(words, target.layout)]
             case Reduce.SUM:
-                return self._unknown(self._sums(words, target))
+                return self._subtract_known(self._sums(words, target))
 
     def _sums(self, words: Words, target: Table) -> Words:
-        """Return each group with the sum of its last column, where that is not 0; null is 0."""
+        """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
         words = np.sort(words)
         layout, type_ = target.layout, target.types[-1]
         last = len(target.types) - 1
@@ -138,24 +123,24 @@ class Derivation:
         return target.pack([*keys, codes], len(firsts))
 
 
-def _heads(runner: PipelineRunner, run: Run) -> Iterable[tuple[list[Codes], int]]:
-    """Yield the heads of a pipeline; raise if an expression has no value, and that counts."""
+def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[Codes], int]]:
+    """Yield the heads of a pipeline; raise if an instance lacks a value and that is an error."""
     pipeline = runner.pipeline
-    frames = runner.frames(run)
+    frames = runner.frames(context)
     if pipeline.is_bag and pipeline.is_lenient and pipeline.judge:
-        # What the judge lets pass includes the rows that no fault befell, which count once.
+        # The judge returns the heads of rows without faults as well: in a bag they must count once.
         frames = list(frames)
         if runner.has_fault:
-            yield from judge(pipeline, run)
+            yield from judge(runner, context)
             return
     for frame in frames:
         yield runner.head(frame), frame.count
     if pipeline.judge and runner.has_fault:
-        yield from judge(pipeline, run)
+        yield from judge(runner, context)
 
 
 def _starts(words: Words, layout: Layout) -> Codes:
-    """Return where sorted tuples begin to differ in a column that is not the last."""
+    """Return the indices of the first tuple of each group that differs in the last column only."""
     prefix = layout.prefix(words, len(layout.widths) - 1)
     is_start = np.empty(len(words), np.bool_)
     is_start[:1] = True

@@ -1,36 +1,56 @@
-"""The values of one type and their codes.
+"""Code domains: the values of one type and their codes.
 
-Codes are stable: a value keeps its code for ever, so growing a domain never recodes a relation.
-Small non-negative integers (`INLINE`) are coded by themselves; everything else is interned in the
-order of arrival. Codes have no order of their own: comparisons decode.
+Codes are stable: a value keeps its code forever, so that a growing domain never recodes a relation.
+A small non-negative integer is its own code plus 1; everything else is interned in the order of
+arrival. The order of codes means nothing: comparisons decode.
 """
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from corollary.core.types import Kind
-from corollary.engines.local import native
-from corollary.engines.local.blocks import Blocks
-from corollary.engines.local.growing import Growing
+from corollary.engines.local.blocks import Blocks, pack, unpack
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.packing import pack, unpack
-from corollary.engines.local.symbols import SymbolDomain
+from corollary.engines.local.native import Native
 
 INLINE = 1 << 20
-"""Three columns of numbers, some of them beyond this, still fit one word."""
+"""Integers below this are their own codes: three columns with some larger ones fit one word."""
 
 FEW = 16
-"""So few values are coded faster one by one."""
+"""Up to this many values are encoded one by one, which is faster than the array operations."""
 
 RECENT = 1 << 12
-"""So many interned values are looked up in a dictionary before they are sorted in."""
+"""The maximum number of interned values in a Python dictionary, before they are merged."""
 
 BLOCK = 1 << 13
-"""The interned values of a block, when they are saved."""
+"""The number of interned values in a block of a file."""
 
-Native = native.Native
+
+class Growing:
+    """An array that grows at its end.
+
+    Attributes:
+        array: the values, then unused capacity.
+        count: the number of values.
+    """
+
+    __slots__ = ("array", "count")
+
+    def __init__(self, dtype: Any, count: int = 0) -> None:
+        self.array: npt.NDArray[Any] = np.empty(count + count // 8 + 16, dtype)
+        self.count = count
+
+    def extend(self, values: Any) -> None:
+        """Add values at the end."""
+        count = self.count + len(values)
+        if count > len(self.array):
+            larger = np.empty(2 * count, self.array.dtype)
+            larger[: self.count] = self.array[: self.count]
+            self.array = larger
+        self.array[self.count : count] = values
+        self.count = count
 
 
 class CodeDomain(Protocol):
@@ -40,25 +60,26 @@ class CodeDomain(Protocol):
         """Return the codes of values, new ones interned."""
 
     def decode(self, codes: Codes) -> Native:
-        """Return the values of codes; for null, anything."""
+        """Return the values of codes, an arbitrary one for null."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes the domain holds."""
+        """The size in bytes."""
 
     def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return what makes the domain again: a header, and parts of a file."""
+        """Return the domain as a header and parts of a file."""
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
-        """Become what was saved."""
+        """Replace the contents by a header and parts of a file."""
 
 
 class NumericDomain:
     """Fixed-width values: small non-negative integers inline, the others interned.
 
-    The interned values are looked up in a sorted array, with their codes beside it; those that came
-    last in a dictionary, until there are enough of them to be worth a merge. Values that were saved
-    stay where they are stored until one is asked for.
+    Interned values are looked up in a sorted array with their codes in a parallel one; the latest
+    are in a Python dictionary, until there are enough to be worth a merge. All values are handled
+    as 64-bit patterns, so that one implementation serves signed, unsigned and float. Values of a
+    file are decoded when the first one is needed.
     """
 
     def __init__(self, dtype: Any, inline: int) -> None:
@@ -95,56 +116,58 @@ class NumericDomain:
             self._load(*self._stored)
         code = self._recent.get(bits)
         if code is None:
-            place = int(self._sorted.searchsorted(bits))
-            if place < len(self._sorted) and self._sorted.item(place) == bits:
-                return self._codes.item(place)
+            index = int(self._sorted.searchsorted(bits))
+            if index < len(self._sorted) and self._sorted.item(index) == bits:
+                return self._codes.item(index)
             code = self._recent[bits] = self._first + self._values.count
             self._values.extend([bits])
             if len(self._recent) > RECENT:
-                self._sort_in()
+                self._merge_recent()
         return code
 
-    def _sort_in(self) -> None:
-        """Merge the recent values into the sorted ones."""
+    def _merge_recent(self) -> None:
         values = np.fromiter(self._recent, np.int64, len(self._recent))
         codes = np.fromiter(self._recent.values(), np.int64, len(self._recent))
         order = values.argsort()
-        places = self._sorted.searchsorted(values[order])
-        self._sorted = np.insert(self._sorted, places, values[order])
-        self._codes = np.insert(self._codes, places, codes[order])
+        self._insert(values[order], codes[order])
         self._recent = {}
+
+    def _insert(self, values: Codes, codes: Codes) -> None:
+        """Insert new values, sorted, into the sorted array."""
+        indices = self._sorted.searchsorted(values)
+        self._sorted = np.insert(self._sorted, indices, values)
+        self._codes = np.insert(self._codes, indices, codes)
 
     def _intern(self, bits: Codes) -> Codes:
         if self._stored is not None:
             self._load(*self._stored)
-        wanted, back = np.unique(bits, return_inverse=True)
-        codes = self._look_up(wanted)
+        unique, inverse = np.unique(bits, return_inverse=True)
+        codes = self._look_up(unique)
         unknown = (codes == 0).nonzero()[0]
         if len(unknown) <= RECENT:
-            codes[unknown] = [self._code(bit) for bit in wanted[unknown].tolist()]
+            codes[unknown] = [self._code(bit) for bit in unique[unknown].tolist()]
         else:
-            self._sort_in()
-            codes = self._look_up(wanted)
-            fresh = (codes == 0).nonzero()[0]
+            # Some of the unknown values may be recent: merge these first, then look up again.
+            self._merge_recent()
+            codes = self._look_up(unique)
+            unknown = (codes == 0).nonzero()[0]
             first = self._first + self._values.count
-            codes[fresh] = np.arange(first, first + len(fresh))
-            places = self._sorted.searchsorted(wanted[fresh])
-            self._sorted = np.insert(self._sorted, places, wanted[fresh])
-            self._codes = np.insert(self._codes, places, codes[fresh])
-            self._values.extend(wanted[fresh])
-        found: Codes = codes[back.ravel()]
-        return found
+            codes[unknown] = np.arange(first, first + len(unknown))
+            self._insert(unique[unknown], codes[unknown])
+            self._values.extend(unique[unknown])
+        result: Codes = codes[inverse.ravel()]
+        return result
 
-    def _look_up(self, wanted: Codes) -> Codes:
-        """Return the codes of values, 0 for those that are not among the sorted ones."""
+    def _look_up(self, values: Codes) -> Codes:
+        """Return the codes of values, 0 for those that are not in the sorted array."""
         if not len(self._sorted):
-            return np.zeros(len(wanted), np.int64)
-        places = self._sorted.searchsorted(wanted)
-        np.minimum(places, len(self._sorted) - 1, out=places)
-        return np.where(self._sorted[places] == wanted, self._codes[places], 0)
+            return np.zeros(len(values), np.int64)
+        indices = self._sorted.searchsorted(values)
+        np.minimum(indices, len(self._sorted) - 1, out=indices)
+        return np.where(self._sorted[indices] == values, self._codes[indices], 0)
 
     def decode(self, codes: Codes) -> Native:
-        """Return the values of codes; for null, anything."""
+        """Return the values of codes, an arbitrary one for null."""
         if not self._inline:
             return self._interned(codes).view(self._dtype)
         bits = codes - 1
@@ -164,11 +187,11 @@ class NumericDomain:
     # --- stored values -------------------------------------------------------------------------
 
     def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return the interned values, sorted, as differences, with their codes."""
+        """Return the differences between the sorted interned values, and their codes."""
         if self._stored is not None:
             header, blocks = self._stored
             return dict(header), [blocks]
-        self._sort_in()
+        self._merge_recent()
         steps = np.diff(self._sorted, prepend=self._sorted[:1])
         starts = range(0, len(steps), BLOCK)
         parts = [(steps[at : at + BLOCK], self._codes[at : at + BLOCK]) for at in starts]
@@ -176,11 +199,11 @@ class NumericDomain:
         return header, [Blocks.of([pack(part) for part in parts])]
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
-        """Become what was saved."""
+        """Replace the contents by a header and parts of a file, to be decoded when needed."""
         self._stored = (header, blocks[0])
 
     def _load(self, header: Mapping[str, Any], blocks: Blocks) -> None:
-        """Take in what is stored."""
+        """Decode the values of a file."""
         count = header["count"]
         steps, codes = np.empty(count, np.int64), np.empty(count, np.int64)
         for number in range(len(blocks)):
@@ -197,19 +220,6 @@ class NumericDomain:
 
     @property
     def nbytes(self) -> int:
-        """The bytes the interned values take."""
+        """The size of the interned values in bytes."""
         stored = 0 if self._stored is None else self._stored[1].nbytes
         return 3 * 8 * self._values.count + stored
-
-
-def domain_of(kind: Kind) -> CodeDomain:
-    """Return an empty domain for values of a kind."""
-    match kind:
-        case Kind.SYMBOL:
-            return SymbolDomain()
-        case Kind.FLOAT:
-            return NumericDomain(np.float64, 0)
-        case Kind.UNSIGNED:
-            return NumericDomain(np.uint64, INLINE)
-        case _:
-            return NumericDomain(np.int64, INLINE)

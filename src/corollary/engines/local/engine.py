@@ -1,4 +1,4 @@
-"""Relations in one process, and the plans that run on them."""
+"""The local engine: relations in one process, and the plans that run on them."""
 
 import re
 from collections import OrderedDict
@@ -31,10 +31,10 @@ from corollary.engines.local.table import Table
 
 TUPLES = ".tuples"
 OWN = re.compile(rf"\d+{re.escape(TUPLES)}")
-"""The files of an index that hold tuples; there may be others beside them."""
+"""The names of the files of an index that hold tuples; there may be other files beside them."""
 
 PLANS = 64
-"""So many plans are kept ready for their next run."""
+"""The maximum number of plans that stay prepared for their next run."""
 
 
 class LocalEngine(OnePlace):
@@ -49,7 +49,7 @@ class LocalEngine(OnePlace):
     # --- relations -----------------------------------------------------------------------------
 
     def declare(self, relations: Mapping[str, Relation]) -> None:
-        """Make relations known; those already known stay as they are."""
+        """Add relations; those that exist stay as they are."""
         for name, relation in relations.items():
             if name not in self._relations:
                 self._relations[name] = relation
@@ -57,13 +57,13 @@ class LocalEngine(OnePlace):
                 self._unprepare(name)
 
     def drop(self, relations: Iterable[str]) -> None:
-        """Forget relations."""
+        """Remove relations."""
         for name in relations:
             del self._relations[name], self._tables[name]
             self._unprepare(name)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a relation another name, which no relation has."""
+        """Give a relation another name, which must be unused."""
         assert new not in self._relations, f"`{new}` is taken"
         self._relations[new] = replace(self._relations.pop(old), name=new)
         self._tables[new] = self._tables.pop(old)
@@ -76,20 +76,20 @@ class LocalEngine(OnePlace):
 
     @property
     def relations(self) -> Mapping[str, Relation]:
-        """The relations that are known."""
+        """The declared relations by name."""
         return self._relations
 
     # --- changes -------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
-        """Add tuples to the NEW state of a relation; those already there are no change."""
-        self._tables[relation].insert(*self._encoded(relation, rows))
+        """Add tuples to the NEW state of a relation; those that it contains have no effect."""
+        self._tables[relation].insert(*self._encode(relation, rows))
 
     def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
-        """Take tuples out of the NEW state of a relation; those not there are no change."""
-        self._tables[relation].delete(*self._encoded(relation, rows))
+        """Remove tuples from the NEW state of a relation; those not in it have no effect."""
+        self._tables[relation].delete(*self._encode(relation, rows))
 
-    def _encoded(
+    def _encode(
         self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table
     ) -> tuple[list[Codes], int]:
         types = self._tables[relation].types
@@ -106,21 +106,22 @@ class LocalEngine(OnePlace):
         return columns, rows.num_rows
 
     def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
-        """Let a relation change by just these tuples, for good: they come, and those were there."""
+        """Change a relation by tuples that are not in it and tuples that are."""
         self.delete(relation, removed)
         self.insert(relation, added)
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
-        named = self._tables if relations is None else relations
-        changed = [table for name in named if (table := self._tables[name]).has_change]
+        names = self._tables if relations is None else relations
+        changed = [table for name in names if (table := self._tables[name]).has_change]
+        # All reading of files comes first: after the first `commit` nothing may fail.
         for table in changed:
             table.read_ahead()
         for table in changed:
             table.commit()
 
     def clear(self, relations: Iterable[str]) -> None:
-        """Let relations hold nothing, in any state."""
+        """Remove all tuples of relations, in every state."""
         for name in relations:
             self._tables[name].clear()
 
@@ -138,7 +139,7 @@ class LocalEngine(OnePlace):
         return reading.to_arrow(self._tables[relation], state, names, self._dictionary)
 
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
-        """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
+        """Return a handle to the present tuples of a relation in a state, decoded when read."""
         names = self._relations[relation].columns
         return reading.Kept(self._tables[relation], state, names, self._dictionary)
 
@@ -149,32 +150,32 @@ class LocalEngine(OnePlace):
     # --- index files ---------------------------------------------------------------------------
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the files of an index of relations, as they are in OLD now: name and bytes.
+        """Yield the files of an index of the OLD state of relations: name and bytes.
 
-        What happens to the relations between two files has no effect on them.
+        Changes to the relations while the files are yielded have no effect on them.
         """
-        dictionary = dictionary_file(self._dictionary)
+        dictionary = dictionary_file(self._dictionary.saved())
         saved = [SavedTable.of(name, self._tables[name]) for name in relations]
         yield DICTIONARY, dictionary
         for number, each in enumerate(saved):
             yield f"{number}{TUPLES}", each.file(identity(dictionary))
 
     def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
-        """Hold what the files of an index say; return the relations that they hold.
+        """Load the files of an index; return the relations that were loaded.
 
-        Relations must have been declared, and those without a file hold nothing. Files that are
-        missing, of another format or another index, or of relations that are not declared like
-        this, are passed over.
+        Relations must have been declared, and those without a file must be empty. Files that are
+        missing, of another format or index, or of relations that are declared differently, are
+        ignored.
 
         Raises:
-            WarehouseError: a file is damaged. Damage to what is not read now is found when it is.
+            WarehouseError: a file is damaged. Blocks that are read later are checked later.
         """
-        known = files.get(DICTIONARY)
-        dictionary = None if known is None else open_dictionary(known)
+        buffer = files.get(DICTIONARY)
+        dictionary = None if buffer is None else open_dictionary(buffer)
         if dictionary is None:
             return set()
         opened = [open_table(name, each) for name, each in files.items() if OWN.fullmatch(name)]
-        fitting = {
+        stored = {
             each.relation: each
             for each in opened
             if each is not None
@@ -182,46 +183,46 @@ class LocalEngine(OnePlace):
             and each.relation in self._tables
             and each.fits(self._tables[each.relation])
         }
-        others = self._relations.keys() - fitting.keys()
+        others = self._relations.keys() - stored.keys()
         assert not any(self.size(name) for name in others), "codes are about to change"
         self._dictionary.restore(dictionary.domains)
-        self._prepared.clear()
-        for name, each in fitting.items():
+        self._prepared.clear()  # their constants are codes of the old dictionary
+        for name, each in stored.items():
             each.restore(self._tables[name])
-        return set(fitting)
+        return set(stored)
 
     def statistics(self) -> Statistics:
         """Return the sizes of relations and, for those with tuples, distinct values by column."""
         sizes = {name: self.size(name) for name in self._relations}
-        filled = [name for name, size in sizes.items() if size]
-        return Statistics(sizes, {name: self.distinct(name) for name in filled})
+        nonempty = [name for name, size in sizes.items() if size]
+        return Statistics(sizes, {name: self.distinct(name) for name in nonempty})
 
     def distinct(self, relation: str) -> tuple[int, ...]:
-        """Return about how many distinct values each column of a relation has."""
+        """Return an estimate of the number of distinct values of each column of a relation."""
         return self._tables[relation].distinct_values()
 
     def close(self) -> None:
-        """Nothing is held outside of this process."""
+        """Do nothing: there are no resources outside this process."""
 
     @property
     def home(self) -> str:
-        """Where strata run that are placed nowhere else, in one word."""
+        """The name of the place where strata run by default."""
         return "local"
 
     # --- plans ---------------------------------------------------------------------------------
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
-        """Run the main procedure of a plan; return how many rows it handled.
+        """Run the main procedure of a plan; return the number of rows that it handled.
 
-        If it fails, the relations that the plan writes have no open change; those that `insert` and
-        `delete` have changed keep theirs.
+        If it fails, the changes of the relations that the plan writes are rolled back; those of the
+        relations that `insert` and `delete` have changed stay.
         """
         prepared = self._prepare(plan)
         prepared.begin(recorder, limits)
         try:
             Interpreter(prepared).run()
         except BaseException:
-            self._prepared.pop(id(plan), None)  # its tables are in some state in between
+            self._prepared.pop(id(plan), None)  # its working tables are in an undefined state
             for step in steps_of(plan):
                 if isinstance(step, Store | Remove | Grow | Settle):
                     prepared.tables[step.relation].rollback()
@@ -230,20 +231,21 @@ class LocalEngine(OnePlace):
         return prepared.budget.handled
 
     def _place(self, prepared: Prepared, step: Place) -> bool:  # noqa: ARG002 - one place only
-        """Run a procedure elsewhere; return whether that was done."""
+        """Run a procedure outside this process; return whether it was run."""
         return False
 
     def _unprepare(self, relation: str) -> None:
-        """Forget the plans that name a relation, which is now another one."""
+        """Discard the prepared plans that read or write a relation, as its table is replaced."""
         for key in [k for k, each in self._prepared.items() if relation in each.plan.types]:
             del self._prepared[key]
 
     def _prepare(self, plan: Plan) -> Prepared:
-        known = self._prepared.get(id(plan))
-        if known is None:
-            known = Prepared(plan, self._tables, self._relations, self._dictionary, self._place)
-            self._prepared[id(plan)] = known
+        # The identity is a safe key while the prepared plan is here: it references the plan.
+        prepared = self._prepared.get(id(plan))
+        if prepared is None:
+            prepared = Prepared(plan, self._tables, self._relations, self._dictionary, self._place)
+            self._prepared[id(plan)] = prepared
             if len(self._prepared) > PLANS:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(id(plan))
-        return known
+        return prepared

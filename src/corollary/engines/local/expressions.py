@@ -1,34 +1,47 @@
-"""Expressions and conditions on batches: decode, compute with NumPy, say where there is no value.
+"""Expressions and conditions, evaluated over columns: decode, compute with NumPy, mark faults.
 
-A batch never raises: rows whose expression has no value (overflow, division by zero, a failed
-conversion) are marked with the reason, and the caller decides whether they count. A missing value
-beats null: `null + 1 / 0` has none.
+Evaluation never raises: rows whose expression has no value (overflow, division by zero, a failed
+conversion) are marked with the reason, and the caller decides whether that is an error. A missing
+value dominates null: `null + 1 / 0` has no value.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core import functors
-from corollary.core.rules import CONSTRAINTS, Condition
-from corollary.core.terms import Constant, Expression, Functor, Value, Variable
+from corollary.core.rules import (
+    CONSTRAINTS,
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Value,
+    Variable,
+)
 from corollary.core.types import Kind, Type
 from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.layout import Codes
-from corollary.engines.local.shares import share_of
+from corollary.engines.local.layout import Codes, Mask
 
-Mask = npt.NDArray[np.bool_]
+RANGE_BATCH_ROWS = 1 << 16
+
 Frame = Mapping[str, Codes]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Native values, where they are null, and where there is none and why."""
+    """The values of an expression for all rows.
+
+    Attributes:
+        values: native ones, arbitrary where they are null or missing.
+        nulls: the mask of nulls, None for none.
+        faults: masks of rows without a value, each with the reason.
+    """
 
     values: native.Native
     type: Type
@@ -37,11 +50,11 @@ class Batch:
 
     @property
     def faulty(self) -> Mask | None:
-        """Where there is no value."""
-        return _anywhere(self.faults)
+        """The mask of rows without a value, None for none."""
+        return _fault_mask(self.faults)
 
 
-def _anywhere(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
+def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
     mask: Mask | None = None
     for fault, _ in faults:
         mask = fault if mask is None else mask | fault
@@ -50,24 +63,24 @@ def _anywhere(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
 
 @lru_cache(maxsize=1024)
 def _native(value: Value, type_: Type) -> native.Native:
-    """Return a constant as an array of one."""
+    """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
 
 
 def either(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return where one of two masks is set; None is nowhere."""
+    """Return the union of two masks, each None for none."""
     if one is None or other is None:
         return one if other is None else other
     return one | other
 
 
 def mask_of(mask: Mask | None, count: int) -> Mask:
-    """Return a mask that is there; None is nowhere."""
+    """Return a mask as an array, None for none."""
     return np.zeros(count, np.bool_) if mask is None else mask
 
 
 def type_of(expression: Expression) -> Type:
-    """Return the type that inference gave the expression."""
+    """Return the type that inference gave to an expression."""
     assert expression.type is not None, f"{expression} has no type"
     return expression.type
 
@@ -86,12 +99,13 @@ def evaluate(expression: Expression, frame: Frame, count: int, codes: Dictionary
                 return Batch(native.blank(count, type_), type_, np.ones(count, np.bool_))
             return Batch(_native(value, type_).repeat(count), type_)
         case Functor(name=functors.TOTAL, arguments=(Variable() as total,)):
+            # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
             batch = evaluate(total, frame, count, codes)
             missing = mask_of(batch.nulls, count)
             return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
         case Functor(name=functors.SHARE, arguments=(value, Constant(value=int() as shares))):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
-            return Batch(share_of(batch.values, batch.nulls, batch.type, shares), type_)
+            return Batch(native.share_of(batch.values, batch.nulls, batch.type, shares), type_)
         case Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)
@@ -104,55 +118,57 @@ def _apply(name: str, inputs: list[Batch], type_: Type) -> Batch:
         nulls = either(nulls, each.nulls)
         faults += each.faults
     compute: Callable[..., Any] = texts.FUNCTIONS.get(name) or arithmetic.FUNCTIONS[name]
-    skip = either(nulls, _anywhere(faults))
+    # Rows with a null or a missing operand are not computed: they must not add faults.
+    skip = either(nulls, _fault_mask(faults))
     operands = [(each.values, each.type) for each in inputs]
     if skip is not None:
         operands = [(values[~skip], kind) for values, kind in operands]
-    values, fresh = compute(operands, type_)
+    values, new_faults = compute(operands, type_)
     if skip is not None:
-        whole = native.blank(len(skip), type_)
-        whole[~skip] = values
-        values, spread = whole, []
-        for mask, reason in fresh:
-            wide = np.zeros(len(skip), np.bool_)
-            wide[~skip] = mask
-            spread.append((wide, reason))
-        fresh = spread
+        all_values = native.blank(len(skip), type_)
+        all_values[~skip] = values
+        values, expanded = all_values, []
+        for mask, reason in new_faults:
+            all_rows = np.zeros(len(skip), np.bool_)
+            all_rows[~skip] = mask
+            expanded.append((all_rows, reason))
+        new_faults = expanded
     if type_.kind is Kind.FLOAT:
         values = native.canonical(values)
-    return Batch(values, type_, nulls, faults + tuple(fresh))
+    return Batch(values, type_, nulls, faults + tuple(new_faults))
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where a condition is true, and where it has no truth value and why."""
+    """The mask of rows in which a condition is true, and its faults."""
 
     true: Mask
     faults: tuple[tuple[Mask, str], ...] = ()
 
 
 def holds(condition: Condition, frame: Frame, count: int, codes: Dictionary) -> Verdict:
-    """Return where a condition holds; comparisons with null are false, `is` is null-safe."""
+    """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
     left, right = condition.left, condition.right
     operator = condition.operator
     match left, right:
         case Variable(name=one_name), Variable(name=two_name) if operator in ("=", "!="):
             if type_of(left).domain == type_of(right).domain:
+                # One domain: values are equal if and only if codes are, no need to decode.
                 return Verdict(_same_codes(frame[one_name], frame[two_name], operator))
         case _:
             pass
     one = evaluate(left, frame, count, codes)
     two = evaluate(right, frame, count, codes)
     if operator.removeprefix("!") in CONSTRAINTS:
-        true, fresh = texts.constraint(operator.removeprefix("!"), one.values, two.values)
+        true, new_faults = texts.constraint(operator.removeprefix("!"), one.values, two.values)
         true = ~true if operator.startswith("!") else true
     else:
         equation = "=" if operator == "is" else operator
         true = arithmetic.compare(equation, one.values, one.type, two.values, two.type)
-        fresh = []
+        new_faults = []
     nulls = either(one.nulls, two.nulls)
     both = one.nulls & two.nulls if one.nulls is not None and two.nulls is not None else None
-    faults = one.faults + two.faults + tuple(fresh)
+    faults = one.faults + two.faults + tuple(new_faults)
     if nulls is not None:
         true &= ~nulls
     for mask, _ in faults:
@@ -171,8 +187,59 @@ def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
 
 
 def encode(batch: Batch, codes: Dictionary) -> Codes:
-    """Return the codes of a batch; rows without a value get any code."""
+    """Return the codes of values, null for rows without a value."""
     faulty = batch.faulty
     if faulty is None or not np.count_nonzero(faulty):
         return codes.encode(batch.values, batch.nulls, batch.type)
     return codes.encode(batch.values, either(batch.nulls, faulty), batch.type)
+
+
+class Numbers:
+    """The numbers of `range(a, b, step)` for every row of a frame, in batches.
+
+    Without a step it counts up, or down if the end is below the start. A step that does not change
+    the number (0, or too small beside a large float) is a fault.
+
+    Attributes:
+        faulty: the rows whose range has no value.
+    """
+
+    def __init__(self, functor: Functor, frame: Frame, count: int, dictionary: Dictionary) -> None:
+        inputs = [
+            evaluate(each, frame, count, dictionary)  # type: ignore[arg-type]
+            for each in functor.arguments
+        ]
+        skip = np.zeros(count, np.bool_)
+        faulty = np.zeros(count, np.bool_)
+        for each in inputs:
+            skip |= mask_of(each.nulls, count)
+            faulty |= mask_of(each.faulty, count)
+        start, end = inputs[0].values, inputs[1].values
+        step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
+        faulty |= start + step.astype(start.dtype) == start
+        self.faulty: Codes = np.flatnonzero(faulty & ~skip)
+        self._bounds = [
+            (row, start[row].item(), end[row].item(), step[row].item())
+            for row in np.flatnonzero(~(skip | faulty)).tolist()
+        ]
+        self._dtype = start.dtype
+        self._type = type_of(functor)
+        self._dictionary = dictionary
+
+    def batches(self) -> Iterator[tuple[Codes, Codes]]:
+        """Yield for each number the row that it belongs to, and its code."""
+        for row, start, end, step in self._bounds:
+            values = _between(start, end, step)
+            while batch := list(islice(values, RANGE_BATCH_ROWS)):
+                codes = self._dictionary.encode(np.array(batch, self._dtype), None, self._type)
+                yield np.full(len(codes), row, np.int64), codes
+
+
+def _between(start: float, end: float, step: float) -> Iterator[float]:
+    if isinstance(start, int):
+        yield from range(start, int(end), int(step))
+        return
+    value, last = start, None
+    while (value < end if step > 0 else value > end) and value != last:
+        yield value
+        value, last = value + step, value

@@ -1,10 +1,10 @@
-"""Index files: relations and code domains as the local engine holds them, in blocks to be mapped.
+"""Index files: relations and code domains as the local engine stores them, to be memory-mapped.
 
-There is one file for the dictionary and one for each relation, with all orders that it keeps. It is
-derived data: what is missing, of another format, or does not fit is made anew from values.
+There is one file for the dictionary and one for each relation, with all its orders. Index files are
+derived data: one that is missing, of another format or incompatible is rebuilt from values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,21 +14,23 @@ import pyarrow as pa
 from corollary.core.types import Domain, Kind
 from corollary.engines.local.arrangement import Layer, Order, words_of
 from corollary.engines.local.blocks import Blocks, from_buffer, identity, to_bytes
-from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Layout, layout_of
-from corollary.engines.local.spread import spread
+from corollary.engines.local.runs import spread
 from corollary.engines.local.stored import Stored, StoredRun, store
 from corollary.engines.local.table import Table
 
 DICTIONARY = "dictionary"
 
+SavedDomain = tuple[Domain, Mapping[str, Any], list[Blocks]]
+"""A code domain as a header and parts of a file."""
+
 # --- the dictionary ------------------------------------------------------------------------------
 
 
-def dictionary_file(dictionary: Dictionary) -> bytes:
+def dictionary_file(saved: Iterable[SavedDomain]) -> bytes:
     """Return the file of all code domains."""
     domains, parts = [], []
-    for (kind, scale), header, blocks in dictionary.saved():
+    for (kind, scale), header, blocks in saved:
         domains.append([str(kind), scale, header, len(blocks)])
         parts += blocks
     return to_bytes(DICTIONARY, {"domains": domains}, parts)
@@ -39,11 +41,11 @@ class StoredDictionary:
     """The file of all code domains, opened."""
 
     identity: int
-    domains: tuple[tuple[Domain, Mapping[str, Any], list[Blocks]], ...]
+    domains: tuple[SavedDomain, ...]
 
 
 def open_dictionary(buffer: pa.Buffer) -> StoredDictionary | None:
-    """Return what the file of the dictionary holds, or None if it is of another format."""
+    """Open the file of all code domains; return None if it is of another format."""
     opened = from_buffer(DICTIONARY, buffer)
     if opened is None:
         return None
@@ -60,10 +62,10 @@ def open_dictionary(buffer: pa.Buffer) -> StoredDictionary | None:
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """A relation as it was in OLD at some moment, whatever happens to it since.
+    """The OLD state of a relation, unaffected by later changes to it.
 
     Attributes:
-        spread: estimates of the distinct values of its columns, if there are any.
+        spread: estimates of the distinct values of its columns, if known.
     """
 
     relation: str
@@ -74,13 +76,13 @@ class SavedTable:
 
     @classmethod
     def of(cls, relation: str, table: Table) -> Self:
-        """Return a relation as it is in OLD now."""
+        """Return the current OLD state of a relation."""
         orders = table.saved()
         domains = tuple(type_.domain for type_ in table.types)
         return cls(relation, domains, table.layout, orders, table.spread)
 
     def file(self, dictionary: int) -> bytes:
-        """Return the file of the relation, whose codes are those of a dictionary."""
+        """Return the file of the relation, which refers to the identity of its dictionary."""
         estimates = self.spread
         orders: list[tuple[Order, int]] = []
         parts: list[Blocks] = []
@@ -108,7 +110,7 @@ class SavedTable:
 
 
 def _as_stored(layers: list[Layer]) -> Stored | None:
-    """Return layers as they are stored, if they are just that."""
+    """Return the blocks that layers were read from, if they are unchanged."""
     if len(layers) == 1 and not layers[0].absent and isinstance(layers[0].run, StoredRun):
         return layers[0].run.stored
     return None
@@ -123,7 +125,7 @@ class StoredTable:
     """The file of a relation, opened.
 
     Attributes:
-        dictionary: the identity of the dictionary whose codes it has.
+        dictionary: the identity of the dictionary that its codes belong to.
     """
 
     relation: str
@@ -134,17 +136,17 @@ class StoredTable:
     orders: Mapping[Order, Stored]
 
     def fits(self, table: Table) -> bool:
-        """Whether a table can hold it."""
+        """Return whether a table has the same code domains."""
         return self.domains == tuple(type_.domain for type_ in table.types)
 
     def restore(self, table: Table) -> None:
-        """Let a table hold it."""
+        """Replace the contents of a table by those of the file."""
         runs = {order: StoredRun(stored) for order, stored in self.orders.items()}
         table.restore(self.widths, runs, self.spread)
 
 
 def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
-    """Return what the file of a relation holds, or None if it is of another format."""
+    """Open the file of a relation; return None if it is of another format."""
     opened = from_buffer(name, buffer)
     if opened is None:
         return None

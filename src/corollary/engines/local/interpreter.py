@@ -1,7 +1,7 @@
-"""The interpreter of plans.
+"""The interpreter of plans, which both engines run on.
 
-Procedures may call each other many thousand deep, so what is under way stands on a stack of its
-own: one frame for every procedure, loop, branch and attempt that has begun and not ended.
+Procedures may call each other many thousand levels deep, more than Python's stack allows, so the
+interpreter has an explicit stack: one frame for every active procedure, loop, branch and `Within`.
 """
 
 from collections import Counter
@@ -37,11 +37,11 @@ from corollary.engines.local.budget import Budget, Exceeded
 from corollary.errors import LimitError
 
 Tuples = TypeVar("Tuples", bound=Sized)
-"""What an engine moves between its tables: sets of tuples."""
+"""The type in which an engine moves sets of tuples between its tables."""
 
 
 class Holder(Protocol[Tuples]):
-    """A table of an engine, as steps use it."""
+    """A table of an engine, with the operations that steps need."""
 
     def words(self, state: State) -> Tuples:
         """Return all tuples of a state."""
@@ -50,74 +50,74 @@ class Holder(Protocol[Tuples]):
         """Return the number of tuples of a state."""
 
     def assign(self, words: Tuples) -> None:
-        """Hold just these, as ADDED."""
+        """Replace the contents by these tuples, as ADDED."""
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all tuples, in every state."""
 
     def extend(self, words: Tuples) -> None:
-        """Commit, then add tuples that are not there."""
+        """Commit, then add tuples that the table does not contain."""
 
     def replace(self, words: Tuples) -> None:
-        """Make NEW equal to these."""
+        """Make NEW equal to these tuples."""
 
     def remove(self, words: Tuples) -> None:
-        """Take tuples of OLD out of NEW."""
+        """Remove tuples of OLD from NEW."""
 
     def grow(self, words: Tuples) -> None:
         """Add tuples that are not in NEW."""
 
     def settle(self) -> None:
-        """Strike what was removed and came back from both sides of the change."""
+        """Drop tuples that were removed and added again from both sides of the change."""
 
 
 class Work(Protocol[Tuples]):
-    """A plan with the tables it runs on: what an engine does for a step that is no control."""
+    """A plan with the tables it runs on: the operations of an engine behind the data steps."""
 
     @property
     def plan(self) -> Plan:
-        """What is run."""
+        """The plan."""
 
     @property
     def tables(self) -> Mapping[str, Holder[Tuples]]:
-        """The tables by name, those of the innermost invocation."""
+        """The tables by name; locals are those of the innermost invocation."""
 
     @property
     def budget(self) -> Budget:
-        """What watches over rows and tuples."""
+        """The limits of the run, and what it has used of them."""
 
     @property
     def recorder(self) -> Recorder:
-        """What is told of steps."""
+        """The recorder of steps and rounds."""
 
     def enter(self, procedure: str) -> tuple[Any, ...]:
-        """Give the locals of a procedure empty tables; return those they had."""
+        """Give the locals of a procedure empty tables; return the tables of its caller."""
 
     def leave(self, procedure: str, saved: tuple[Any, ...]) -> None:
-        """Give the locals of a procedure back the tables they had."""
+        """Give the locals of a procedure the tables of its caller again."""
 
     def derive(self, step: Derive, number: int) -> tuple[Tuples, int]:
-        """Return the tuples of a step in a round, and how many led to them."""
+        """Return the tuples of a step in a round, and the size of what its first stages read."""
 
     def aggregate(self, step: Aggregate) -> Tuples:
         """Return the tuples of a step."""
 
     def number(self, target: str, source: str, number: int) -> None:
-        """Extend a table by the tuples of another, with a number behind each."""
+        """Extend a table by the tuples of another, with a number as last column."""
 
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""
 
     def place(self, step: Place) -> bool:
-        """Run a procedure elsewhere; return whether that was done."""
+        """Run a procedure outside this process if possible; return whether it was run."""
 
     def walk(self, loop: Loop, number: int) -> int:
-        """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
+        """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
 
 
 @dataclass(slots=True)
 class _Frame:
-    """Steps under way, the next one, and the number of the round they run in."""
+    """Active steps, the index of the next one, and the number of the round they run in."""
 
     steps: tuple[Step, ...]
     round: int = 0
@@ -126,7 +126,7 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Invocation(_Frame):
-    """The steps of a procedure, and the tables that its locals will have again."""
+    """The steps of a procedure, and the tables that its caller has for the same locals."""
 
     procedure: str = ""
     saved: tuple[Any, ...] = ()
@@ -141,11 +141,16 @@ class _Rounds(_Frame):
 
 @dataclass(slots=True)
 class _Attempt(_Frame):
-    """Steps within a budget: the rows at which they are given up, and the ceiling outside."""
+    """The steps of a `Within`.
+
+    Attributes:
+        limit: the handled rows above which the steps are given up.
+        outer_ceiling: the ceiling of the enclosing attempt.
+    """
 
     within: Within | None = None
     limit: int = 0
-    outside: int = 0
+    outer_ceiling: int = 0
 
 
 class Interpreter:
@@ -178,8 +183,9 @@ class Interpreter:
     # --- the stack -----------------------------------------------------------------------------
 
     def _call(self, call: Call) -> None:
-        """Begin a procedure; the argument is read before the locals change their tables."""
+        """Begin a procedure."""
         procedure = call.procedure
+        # The argument may itself be a local of this procedure: read it before the tables change.
         argument = None if call.argument is None else self._words(call.argument)
         saved = self._prepared.enter(procedure)
         if argument is not None:
@@ -192,7 +198,7 @@ class Interpreter:
         self._recorder.procedure(procedure)
 
     def _finish(self, frame: _Frame) -> None:
-        """The steps of a frame have ended: begin the next round, or leave."""
+        """After the last step of a frame, begin its next round or leave it."""
         if isinstance(frame, _Rounds):
             assert frame.loop is not None
             self._recorder.round()
@@ -201,11 +207,11 @@ class Interpreter:
             self._leave()
 
     def _begin_round(self, frame: _Rounds, loop: Loop) -> None:
-        if walked := self._prepared.walk(loop, frame.round):
-            frame.round += walked
-            self._recorder.round(walked)
-        has_more = self._has_any(loop.until_empty)
-        if not has_more or any(self._size(name) >= size for name, size in loop.limits):
+        if rounds := self._prepared.walk(loop, frame.round):
+            frame.round += rounds
+            self._recorder.round(rounds)
+        is_done = not self._has_any(loop.until_empty)
+        if is_done or any(self._size(name) >= size for name, size in loop.limits):
             self._stack.pop()
             return
         frame.round += 1
@@ -219,21 +225,21 @@ class Interpreter:
             self._depths[frame.procedure] -= 1
             self._recorder.end(frame.procedure, self._budget.handled)
         elif isinstance(frame, _Attempt):
-            self._budget.ceiling = frame.outside
+            self._budget.ceiling = frame.outer_ceiling
 
     def _switch(self) -> None:
-        """Give up the outermost steps that are over their budget, for what stands in for them."""
+        """Give up the outermost `Within` that is over its budget, and begin its alternative."""
         self._budget.release()
-        place = next(
-            at
-            for at, frame in enumerate(self._stack)
+        # Outermost: once an enclosing attempt is over its limit, the alternative of an inner one
+        # would be given up at its first row.
+        depth, attempt = next(
+            (depth, frame)
+            for depth, frame in enumerate(self._stack)
             if isinstance(frame, _Attempt) and self._budget.handled > frame.limit
         )
-        attempt = self._stack[place]
-        assert isinstance(attempt, _Attempt)
         within = attempt.within
         assert within is not None
-        while len(self._stack) > place:
+        while len(self._stack) > depth:
             self._leave()
         self._recorder.switch(within)
         if within.otherwise is None:
@@ -258,9 +264,9 @@ class Interpreter:
             case Number(target=target, source=source):
                 self._prepared.number(target, source, frame.round)
             case Aggregate(body=body):
-                led = self._tables[body.relation].size(body.state)
-                self._budget.handle(led)
-                self._assign(step, self._prepared.aggregate(step), led)
+                size = self._tables[body.relation].size(body.state)
+                self._budget.handle(size)
+                self._assign(step, self._prepared.aggregate(step), size)
             case Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
@@ -296,10 +302,10 @@ class Interpreter:
     def _has_any(self, references: tuple[Reference, ...]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
-    def _assign(self, step: Derive | Aggregate, words: Any, led: int) -> None:
+    def _assign(self, step: Derive | Aggregate, words: Any, read: int) -> None:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
-        self._recorder.step(step, len(words), led)
+        self._recorder.step(step, len(words), read)
 
     def _loop(self, loop: Loop) -> None:
         rounds = _Rounds(loop.steps, loop=loop)
@@ -307,10 +313,10 @@ class Interpreter:
         self._begin_round(rounds, loop)
 
     def _try(self, within: Within, number: int) -> None:
-        outside = self._budget.ceiling
+        outer_ceiling = self._budget.ceiling
         limit = self._budget.handled + within.budget
-        self._budget.ceiling = min(outside, limit)
-        self._stack.append(_Attempt(within.steps, number, 0, within, limit, outside))
+        self._budget.ceiling = min(outer_ceiling, limit)
+        self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
 
     def _row(self, row: Row) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:

@@ -1,40 +1,41 @@
-"""Deciding whether a missing value counts: false dominates error.
+"""Deciding whether a missing value is an error: false dominates error.
 
 An expression without a value (overflow, division by zero, …) is an error of its rule instance only
 if all relational literals of the instance hold and no condition is false. The judge runs a body
-with the doubtful expressions last, so the answer does not depend on the order of evaluation.
+with expressions last, so that the answer does not depend on the order of evaluation.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, assert_never
+from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Stage
-from corollary.core.rules import Condition, names_in
-from corollary.core.terms import Expression, Functor, Variable, variables_of
+from corollary.core.rules import Condition, Expression, Functor, Variable, names_in, variables_of
 from corollary.core.values import text_of
 from corollary.engines.local import expressions, native
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.frames import Frame
-from corollary.engines.local.generate import Numbers
-from corollary.engines.local.layout import Codes
-from corollary.engines.local.pipelines import Context, PipelineRunner
+from corollary.engines.local.layout import Codes, Mask
+from corollary.engines.local.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.table import Table
 from corollary.errors import EvaluationError
 
-Mask = npt.NDArray[np.bool_]
-
 INTERNAL = re.compile(r"_[0-9]")
-"""Variables that rewriting made; messages do not speak of them."""
+"""The names of variables that rewriting introduced; messages omit these."""
 
 
 @dataclass(slots=True)
 class Trial:
-    """Rows under judgement: which are still possible, and which variables lack a value."""
+    """The instances of a body that the judge decides about, one per row.
+
+    Attributes:
+        alive: the rows in which nothing is false so far.
+        reasons: rows in which an expression has no value, each with the reason.
+        lacking: for each variable that some rows have no value of, these rows.
+    """
 
     frame: Frame
     dictionary: Dictionary
@@ -43,16 +44,16 @@ class Trial:
     lacking: dict[str, Mask] = field(default_factory=dict)
 
     def lacks(self, names: set[str]) -> Mask:
-        """Return the rows in which one of the variables has no value."""
+        """Return the mask of rows in which one of the variables has no value."""
         mask = np.zeros(self.frame.count, np.bool_)
         for name in names & self.lacking.keys():
             mask |= self.lacking[name]
         return mask
 
     def expand(self, variable: Variable, functor: Functor) -> None:
-        """Bind a variable to the values of a range: a row becomes several, a faulty one stays."""
+        """Bind a variable to the values of a range: a row becomes several, one without stays."""
         frame = self.frame
-        numbers = Numbers(functor, frame.columns, frame.count, self.dictionary)
+        numbers = expressions.Numbers(functor, frame.columns, frame.count, self.dictionary)
         batches = list(numbers.batches())
         faulty = numbers.faulty
         rows = np.concatenate([faulty[:0], *(rows for rows, _ in batches)])
@@ -68,7 +69,10 @@ class Trial:
         self.reasons.append((self.lacking[variable.name], "a range without a direction"))
 
     def bind(self, equations: list[tuple[Variable, Expression]]) -> None:
-        """Give variables values by their equations, preferring those that have a value."""
+        """Bind variables by equations until nothing changes.
+
+        A variable may have several equations; the first one with a value in a row binds it there.
+        """
         for variable, _ in equations:
             if variable.name not in self.frame.columns:
                 unknown = np.zeros(self.frame.count, np.int64)
@@ -95,13 +99,13 @@ class Trial:
                     has_changed = True
 
     def heads(self, pipeline: Pipeline, runner: PipelineRunner) -> tuple[list[Codes], int]:
-        """Return the heads of the rows that are still possible and have all their values."""
+        """Return the heads of the rows in which nothing is false and the head has its values."""
         names = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
         frame = self.frame.select(self.alive & ~self.lacks(names))
         return [runner.column(slot, frame) for slot in pipeline.head], frame.count
 
     def weigh(self, condition: Condition) -> None:
-        """Strike the rows in which a condition is false; note those in which it has no value."""
+        """Exclude the rows in which a condition is false; record those in which it has no value."""
         frame = self.frame
         for side in (condition.left, condition.right):
             batch = expressions.evaluate(side, frame.columns, frame.count, self.dictionary)
@@ -115,20 +119,8 @@ class Trial:
         self.alive &= verdict.true | open_rows
 
 
-class Trials(Context, Protocol):
-    """What a judge needs of the run it decides for."""
-
-    @property
-    def tables(self) -> Mapping[str, Table]:
-        """The tables by name."""
-
-    @property
-    def dictionary(self) -> Dictionary:
-        """The codes of values."""
-
-
-def judge(pipeline: Pipeline, context: Trials) -> list[tuple[list[Codes], int]]:
-    """Decide about a pipeline that has met expressions without a value.
+def judge(tried: PipelineRunner, context: RunContext) -> list[tuple[list[Codes], int]]:
+    """Decide about a pipeline in which expressions had no value.
 
     Returns:
         for a lenient pipeline the heads of all rows in which nothing is false, else nothing.
@@ -136,35 +128,35 @@ def judge(pipeline: Pipeline, context: Trials) -> list[tuple[list[Codes], int]]:
     Raises:
         EvaluationError: some instance has no value, and the pipeline is not lenient.
     """
-    kept: list[tuple[list[Codes], int]] = []
+    heads: list[tuple[list[Codes], int]] = []
+    pipeline, tables, dictionary = tried.pipeline, tried.tables, tried.dictionary
     relational, rest = divided(pipeline)
     head = tuple(Variable(name) for name in sorted(set().union(*map(binds, relational))))
     body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
-    tables, dictionary = context.tables, context.dictionary
     runner = PipelineRunner(body, tables, dictionary)
     for frame in runner.frames(context):
         trial = Trial(frame, dictionary, np.ones(frame.count, np.bool_))
         weigh(trial, rest)
         _look_up(trial, rest, tables, runner)
         if pipeline.is_lenient:
-            kept.append(trial.heads(pipeline, runner))
+            heads.append(trial.heads(pipeline, runner))
             continue
         for mask, reason in trial.reasons:
             guilty = np.flatnonzero(mask & trial.alive)
             if len(guilty):
                 raise error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
-    return kept
+    return heads
 
 
 def divided(pipeline: Pipeline) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
     """Return the stages of the judge up to its last probe, and the others."""
-    places = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
-    end = places[-1] + 1 if places else 0
+    probes = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
+    end = probes[-1] + 1 if probes else 0
     return pipeline.judge[:end], pipeline.judge[end:]
 
 
 def binds(stage: Stage) -> set[str]:
-    """Return the variables that a stage gives a value."""
+    """Return the variables that a stage binds."""
     match stage:
         case Probe(slots=slots):
             return {slot.name for slot in slots if isinstance(slot, Variable)}
@@ -175,7 +167,7 @@ def binds(stage: Stage) -> set[str]:
 
 
 def weigh(trial: Trial, stages: tuple[Stage, ...]) -> None:
-    """Bind what can be bound, then weigh every condition."""
+    """Bind all variables that can be bound, then check every condition."""
     seen: list[Condition] = []
     for stage in stages:
         if isinstance(stage, Compute) and _is_range(stage.expression):
@@ -190,7 +182,7 @@ def weigh(trial: Trial, stages: tuple[Stage, ...]) -> None:
 
 
 def conditions(stages: tuple[Stage, ...]) -> list[Condition]:
-    """Return what stages test or compute, but for ranges, as conditions."""
+    """Return the conditions of stages; a computation, unless of a range, is an equation."""
     found: list[Condition] = []
     for stage in stages:
         match stage:
@@ -213,7 +205,7 @@ def _is_range(expression: Expression) -> bool:
 def _look_up(
     trial: Trial, stages: tuple[Stage, ...], tables: Mapping[str, Table], runner: PipelineRunner
 ) -> None:
-    """Strike the rows in which a negated literal is false."""
+    """Exclude the rows in which a negated literal is false."""
     for stage in stages:
         if isinstance(stage, Absent):
             variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
@@ -224,7 +216,7 @@ def _look_up(
 
 
 def equations(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
-    """Yield the variables that conditions say the value of, each with the expression."""
+    """Yield the variables that conditions equate with an expression, each with this."""
     for condition in found:
         if condition.operator in ("=", "is"):
             for one, other in (
@@ -238,7 +230,7 @@ def equations(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
 def error(
     pipeline: Pipeline, reason: str, frame: Frame, row: int, dictionary: Dictionary
 ) -> EvaluationError:
-    """Return the error of an instance that has no value."""
+    """Return the error for an instance without a value."""
     values = ", ".join(
         f"{name} = {text}" for name, text in _row_values(pipeline, frame, row, dictionary)
     )

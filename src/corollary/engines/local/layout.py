@@ -1,8 +1,13 @@
-"""How a tuple of codes becomes one sortable word.
+"""How a tuple of codes is packed into one sortable word.
 
-Tuples whose column widths sum to at most 63 bits are one int64, `(c0 << w1 | c1) << w2 | c2 …`;
-wider ones are a string of bytes, most significant first. Either way the words sort as the tuples
-of codes do, and a bound prefix is a range of words.
+A tuple whose column widths sum to at most 63 bits is one int64, `(c0 << w1 | c1) << w2 | c2 …`;
+a wider one is a string of bytes, most significant first. Either way the words sort as the tuples
+of codes do, and the tuples with a bound prefix are a range of words.
+
+Tables whose tuples are moved into each other or compared share a layout, through a `Family`. Each
+column is as wide as the largest code that one of these tables has held. A table notices when it is
+used that the layout has changed, and repacks. Widths never shrink and have at most 63 bits, so a
+table repacks a few dozen times at most.
 """
 
 from collections.abc import Sequence
@@ -19,10 +24,11 @@ Words = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 NARROW_BITS = 63
+"""The maximum width of a tuple in an int64: the sign bit stays 0, so that words sort as numbers."""
 
 
-def _number(value: int) -> Codes:
-    """Return a number as NumPy takes it fastest beside an array."""
+def _scalar(value: int) -> Codes:
+    """Return an integer as a 0-d array: operations with an array then skip converting it."""
     return np.array(value, np.int64)
 
 
@@ -34,12 +40,12 @@ class Layout:
 
     @cached_property
     def bits(self) -> int:
-        """The width of a tuple."""
+        """The width of a tuple in bits."""
         return sum(self.widths)
 
     @cached_property
     def is_narrow(self) -> bool:
-        """Whether a tuple fits one int64."""
+        """Whether a tuple fits in one int64."""
         return self.bits <= NARROW_BITS
 
     @cached_property
@@ -49,12 +55,12 @@ class Layout:
 
     @cached_property
     def nothing(self) -> Words:
-        """No tuples."""
+        """An array of no tuples."""
         return np.empty(0, self.dtype)
 
     @cached_property
     def shifts(self) -> tuple[int, ...]:
-        """For each column, the number of bits behind it."""
+        """For each column, the number of bits to its right."""
         total = self.bits
         result = []
         for width in self.widths:
@@ -64,23 +70,24 @@ class Layout:
 
     @cached_property
     def _steps(self) -> tuple[tuple[Codes | None, Codes | None], ...]:
-        """For each column the shift and the mask that read it, None where there is no need."""
+        """For each column the shift and the mask to extract it, None where not needed."""
         return tuple(
             (
-                _number(shift) if shift else None,
-                _number((1 << width) - 1) if at else None,
+                _scalar(shift) if shift else None,
+                _scalar((1 << width) - 1) if at else None,
             )
             for at, (width, shift) in enumerate(zip(self.widths, self.shifts, strict=True))
         )
 
     @cached_property
     def _rests(self) -> tuple[tuple[Codes, Codes], ...]:
-        """For each length of a prefix, the bits behind it, and a word that has them all set."""
-        behind = (self.bits, *self.shifts)
-        return tuple((_number(rest), _number((1 << rest) - 1)) for rest in behind)
+        """For each length of a prefix, the number of bits after it, and a word of all of them."""
+        rests = (self.bits, *self.shifts)
+        return tuple((_scalar(rest), _scalar((1 << rest) - 1)) for rest in rests)
 
     @cached_property
     def _ends(self) -> tuple[int, ...]:
+        """For each column of a wide tuple, the byte after its last one."""
         end = 0
         result = []
         for width in self.widths:
@@ -91,13 +98,13 @@ class Layout:
     # --- packing -------------------------------------------------------------------------------
 
     def pack(self, columns: Sequence[Codes], count: int) -> Words:
-        """Return `count` packed tuples of the columns given, in this layout's order."""
+        """Return `count` tuples, given by columns in this layout's order, packed."""
         if self.is_narrow:
             return self._pack_narrow(columns, count)
         return self._bytes(columns, count, 0).view(self.dtype).ravel()
 
     def _pack_narrow(self, columns: Sequence[Codes], count: int) -> Codes:
-        """Pack the first columns; the others are 0."""
+        """Pack the first columns, with 0 for the others."""
         if not columns:
             return np.zeros(count, np.int64)
         steps = self._steps
@@ -111,6 +118,7 @@ class Layout:
         return words
 
     def _bytes(self, columns: Sequence[Codes], count: int, fill: int) -> npt.NDArray[np.uint8]:
+        """Return the first columns as big-endian bytes, one row per tuple, the rest filled."""
         matrix = np.full((count, self._ends[-1]), fill, np.uint8)
         for index, column in enumerate(columns):
             end = self._ends[index]
@@ -137,7 +145,7 @@ class Layout:
         return [self.column(words, index) for index in range(len(self.widths))]
 
     def misfits(self, columns: Sequence[Codes]) -> Mask | None:
-        """Return the tuples with a code that is too large for its column, or None for none."""
+        """Return the mask of tuples with a code that is too large for its column, None for none."""
         mask: Mask | None = None
         for column, width in zip(columns, self.widths, strict=False):
             outside = (column >> width) != 0
@@ -148,7 +156,7 @@ class Layout:
     # --- prefixes ------------------------------------------------------------------------------
 
     def prefix(self, words: Words, length: int) -> Words:
-        """Return something that is equal where the first columns are equal, in sorted order."""
+        """Return keys that are equal where the first columns are equal, and sort as they do."""
         if self.is_narrow:
             shifted: Words = words >> self._rests[length][0]
             return shifted
@@ -160,7 +168,11 @@ class Layout:
         return np.ascontiguousarray(matrix).view((np.void, end)).ravel()
 
     def bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:
-        """Return the least and the greatest word with these values in the first columns."""
+        """Return the least and the greatest word with these values in the first columns.
+
+        The greatest word has all other bits set: the least word of the next key would not do, as
+        adding 1 to a prefix of all ones overflows.
+        """
         if self.is_narrow:
             low = self._pack_narrow(columns, count)
             return low, low | self._rests[len(columns)][1]
@@ -174,7 +186,7 @@ class Layout:
         return layout_of(tuple([self.widths[column] for column in order]))
 
     def convert(self, words: Words, before: "Layout") -> Words:
-        """Return tuples of another layout, whose codes fit this one; sorted ones stay sorted."""
+        """Repack tuples of another layout whose codes fit this one; sorted ones stay sorted."""
         if before is self:
             return words
         if not len(words):
@@ -182,19 +194,78 @@ class Layout:
         return self.pack(before.columns(words), len(words))
 
     def append(self, shorter: "Layout", words: Words, code: int) -> Words:
-        """Return tuples of a layout that lacks the last column, with one code behind each."""
+        """Return tuples of a layout without the last column, with one code as last column."""
         if self.is_narrow and self.widths[:-1] == shorter.widths:
-            return words << _number(self.widths[-1]) | _number(code)
+            return words << _scalar(self.widths[-1]) | _scalar(code)
         last = np.full(len(words), code, np.int64)
         return self.pack([*shorter.columns(words), last], len(words))
 
 
 @lru_cache(maxsize=4096)
 def layout_of(widths: tuple[int, ...]) -> Layout:
-    """Return the layout for these widths; equal widths share one."""
+    """Return the layout for these widths, one object for equal widths: tables compare by `is`."""
     return Layout(widths)
 
 
 def width_of(codes: Codes) -> int:
-    """Return the bits that the largest code needs."""
+    """Return the number of bits of the largest code."""
     return int(codes.max()).bit_length() if len(codes) else 0
+
+
+class Family:
+    """The layout that some tables share.
+
+    Attributes:
+        layout: the current layout; None once the family has been merged into another.
+        successor: the family that this one has been merged into.
+    """
+
+    __slots__ = ("layout", "successor")
+
+    def __init__(self, arity: int) -> None:
+        self.layout: Layout | None = layout_of((1,) * arity)
+        self.successor: Family | None = None
+
+    @property
+    def current(self) -> "Family":
+        """The family that this one has been merged into, or itself."""
+        family = self
+        while family.successor is not None:
+            family = family.successor
+        return family
+
+    def join(self, other: "Family") -> None:
+        """Merge another family into this one."""
+        one, two = self.current, other.current
+        if one is not two:
+            assert two.layout is not None
+            one.require(two.layout.widths)
+            two.layout, two.successor = None, one
+
+    def require(self, widths: Sequence[int]) -> None:
+        """Make the columns at least as wide as given."""
+        assert self.layout is not None
+        wider = tuple(map(max, self.layout.widths, widths))
+        if wider != self.layout.widths:
+            self.layout = layout_of(wider)
+
+    def fit(self, columns: Sequence[Codes], bounds: Sequence[int | None]) -> None:
+        """Make the columns wide enough for codes whose widths are at most the bounds, if known.
+
+        A bound may be far too large. It is trusted as long as a tuple stays narrow, since looking
+        at the codes costs a pass over each column; after that the codes decide.
+        """
+        assert self.layout is not None
+        widths = self.layout.widths
+        for at, bound in enumerate(bounds):
+            if bound is None or bound > widths[at]:
+                break
+        else:
+            return
+        needed = [
+            width_of(codes) if bound is None else bound
+            for codes, bound in zip(columns, bounds, strict=True)
+        ]
+        if sum(map(max, widths, needed)) > NARROW_BITS:
+            needed = [width_of(codes) for codes in columns]
+        self.require(needed)

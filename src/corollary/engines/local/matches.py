@@ -1,4 +1,4 @@
-"""Which tuples of a layer match which rows of a frame."""
+"""The join kernel: which tuples of a layer match which rows of a frame."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,20 +10,25 @@ from corollary.engines.local.arrangement import Layer
 from corollary.engines.local.layout import Codes, Layout, Mask, Words
 
 BATCH = 1 << 21
-"""A join's output is cut into batches of at most this many rows."""
+"""The maximum number of rows in a batch of a join's output."""
 
 FEW = 16
-"""So many numbers are added up faster as a list than as an array."""
+"""Up to this many numbers are added faster as a list than as an array."""
 
 ZERO, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 
 Rows = npt.NDArray[np.int64]
 Matched = tuple[Rows | None, Words]
-"""For each match the row it belongs to (None: all belong to the only row), and the matches."""
+"""For each match the row of the frame (None: all belong to its only row), and the tuples."""
 
 
 class Matches(NamedTuple):
-    """For each row of a frame the slice of a layer's run that matches it."""
+    """For each row of a frame the slice of a layer's run that matches it.
+
+    Attributes:
+        start, sizes: of the slice of each row; tuples that the layer excludes are included.
+        total: the sum of the sizes.
+    """
 
     layer: Layer
     start: Codes
@@ -34,13 +39,14 @@ class Matches(NamedTuple):
         """Return all matches at once."""
         if len(self.sizes) == 1:
             first = self.start.item(0)
-            return self._kept(None, self.layer.run.slice(first, first + self.total))
-        if np.count_nonzero(self.sizes) == self.total:  # at most one for each row
+            return self._present(None, self.layer.run.slice(first, first + self.total))
+        if np.count_nonzero(self.sizes) == self.total:  # at most one match per row
             rows = self.sizes.nonzero()[0]
-            return self._kept(rows, self.layer.run.take(self.start[rows]))
+            return self._present(rows, self.layer.run.take(self.start[rows]))
+        # Match number i of the output, of row r, is word number i + shift[r] of the run.
         rows = np.arange(len(self.sizes)).repeat(self.sizes)
         shift = self.start - (self.sizes.cumsum() - self.sizes)
-        return self._kept(rows, self.layer.run.take(np.arange(self.total) + shift[rows]))
+        return self._present(rows, self.layer.run.take(np.arange(self.total) + shift[rows]))
 
     def batches(self) -> Iterator[Matched]:
         """Yield the matches in batches."""
@@ -53,24 +59,26 @@ class Matches(NamedTuple):
             high = min(low + BATCH, self.total)
             if len(self.sizes) == 1:
                 first = self.start.item(0)
-                yield self._kept(None, self.layer.run.slice(first + low, first + high))
+                yield self._present(None, self.layer.run.slice(first + low, first + high))
                 continue
+            # The rows with matches between low and high; the first and last may be cut.
             first = int(np.searchsorted(ends, low, side="right"))
             last = int(np.searchsorted(ends, high, side="left")) + 1
             cut = np.minimum(ends[first:last], high)
             cut = np.diff(np.maximum(np.concatenate([[low], cut]), low))
             rows = np.repeat(np.arange(first, last), cut)
-            yield self._kept(rows, self.layer.run.take(np.arange(low, high) + shift[rows]))
+            yield self._present(rows, self.layer.run.take(np.arange(low, high) + shift[rows]))
 
-    def _kept(self, rows: Rows | None, words: Words) -> Matched:
-        keep = self.layer.keep(words) if self.layer.absent else None
-        if keep is None:
+    def _present(self, rows: Rows | None, words: Words) -> Matched:
+        """Return matches without the tuples that the layer excludes."""
+        mask = self.layer.keep(words) if self.layer.absent else None
+        if mask is None:
             return rows, words
-        return (None if rows is None else rows[keep]), words[keep]
+        return (None if rows is None else rows[mask]), words[mask]
 
 
 def matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matches:
-    """Return what matches the keys, which are the first columns of the layout."""
+    """Return the tuples that match keys, the codes of the layout's first columns."""
     start, end = layer.run.ranges(layout, keys, count)
     sizes = end - start
     total = sum(sizes.tolist()) if count <= FEW else int(sizes.sum())
@@ -78,12 +86,12 @@ def matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matc
 
 
 def scan(layer: Layer) -> Matches:
-    """Return a layer as what matches the only row of a frame."""
+    """Return all tuples of a layer as matches of the only row of a frame."""
     return Matches(layer, ZERO, ONE, len(layer.run))
 
 
 def together(found: list[Matches]) -> Matched:
-    """Return the matches of several layers as one."""
+    """Return the matches of several layers in one array."""
     rows, words = [], []
     for each in found:
         some_rows, some_words = each.all()
@@ -93,11 +101,11 @@ def together(found: list[Matches]) -> Matched:
 
 
 def exist(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:
-    """Return which rows match a tuple of layers that lack none."""
-    found: Mask | None = None
+    """Return the mask of rows with a match in layers that exclude no tuples."""
+    result: Mask | None = None
     for layer in layers:
         start, end = layer.run.ranges(layout, keys, count)
-        here = end > start
-        found = here if found is None else found | here
-    assert found is not None
-    return found
+        found = end > start
+        result = found if result is None else result | found
+    assert result is not None
+    return result

@@ -1,4 +1,4 @@
-"""Values as NumPy computes with them, from and to Python and Arrow.
+"""Native values: those that NumPy computes with, from and to Python and Arrow.
 
 | type | NumPy |
 |---|---|
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,18 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 
+MIX = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio: multiplying by it spreads neighbours over all high bits."""
+
+DIGITS = 10**18
+"""The integers behind decimals are smaller: precision up to 18 fits an int64."""
+
+BOUNDS = dict.fromkeys(Kind, (-(2**63), 2**63 - 1)) | {
+    Kind.UNSIGNED: (0, 2**64 - 1),
+    Kind.DECIMAL: (1 - DIGITS, DIGITS - 1),
+}
+"""The least and the greatest integer for values of a kind that is represented by integers."""
+
 DTYPES: dict[Kind, Any] = {
     Kind.SYMBOL: np.object_,
     Kind.UNSIGNED: np.uint64,
@@ -43,7 +56,7 @@ def dtype_of(kind: Kind) -> Any:
 
 
 def blank(count: int, type_: Type) -> Native:
-    """Return so many values that stand where there is none."""
+    """Return values to fill the rows that have none."""
     values = np.zeros(count, dtype_of(type_.kind))
     if type_.kind is Kind.SYMBOL:
         values[:] = ""
@@ -52,7 +65,7 @@ def blank(count: int, type_: Type) -> Native:
 
 def canonical(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return floats with a single NaN and without -0.0, so that equal values have equal bits."""
-    result = values + 0.0
+    result = values + 0.0  # -0.0 + 0.0 is 0.0
     result[np.isnan(result)] = np.nan
     return result
 
@@ -83,7 +96,7 @@ def _scaled(value: Any, scale: int) -> int:
 
 
 def to_python(value: Any, type_: Type) -> Any:
-    """Return one native value in Python's clothes."""
+    """Return one native value as a Python object."""
     match type_.kind:
         case Kind.SYMBOL:
             return value
@@ -102,7 +115,7 @@ def to_python(value: Any, type_: Type) -> Any:
 
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArray[np.bool_] | None]:
-    """Return an Arrow column as an array, symbols as texts, and where it is null."""
+    """Return an Arrow column as an array, and the mask of its nulls, None if there are none."""
     nulls = column.is_null().to_numpy() if column.null_count else None
     column = column.cast(arrow_type(type_))
     match type_.kind:
@@ -122,7 +135,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArra
 
 
 def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the integers behind decimals: the low word of each, as none has over 18 digits."""
+    """Return the integers behind decimals: the low 64 of 128 bits, as none has over 18 digits."""
     if not len(array):
         return np.empty(0, np.int64)
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
@@ -130,7 +143,7 @@ def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
-    """Return an array of native values as Arrow, null where `nulls` says so."""
+    """Return native values as an Arrow array, with the nulls of a mask."""
     mask = nulls if nulls.any() else None
     target = arrow_type(type_)
     match type_.kind:
@@ -141,6 +154,7 @@ def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Ar
         case Kind.TIMESTAMP:
             return pa.array(values, pa.int64(), mask=mask).cast(target)
         case Kind.DECIMAL:
+            # Arrow's decimals have 128 bits: the high word is the sign of the low one.
             words = np.stack([values, values >> np.int64(63)], axis=1)
             valid = None if mask is None else np.packbits(~mask, bitorder="little").tobytes()
             buffers = [
@@ -150,3 +164,24 @@ def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Ar
             return pa.Array.from_buffers(target, len(values), buffers)
         case _:
             return pa.array(values, target, mask=mask, from_pandas=False)
+
+
+def share_of(
+    values: Native, nulls: npt.NDArray[np.bool_] | None, type_: Type, shares: int
+) -> npt.NDArray[np.int64]:
+    """Return the partition of each value, the same in every process; null is in the first.
+
+    >>> from corollary.core.types import NUMBER
+    >>> share_of(np.array([1, 2, 3, 4]), None, NUMBER, 2).tolist()
+    [1, 0, 1, 0]
+    """
+    if type_.kind is Kind.SYMBOL:
+        keys = np.fromiter((crc32(each.encode()) for each in values), np.uint64, len(values))
+    else:
+        keys = values.view(np.uint64)
+    # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.
+    hashes = (keys * MIX) >> np.uint64(40)
+    result = ((hashes * np.uint64(shares)) >> np.uint64(24)).astype(np.int64)
+    if nulls is not None:
+        result[nulls] = 0
+    return result

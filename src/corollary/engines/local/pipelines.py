@@ -1,17 +1,17 @@
 """Running one pipeline: frames of coded columns flow through the stages."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Protocol, assert_never
+from dataclasses import dataclass
+from typing import assert_never
 
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.recorder import Recorder
-from corollary.core.rules import names_in
+from corollary.core.rules import Slot, Variable, names_in, variables_of
 from corollary.core.states import State
-from corollary.core.terms import Slot, Variable, variables_of
+from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.frames import UNIT, Frame
+from corollary.engines.local.frames import UNIT, Frame, Scope
 from corollary.engines.local.layout import Codes, Words
-from corollary.engines.local.operands import Scope
 from corollary.engines.local.stages import (
     ComputeStage,
     FilterStage,
@@ -21,35 +21,25 @@ from corollary.engines.local.stages import (
 )
 from corollary.engines.local.table import Table
 
-_Open = tuple[int, Iterator[Frame]]
-"""Frames that are still to come, and the stage that they come to."""
+_Pending = tuple[int, Iterator[Frame]]
+"""The index of a stage, and the frames that it has still to process."""
 
 
-class Meter(Protocol):
-    """Sees the rows that pass the stages, and may stop a run."""
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """The run that pipelines belong to: its limits, and the recorder of its lookups."""
 
-    def tick(self, pipeline: Pipeline, rows: int) -> None:
-        """So many rows pass a stage."""
-
-
-class Context(Protocol):
-    """The run that a pipeline takes part in."""
-
-    @property
-    def budget(self) -> Meter:
-        """What watches over the rows."""
-
-    @property
-    def recorder(self) -> Recorder:
-        """What is told of lookups."""
+    budget: Budget
+    recorder: Recorder
 
 
 class PipelineRunner:
-    """Runs a pipeline over the tables of an engine; made once, used in every round.
+    """Runs a pipeline over the tables of an engine; created once, used in every round.
 
     Attributes:
-        lead: what the first stage reads, if that is a probe.
-        copied: the relation and state of which the heads are just the tuples, if so.
+        tables, dictionary: what it runs on.
+        lead: the source of the first stage, if that is a probe.
+        copied: the relation and state that the pipeline copies, if that is all it does.
     """
 
     def __init__(
@@ -60,126 +50,129 @@ class PipelineRunner:
         held: Collection[str] = (),
     ) -> None:
         self.pipeline = pipeline
+        self.tables = tables
+        self.dictionary = dictionary
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
         self.copied = copied(pipeline)
         self._scope = Scope(pipeline.stages, tables, dictionary)
         self._head = [self._scope.operand(slot) for slot in pipeline.head]
-        self._stages = _ready(pipeline, self._scope, held)
-        self._doubtful = [
+        self._stages = _prepare_stages(pipeline, self._scope, held)
+        self._evaluating = [
             stage for stage, _ in self._stages if isinstance(stage, FilterStage | ComputeStage)
         ]
 
     @property
     def has_fault(self) -> bool:
         """Whether rows of the last run were dropped because an expression had no value."""
-        return any(stage.has_fault for stage in self._doubtful)
+        return any(stage.has_fault for stage in self._evaluating)
 
     @property
     def widths(self) -> list[int | None]:
-        """For each column of the head a width that all codes fit, None where none is known."""
+        """For each column of the head a number of bits that all codes fit in, None if unknown."""
         return [operand.width for operand in self._head]
 
-    def frames(self, context: Context) -> Iterable[Frame]:
-        """Return the frames that pass all stages, made one after the other if there are many.
+    def frames(self, context: RunContext) -> Iterable[Frame]:
+        """Return the frames that pass all stages, lazily if there are several.
 
-        Afterwards `has_fault` tells whether rows were dropped.
+        Once all are consumed, `has_fault` is whether rows were dropped.
         """
-        for doubtful in self._doubtful:
-            doubtful.has_fault = False
-        made = self._pass(0, UNIT, context)
-        if isinstance(made, Frame):
-            return (made,) if made.count else ()
-        return self._spread(made, context)
+        for stage in self._evaluating:
+            stage.has_fault = False
+        result = self._apply_stages(0, UNIT, context)
+        if isinstance(result, Frame):
+            return (result,) if result.count else ()
+        return self._run_pending(result, context)
 
     def head(self, frame: Frame) -> list[Codes]:
         """Return the columns of the head."""
         return [operand.column(frame) for operand in self._head]
 
-    def _pass(self, index: int, frame: Frame, context: Context) -> Frame | _Open:
-        """Take a frame through the stages, up to the first that makes several of it."""
+    def _apply_stages(self, index: int, frame: Frame, context: RunContext) -> Frame | _Pending:
+        """Send a frame through the stages, up to the first that makes several frames of it."""
         pipeline, tick = self.pipeline, context.budget.tick
         stages = self._stages
         while index < len(stages):
             tick(pipeline, frame.count)
-            stage, told = stages[index]
-            if told is not None:
-                context.recorder.probe(told, frame.count)
+            stage, recorded = stages[index]
+            if recorded is not None:
+                context.recorder.probe(recorded, frame.count)
             index += 1
-            made = stage.apply(frame)
-            if not isinstance(made, Frame):
-                return index, made
-            if not made.count:
-                return made
-            frame = made
+            result = stage.apply(frame)
+            if not isinstance(result, Frame):
+                return index, result
+            if not result.count:
+                return result
+            frame = result
         tick(pipeline, frame.count)
         return frame
 
-    def _spread(self, first: _Open, context: Context) -> Iterator[Frame]:
-        work = [first]
-        while work:
-            index, frames = work[-1]
+    def _run_pending(self, first: _Pending, context: RunContext) -> Iterator[Frame]:
+        # Depth first, with an explicit stack: at most one batch per stage is in memory.
+        stack = [first]
+        while stack:
+            index, frames = stack[-1]
             frame = next(frames, None)
             if frame is None:
-                work.pop()
+                stack.pop()
             elif frame.count:
-                made = self._pass(index, frame, context)
-                if not isinstance(made, Frame):
-                    work.append(made)
-                elif made.count:
-                    yield made
+                result = self._apply_stages(index, frame, context)
+                if not isinstance(result, Frame):
+                    stack.append(result)
+                elif result.count:
+                    yield result
 
-    def copy(self, context: Context) -> Words:
-        """Return the heads of a pipeline that only copies, as the words of what it copies."""
+    def copy(self, context: RunContext) -> Words:
+        """Return the heads of a pipeline that only copies: the words of its source."""
         assert self.copied is not None
-        words = self._scope.tables[self.copied.relation].words(self.copied.state)
-        if (told := self._stages[0][1]) is not None:
-            context.recorder.probe(told, 1)
+        words = self.tables[self.copied.relation].words(self.copied.state)
+        if (recorded := self._stages[0][1]) is not None:
+            context.recorder.probe(recorded, 1)
         context.budget.tick(self.pipeline, 1 + len(words))
         return words
 
     def column(self, slot: Slot, frame: Frame) -> Codes:
-        """Return the codes that an argument place stands for."""
+        """Return the codes of an argument place."""
         return self._scope.operand(slot).column(frame)
 
 
-def _ready(
+def _prepare_stages(
     pipeline: Pipeline, scope: Scope, held: Collection[str]
 ) -> list[tuple[ReadyStage, str | None]]:
-    """Return the stages ready to run, each with the relation that the recorder is told of."""
+    """Return the prepared stages, each with the relation to record a lookup of, if any."""
     result: list[tuple[ReadyStage, str | None]] = []
     known: set[str] = set()
     for stage, needed in zip(pipeline.stages, needed_after(pipeline), strict=True):
-        made: ReadyStage
+        prepared: ReadyStage
         match stage:
             case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
-                made = MemberStage(stage, scope)
+                prepared = MemberStage(stage, scope)
             case Probe(slots=slots):
-                made = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
+                prepared = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
                 known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
                 known &= needed
             case Absent():
-                made = MemberStage(stage, scope)
+                prepared = MemberStage(stage, scope)
             case Filter():
-                made = FilterStage(stage, scope)
+                prepared = FilterStage(stage, scope)
             case Compute(variable=variable):
-                made = ComputeStage(stage, scope)
+                prepared = ComputeStage(stage, scope)
                 known.add(variable.name)
             case _:
                 assert_never(stage)
-        result.append((made, _told(stage, held)))
+        result.append((prepared, _recorded_relation(stage, held)))
     return result
 
 
-def _told(stage: Stage, held: Collection[str]) -> str | None:
-    """Return the relation of the engine that a stage looks up as a whole."""
+def _recorded_relation(stage: Stage, held: Collection[str]) -> str | None:
+    """Return the relation of the engine that a stage reads in OLD or NEW, not only its change."""
     if isinstance(stage, Probe | Absent) and stage.source.relation in held:
         return stage.source.relation if stage.source.state in (State.OLD, State.NEW) else None
     return None
 
 
 def copied(pipeline: Pipeline) -> Reference | None:
-    """Return what a pipeline copies tuple by tuple, if it does nothing else."""
+    """Return the relation and state that a pipeline copies unchanged, None if it does more."""
     if len(pipeline.stages) == 1 and isinstance(stage := pipeline.stages[0], Probe):
         names = [slot.name for slot in stage.slots if isinstance(slot, Variable)]
         is_whole = len(names) == len(set(names)) == len(stage.slots)
@@ -189,7 +182,7 @@ def copied(pipeline: Pipeline) -> Reference | None:
 
 
 def needed_after(pipeline: Pipeline) -> list[frozenset[str]]:
-    """Return for each stage the variables that later stages or the head read."""
+    """Return for each stage the live variables after it, which later stages or the head read."""
     needed = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
     result: list[frozenset[str]] = []
     for stage in reversed(pipeline.stages):

@@ -1,7 +1,4 @@
-"""What a plan needs to run, made once: working tables, and pipelines ready to run.
-
-Plans that maintain a database run again and again; the same `Plan` object finds everything here.
-"""
+"""Prepared plans: the working tables and prepared steps of a plan, created once for many runs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
@@ -39,24 +36,25 @@ from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.derive import Derivation
 from corollary.engines.local.layout import Words
-from corollary.engines.local.pipelines import copied
+from corollary.engines.local.pipelines import RunContext, copied
 from corollary.engines.local.reading import to_arrow
 from corollary.engines.local.table import Table
 from corollary.engines.local.trails import trail_of
 from corollary.engines.local.walk import Walker
 
 SPARE = 64
-"""So many sets of local tables are kept for the next invocations of a procedure."""
+"""The maximum number of sets of local tables that are kept for a procedure's next invocations."""
 
 
 class Prepared:
-    """A plan, the tables it runs on, and its steps, ready to run.
+    """A plan, the tables it runs on, and its prepared steps.
 
     Attributes:
-        tables: the relations that the plan names, the engine's and the working ones. A name stands
-            for the table of the innermost invocation; all else reads tables through this mapping.
+        tables: the relations that the plan names, the engine's and the working ones. The name of a
+            local stands for the table of the innermost invocation, so prepared steps look up
+            tables here at every run and never keep them.
         relations: those of the engine.
-        budget, recorder: of the run that is under way.
+        budget, recorder: of the current run.
     """
 
     def __init__(
@@ -82,25 +80,26 @@ class Prepared:
         for name in plan.orders:
             self._arrange(name, self.tables[name])
         self._derivations: dict[int, Derivation] = {}
-        self._walkers: dict[int, Walker | None] = {}
+        self._searches: dict[int, Walker | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
     def begin(self, recorder: Recorder, limits: Limits) -> None:
-        """Get ready for a run."""
+        """Begin a run."""
         self.recorder = recorder
         self.budget = Budget(limits, self._all_tables, self.dictionary)
+        self._context = RunContext(self.budget, recorder)
 
     def _all_tables(self) -> Iterator[Table]:
         yield from self._held.values()
         yield from (self.tables[name] for name in self._working)
 
     def end(self) -> None:
-        """Let go of what a run has made."""
+        """End a run: release what it has derived."""
         for name in self._working:
             self.tables[name].clear()
-        for walker in self._walkers.values():
-            if walker is not None:
-                walker.forget()
+        for search in self._searches.values():
+            if search is not None:
+                search.forget()
 
     def _arrange(self, name: str, table: Table) -> None:
         for order in self.plan.orders.get(name, ()):
@@ -109,12 +108,12 @@ class Prepared:
     # --- steps ---------------------------------------------------------------------------------
 
     def derive(self, step: Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
-        """Return the tuples of a step, packed and sorted for its target, and what led to them."""
-        known = self._derivations.get(id(step))
-        if known is None:
-            known = Derivation(step, self.tables, self.dictionary, self._held.keys())
-            self._derivations[id(step)] = known
-        return known.run(self)
+        """Return the tuples of a step, packed and sorted for its target, and the leads' size."""
+        derivation = self._derivations.get(id(step))
+        if derivation is None:
+            derivation = Derivation(step, self.tables, self.dictionary, self._held.keys())
+            self._derivations[id(step)] = derivation
+        return derivation.run(self._context)
 
     def aggregate(self, step: Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
@@ -125,11 +124,11 @@ class Prepared:
         return words
 
     def number(self, target: str, source: str, number: int) -> None:
-        """Extend a table by tuples with a number behind each; they stay sorted."""
+        """Extend a table by the tuples of another, with a number as last column."""
         table, plain = self.tables[target], self.tables[source]
         code = self.dictionary.code(number, NUMBER)
         table.widen((*plain.layout.widths, code.bit_length()))
-        plain.widen(table.layout.widths[:-1])  # then numbering is one shift
+        plain.widen(table.layout.widths[:-1])  # with equal widths, appending is one shift
         numbered = table.layout.append(plain.layout, plain.words(State.NEW), code)
         table.extend(numbered[~table.contains(numbered, State.NEW)])
 
@@ -142,48 +141,48 @@ class Prepared:
         return to_arrow(table, reference.state, names, self.dictionary)
 
     def place(self, step: Place) -> bool:
-        """Run a procedure elsewhere; return whether that was done."""
+        """Run a procedure outside this process if possible; return whether it was run."""
         return self._place(self, step)
 
     def walk(self, loop: Loop, number: int) -> int:
-        """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
+        """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
         key = id(loop)
-        if key not in self._walkers:
-            moving = {name for names in self.plan.locals.values() for name in names}
-            trail = trail_of(loop, moving)
-            self._walkers[key] = (
+        if key not in self._searches:
+            procedure_locals = {name for names in self.plan.locals.values() for name in names}
+            linear = trail_of(loop, procedure_locals)
+            self._searches[key] = (
                 None
-                if trail is None
-                else Walker(trail, self.tables, self.dictionary, self._held.keys())
+                if linear is None
+                else Walker(linear, self.tables, self.dictionary, self._held.keys())
             )
-        walker = self._walkers[key]
-        if walker is None:
+        search = self._searches[key]
+        if search is None:
             return 0
         if not number:
-            walker.forget()
-        return walker.walk(self, number)
+            search.forget()
+        return search.walk(self._context, number)
 
     # --- locals --------------------------------------------------------------------------------
 
     def enter(self, procedure: str) -> tuple[Table, ...]:
-        """Give the locals of a procedure empty tables; return those they had."""
+        """Give the locals of a procedure empty tables; return the tables of its caller."""
         names = self.plan.locals.get(procedure)
         if not names:
             return ()
         saved = tuple([self.tables[name] for name in names])
         spare = self._spare.setdefault(procedure, [])
-        fresh = spare.pop() if spare else tuple([self._like(name) for name in names])
-        self.tables.update(zip(names, fresh, strict=True))
+        empty = spare.pop() if spare else tuple([self._new_local(name) for name in names])
+        self.tables.update(zip(names, empty, strict=True))
         self.budget.set_aside(saved, 1)
         return saved
 
-    def _like(self, name: str) -> Table:
+    def _new_local(self, name: str) -> Table:
         table = Table(self.plan.types[name], self.tables[name].family)
         self._arrange(name, table)
         return table
 
     def leave(self, procedure: str, saved: tuple[Table, ...]) -> None:
-        """Give the locals of a procedure back the tables they had."""
+        """Give the locals of a procedure the tables of its caller again."""
         if not saved:
             return
         names = self.plan.locals[procedure]
@@ -198,7 +197,7 @@ class Prepared:
 
 
 def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
-    """Return the relations between which a step moves tuples, or which it compares."""
+    """Return the pairs of relations whose tuples a step moves or compares: they share a layout."""
     match step:
         case Derive(target=target, pipelines=pipelines, without=without):
             sources = [source for each in pipelines if (source := copied(each)) is not None]

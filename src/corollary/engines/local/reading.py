@@ -1,4 +1,4 @@
-"""Tables as Arrow, at once or when somebody asks."""
+"""Tables as Arrow, decoded at once or through a handle."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ from corollary.engines.local.table import Table
 
 
 class Kept(OnePart):
-    """The tuples a relation had in a state, held as they were; decoding waits until asked for.
+    """The tuples that a relation had in a state, decoded when they are read.
 
-    The arrays of a table never change, so holding them costs nothing and stays right.
+    The arrays of a table are never modified, so keeping references to them costs no copy.
     """
 
     __slots__ = ("_dictionary", "_layers", "_layout", "_names", "_size", "_types")
@@ -25,9 +25,9 @@ class Kept(OnePart):
     def __init__(
         self, table: Table, state: State, names: Sequence[str], dictionary: Dictionary
     ) -> None:
-        kept = table.arrangement(table.primary)
-        self._layers = kept.layers(state)
-        self._layout = kept.layout
+        arrangement = table.arrangement(table.primary)
+        self._layers = arrangement.layers(state)
+        self._layout = arrangement.layout
         self._types = table.types
         self._size = table.size(state)
         self._names = tuple(names)
@@ -39,15 +39,15 @@ class Kept(OnePart):
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
         words = words_of(self._layers, self._layout)
-        return _decoded(words, self._layout, self._types, self._names, self._dictionary)
+        return _decode(words, self._layout, self._types, self._names, self._dictionary)
 
 
 def to_arrow(table: Table, state: State, names: Sequence[str], dictionary: Dictionary) -> pa.Table:
     """Return the tuples of a table in a state."""
-    return _decoded(table.words(state), table.layout, table.types, names, dictionary)
+    return _decode(table.words(state), table.layout, table.types, names, dictionary)
 
 
-def _decoded(
+def _decode(
     words: Words,
     layout: Layout,
     types: tuple[Type, ...],

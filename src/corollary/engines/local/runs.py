@@ -8,47 +8,49 @@ import numpy.typing as npt
 from corollary.engines.local.layout import Codes, Layout, Mask, Words
 
 SCATTERED = 1 << 14
-"""From so many needles and words on it pays to look the needles up in order."""
+"""With more needles and more words than this, sorting the needles before searching pays."""
 
 DIRECTORY_BITS = 24
-"""A directory (the start of every prefix) is never kept for wider prefixes."""
+"""The maximum width of a prefix that has a directory (the start of every prefix)."""
 
 SMALL = 4096
-"""Runs up to this size are one: copying so much costs less than searching another run."""
+"""Runs that fit in this size together are merged: copying costs less than probing two runs."""
+
+SAMPLE = 1 << 15
+"""The approximate number of tuples from which distinct values are estimated."""
 
 
 def distinct(words: Words) -> Words:
     """Return the words sorted, each once."""
+    # Sorting and comparing neighbours is faster than `np.unique`.
     if len(words) < 2:
         return words
     words = words.copy()
     words.sort()
-    fresh = np.empty(len(words), np.bool_)
-    fresh[0] = True
-    fresh[1:] = words[1:] != words[:-1]
-    return words if np.count_nonzero(fresh) == len(fresh) else words[fresh]
+    is_first = np.empty(len(words), np.bool_)
+    is_first[0] = True
+    is_first[1:] = words[1:] != words[:-1]
+    return words if np.count_nonzero(is_first) == len(is_first) else words[is_first]
 
 
 def is_member(needles: Words, words: Words) -> Mask:
     """Return for each needle whether it is among the sorted words."""
     if not len(words):
         return np.zeros(len(needles), np.bool_)
-    if len(needles) > SCATTERED and len(words) > SCATTERED and needles.dtype == np.int64:
-        return _is_member_of_many(needles, words)
+    is_large = len(needles) > SCATTERED and len(words) > SCATTERED and needles.dtype == np.int64
+    if is_large and not (needles[1:] >= needles[:-1]).all():
+        # Sort the needles first: binary searches that jump far miss every cache.
+        order = needles.argsort()
+        result = np.empty(len(needles), np.bool_)
+        result[order] = _is_found(needles[order], words)
+        return result
+    return _is_found(needles, words)
+
+
+def _is_found(needles: Words, words: Words) -> Mask:
+    # Clip: a needle above all words gets the index after the last one.
     found: Mask = words.take(words.searchsorted(needles), mode="clip") == needles
     return found
-
-
-def _is_member_of_many(needles: Words, words: Words) -> Mask:
-    """Return the same, needles in order: binary searches far apart miss every cache."""
-    if (needles[1:] >= needles[:-1]).all():
-        found: Mask = words.take(words.searchsorted(needles), mode="clip") == needles
-        return found
-    order = needles.argsort()
-    ordered = needles[order]
-    result = np.empty(len(needles), np.bool_)
-    result[order] = words.take(words.searchsorted(ordered), mode="clip") == ordered
-    return result
 
 
 def merge(*runs: Words) -> Words:
@@ -57,36 +59,36 @@ def merge(*runs: Words) -> Words:
     if len(filled) < 2:
         return filled[0] if filled else runs[0]
     joined = np.concatenate(filled)
-    joined.sort(kind="stable")  # merges what is sorted already
+    joined.sort(kind="stable")  # timsort: merges the sorted parts in linear time
     return joined
 
 
 def minus(words: Words, others: Words) -> Words:
-    """Return the sorted words that are not among the sorted others."""
+    """Return the sorted words without the sorted others."""
     if not len(words) or not len(others):
         return words
     return words[~is_member(words, others)]
 
 
 class SortedRun(Protocol):
-    """Sorted, distinct words, in memory or not."""
+    """Sorted, distinct words, in memory or in a file."""
 
     def __len__(self) -> int:
-        """Return their number."""
+        """Return the number of words."""
 
     @property
     def words(self) -> Words:
-        """All of them; what probes them asks for less."""
+        """All words; a run of a file is read as a whole, which probing avoids."""
 
     @property
     def nbytes(self) -> int:
-        """The bytes it holds."""
+        """The size in bytes."""
 
     def slice(self, first: int, last: int) -> Words:
-        """Return the words at the places from the first to before the last."""
+        """Return the words at the indices from the first to before the last."""
 
-    def take(self, places: npt.NDArray[Any]) -> Words:
-        """Return the words at some places."""
+    def take(self, indices: npt.NDArray[Any]) -> Words:
+        """Return the words at some indices."""
 
     def contains(self, needles: Words) -> Mask:
         """Return for each needle whether it is among the words."""
@@ -96,11 +98,11 @@ class SortedRun(Protocol):
 
 
 class Run:
-    """One sorted array and, once it has been searched enough, directories of its prefixes.
+    """One sorted array in memory and, once it has been searched enough, directories of prefixes.
 
     A directory holds the start of every possible prefix, so that a probe is two gathers instead
-    of two binary searches. It costs a search for every prefix, or one pass over everything, hence
-    it is made when a like number of needles has been looked up.
+    of two binary searches. Building it costs a search for every prefix, or one pass over all words;
+    it is built when a comparable number of needles has been searched for.
     """
 
     __slots__ = ("_directories", "_searched", "words")
@@ -115,16 +117,16 @@ class Run:
 
     @property
     def nbytes(self) -> int:
-        """The bytes it holds."""
+        """The size in bytes."""
         return self.words.nbytes + sum(each.nbytes for each in self._directories.values())
 
     def slice(self, first: int, last: int) -> Words:
-        """Return the words at the places from the first to before the last."""
+        """Return the words at the indices from the first to before the last."""
         return self.words[first:last]
 
-    def take(self, places: npt.NDArray[Any]) -> Words:
-        """Return the words at some places."""
-        found: Words = self.words[places]
+    def take(self, indices: npt.NDArray[Any]) -> Words:
+        """Return the words at some indices."""
+        found: Words = self.words[indices]
         return found
 
     def contains(self, needles: Words) -> Mask:
@@ -152,12 +154,12 @@ class Run:
         rest = layout.shifts[length - 1]
         bits = layout.bits - rest
         size = 1 << bits
-        has_few = size << 3 < len(self.words)
-        cost = size if has_few else size + len(self.words)
+        has_few_prefixes = size << 3 < len(self.words)
+        cost = size if has_few_prefixes else size + len(self.words)
         if bits > DIRECTORY_BITS or self._searched << 2 < cost:
             return None
         directory = np.zeros(size + 1, np.int64)
-        if has_few:
+        if has_few_prefixes:
             directory[:-1] = self.words.searchsorted(np.arange(size) << rest)
             directory[-1] = len(self.words)
         else:
@@ -167,10 +169,35 @@ class Run:
 
 
 def append(runs: list[SortedRun], words: Words) -> None:
-    """Add a sorted array to disjoint runs; runs of like size merge, so that they stay few."""
+    """Add a sorted array to disjoint runs; runs of similar size are merged, so that they stay few.
+
+    Sizes more than halve from run to run, so there are O(log n) runs, and a word is copied
+    O(log n) times in all.
+    """
     size = len(words)
     while runs and len(runs[-1]) <= max(2 * size, SMALL - size):
         words = merge(runs[-1].words, words)
         del runs[-1]
         size = len(words)
     runs.append(Run(words))
+
+
+def spread(words: Words, layout: Layout) -> tuple[int, ...]:
+    """Return estimates of the number of distinct values of every column."""
+    size = len(words)
+    if not size:
+        return (0,) * len(layout.widths)
+    sample = words[:: 1 + size // SAMPLE]
+    return tuple(_distinct_values(column, size) for column in layout.columns(sample))
+
+
+def _distinct_values(sample: Codes, size: int) -> int:
+    """Estimate the distinct values of a column from a sample.
+
+    The GEE estimator of Charikar et al. (PODS 2000): √(n/r) · f₁ + Σ_{j>1} f_j, where f_j is the
+    number of values that occur j times in the sample.
+    """
+    _, counts = np.unique(sample, return_counts=True)
+    once = int(np.count_nonzero(counts == 1))
+    scale = (size / len(sample)) ** 0.5
+    return int(scale * once) + len(counts) - once

@@ -1,6 +1,6 @@
-"""The stages of a pipeline, ready to run: what can be known before there are rows is known here.
+"""The stages of a pipeline, prepared: whatever does not depend on rows is computed once.
 
-A stage takes a frame and gives one, or several where a frame would become too large.
+A stage maps a frame to a frame, or to several where one would become too large.
 """
 
 from collections.abc import Iterator
@@ -8,20 +8,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from corollary.core.pipeline import Absent, Compute, Filter, Probe
-from corollary.core.terms import Functor, Variable
+from corollary.core.rules import Functor, Variable
 from corollary.engines.local import expressions
 from corollary.engines.local.arrangement import Order
-from corollary.engines.local.frames import EMPTY, Frame
-from corollary.engines.local.generate import Numbers
+from corollary.engines.local.frames import EMPTY, Frame, Scope, misfits
 from corollary.engines.local.layout import Codes, Layout, Mask
 from corollary.engines.local.matches import Matched, exist, matches, scan, together
-from corollary.engines.local.operands import Scope, misfits
 
 SMALL = 1 << 14
-"""Matches of several layers, up to so many, are put together before they go on."""
+"""Up to this many matches are one frame, those of several layers concatenated."""
 
 MANY = 1 << 16
-"""From so many rows on, it is worth a look whether most of them are equal."""
+"""Frames with at least this many rows are deduplicated, if most rows must be equal."""
 
 
 class ProbeStage:
@@ -46,7 +44,7 @@ class ProbeStage:
         self._order: Order | None = None
 
     def _arrange(self, order: Order) -> None:
-        """Choose the order to probe in, and with it which position of a match holds what."""
+        """Set the order to probe in, and with it which position of a match holds which variable."""
         self._order = order
         length = len(self._stage.bound)
         self._keys = [self._operands[column] for column in order[:length]]
@@ -55,21 +53,22 @@ class ProbeStage:
             for position, column in enumerate(order[length:], length)
             if isinstance(slot := self._stage.slots[column], Variable)
         ]
-        listed = [name for name, _ in names]
-        self._reads: list[tuple[str, int]] = []
-        self._equals: list[tuple[str, int]] = []
-        seen = set(self._known)
+        occurrences = [name for name, _ in names]
+        self._reads: list[tuple[str, int]] = []  # variables that the match binds
+        self._equals: list[tuple[str, int]] = []  # variables that the match must agree with
+        bound = set(self._known)
         for name, position in names:
-            if name in seen:
+            if name in bound:
                 self._equals.append((name, position))
-            elif name in self._needed or listed.count(name) > 1:
+            elif name in self._needed or occurrences.count(name) > 1:
                 self._reads.append((name, position))
-                seen.add(name)
+                bound.add(name)
         compared = {name for name, _ in self._equals}
         self._carried = [name for name in self._known if name in self._needed | compared]
         self._is_test = not self._reads and not self._equals
-        kept = len(self._keys) + len(self._reads) + len(self._equals)
-        self._is_narrower = kept < len(order) or len(self._carried) < len(self._known)
+        # Only a projection can make equal rows: of the tuples, or of the frame.
+        used = len(self._keys) + len(self._reads) + len(self._equals)
+        self._is_projection = used < len(order) or len(self._carried) < len(self._known)
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with the tuples that match."""
@@ -77,17 +76,18 @@ class ProbeStage:
         if self._order is None:
             self._arrange(table.order_for(self._stage.bound))
         assert self._order is not None
-        kept = table.arrangement(self._order)
-        layers = kept.layers(self._state)
+        arrangement = table.arrangement(self._order)
+        layers = arrangement.layers(self._state)
         if not layers:
             return EMPTY
-        layout = kept.layout
+        layout = arrangement.layout
         keys: list[Codes] = []
         if self._keys:
             keys = [operand.column(frame) for operand in self._keys]
-            outside = misfits(self._keys, keys, layout)
-            if outside is not None:
-                frame = frame.select(~outside)
+            # A code that is too large for the column is in no tuple of it, and cannot be packed.
+            overflow = misfits(self._keys, keys, layout)
+            if overflow is not None:
+                frame = frame.select(~overflow)
                 if not frame.count:
                     return EMPTY
                 keys = [operand.column(frame) for operand in self._keys]
@@ -102,14 +102,14 @@ class ProbeStage:
         if not found:
             return EMPTY
         if len(found) > 1 and sum(each.total for each in found) <= SMALL:
-            return self._joined(frame, together(found), layout)
+            return self._join(frame, together(found), layout)
         if len(found) > 1 or found[0].total > SMALL:
             return (
-                self._joined(frame, matched, layout) for each in found for matched in each.batches()
+                self._join(frame, matched, layout) for each in found for matched in each.batches()
             )
-        return self._joined(frame, found[0].all(), layout)
+        return self._join(frame, found[0].all(), layout)
 
-    def _joined(self, frame: Frame, matched: Matched, layout: Layout) -> Frame:
+    def _join(self, frame: Frame, matched: Matched, layout: Layout) -> Frame:
         rows, words = matched
         count = len(words)
         columns: dict[str, Codes]
@@ -128,7 +128,7 @@ class ProbeStage:
         joined = Frame(columns, count)
         if same is not None:
             joined = joined.select(same)
-        if count < MANY or self._is_bag or not self._is_narrower:
+        if count < MANY or self._is_bag or not self._is_projection:
             return joined
         widths = {name: self._scope.width(name) for name in self._carried}
         widths |= {name: layout.widths[position] for name, position in self._reads}
@@ -137,7 +137,7 @@ class ProbeStage:
 
 
 class MemberStage:
-    """Keeps the rows whose tuple is there, or those whose tuple is not."""
+    """Keeps the rows whose tuple is in a relation, or, negated, those whose tuple is not."""
 
     def __init__(self, stage: Probe | Absent, scope: Scope) -> None:
         self._tables = scope.tables
@@ -146,7 +146,7 @@ class MemberStage:
         self._is_negated = isinstance(stage, Absent)
 
     def apply(self, frame: Frame) -> Frame:
-        """Return the rows whose tuple is there, or not."""
+        """Return the rows whose tuple is in the relation, or not."""
         table = self._tables[self._relation]
         if not table.size(self._state):
             return frame if self._is_negated else EMPTY
@@ -163,7 +163,7 @@ class FilterStage:
     """Keeps the rows for which a condition is true.
 
     Attributes:
-        has_fault: whether there were rows for which it had no value.
+        has_fault: whether the condition had no value for some row.
     """
 
     def __init__(self, stage: Filter, scope: Scope) -> None:
@@ -182,7 +182,7 @@ class ComputeStage:
     """Binds a variable to the value of an expression.
 
     Attributes:
-        has_fault: whether there were rows for which it had no value.
+        has_fault: whether the expression had no value for some row.
     """
 
     def __init__(self, stage: Compute, scope: Scope) -> None:
@@ -191,22 +191,22 @@ class ComputeStage:
         self.has_fault = False
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
-        """Return the rows with the value; a range gives several rows for each."""
+        """Return the rows with the value; a range makes several rows of one."""
         expression = self._stage.expression
         if isinstance(expression, Functor) and expression.name == "range":
             return self._range(expression, frame)
         batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
         codes = expressions.encode(batch, self._dictionary)
-        made = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
+        computed = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
         drop = batch.faulty
         if drop is not None and np.count_nonzero(drop):
             self.has_fault = True
         if not self._stage.lets_null:
             drop = expressions.either(drop, batch.nulls)
-        return made if drop is None else made.select(~drop)
+        return computed if drop is None else computed.select(~drop)
 
     def _range(self, functor: Functor, frame: Frame) -> Iterator[Frame]:
-        numbers = Numbers(functor, frame.columns, frame.count, self._dictionary)
+        numbers = expressions.Numbers(functor, frame.columns, frame.count, self._dictionary)
         self.has_fault |= len(numbers.faulty) > 0
         for rows, codes in numbers.batches():
             columns = {name: column[rows] for name, column in frame.columns.items()}

@@ -1,9 +1,9 @@
-"""Sorted runs that stay on disk, of which a probe decodes only the blocks it falls in.
+"""Sorted runs in a file, of which a probe decodes only the blocks that it touches.
 
-The first columns of a tuple, packed as one integer, its head, are stored as differences or, in a
-block where heads are dense, as a bitmap; the other columns are stored as they are. Differences are
-small because words are sorted; columns that do not tell tuples apart (a rank behind the tuple that
-it belongs to) would only make them noisy. The first word of a block is its fence.
+The *head* of a tuple is its first columns, packed into one integer. Heads are stored as differences
+between neighbours or, in a block where they are dense, as a bitmap; the other columns are stored as
+they are. Differences are small because words are sorted; the columns after those that identify a
+tuple (such as its rank) would only add noise to them. The first word of a block is its fence.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.blocks import Blocks
+from corollary.engines.local.blocks import Blocks, pack, unpack
 from corollary.engines.local.layout import NARROW_BITS, Codes, Layout, Mask, Words, layout_of
-from corollary.engines.local.packing import pack, unpack
 from corollary.engines.local.runs import Run, is_member
 
 BLOCK = 1 << 13
-"""The tuples of a block."""
+"""The number of tuples in a block."""
 
 DENSE = 8
-"""A bitmap with up to so many bits for each tuple is smaller than differences, and faster."""
+"""Heads with at most this many bits of a bitmap for each are stored as one: smaller and faster."""
 
 MANY = 4
-"""When one in so many blocks has been asked for, the others are decoded as well."""
+"""All blocks are decoded once more than one in this many has been needed."""
 
 Rows = npt.NDArray[np.int64] | slice
 
@@ -35,7 +34,7 @@ class Stored:
     """The tuples of a relation in one order, as blocks.
 
     Attributes:
-        lead: so many first columns make the head.
+        lead: the number of columns in the head.
         fences: the first word of each block.
     """
 
@@ -50,7 +49,7 @@ class Stored:
         object.__setattr__(self, "_heads", _heads(self.fences, self.layout, self.lead))
 
     def decode(self, number: int, into: Words) -> None:
-        """Write the words of a block to an array of their number.
+        """Write the words of a block to an array of the same length.
 
         Raises:
             WarehouseError: the block is damaged.
@@ -59,9 +58,10 @@ class Stored:
         columns = len(layout.widths) - lead
         (steps, *rest), bits = unpack(self.blocks.block(number), 1 + columns, count)
         heads = into if layout.is_narrow else np.empty(count, np.int64)
+        # Narrow words are built in place: heads first, shifted, then the other columns.
         if len(bits):
-            marks = np.unpackbits(np.frombuffer(bits, np.uint8)).view(np.bool_)
-            np.add(marks.nonzero()[0], self._heads[number], out=heads)
+            is_head = np.unpackbits(np.frombuffer(bits, np.uint8)).view(np.bool_)
+            np.add(is_head.nonzero()[0], self._heads[number], out=heads)
         else:
             np.cumsum(steps, dtype=np.int64, out=heads)
             heads += self._heads[number]
@@ -89,14 +89,14 @@ def store(words: Words, layout: Layout) -> Stored:
 
 
 def _differences(heads: Codes) -> tuple[Codes, bytes]:
-    """Return sorted integers as differences or, where they are dense, as a bitmap."""
+    """Return sorted integers as differences or, where they are dense and distinct, as a bitmap."""
     steps = np.diff(heads, prepend=heads[0])
     span = int(heads[-1] - heads[0]) + 1
     if span > DENSE * len(heads) or not steps[1:].all():
         return steps, b""
-    marks = np.zeros(span, np.bool_)
-    marks[heads - heads[0]] = True
-    return np.zeros(len(heads), np.int64), np.packbits(marks).tobytes()
+    is_head = np.zeros(span, np.bool_)
+    is_head[heads - heads[0]] = True
+    return np.zeros(len(heads), np.int64), np.packbits(is_head).tobytes()
 
 
 def _heads(words: Words, layout: Layout, lead: int) -> Codes:
@@ -108,7 +108,7 @@ def _heads(words: Words, layout: Layout, lead: int) -> Codes:
 
 
 def _lead(words: Words, layout: Layout) -> int:
-    """Return how many columns tell all tuples apart; not more than fit one integer."""
+    """Return the number of first columns that identify all tuples; at most what fits an int64."""
     lead = len(layout.widths)
     while sum(layout.widths[:lead]) > NARROW_BITS:
         lead -= 1
@@ -121,10 +121,10 @@ def _lead(words: Words, layout: Layout) -> int:
 
 
 class StoredRun:
-    """A run that is decoded block by block, as far as it is asked for.
+    """A run that is decoded block by block, as needed.
 
-    The array that blocks are decoded into is seen by nobody else, but for the parts that are there;
-    once everything is, this is a `Run`.
+    Blocks are decoded into one array, of which only decoded parts are handed out; once all of it
+    is decoded, it becomes a run in memory.
 
     Attributes:
         stored: the blocks.
@@ -134,7 +134,8 @@ class StoredRun:
 
     def __init__(self, stored: Stored) -> None:
         self.stored = stored
-        self._words: Words = np.empty(stored.count, stored.layout.dtype)  # untouched, no memory yet
+        # The operating system gives memory to `np.empty` when a page is first written.
+        self._words: Words = np.empty(stored.count, stored.layout.dtype)
         self._is_missing = np.ones(len(stored.blocks), np.bool_)
         self._run: Run | None = None
 
@@ -153,22 +154,22 @@ class StoredRun:
 
     @property
     def nbytes(self) -> int:
-        """The bytes it holds, those of the file included."""
-        made = self.decoded * BLOCK * self._words.itemsize
-        held = min(made, self._words.nbytes) if self._run is None else self._run.nbytes
-        return held + self.stored.blocks.nbytes + self.stored.fences.nbytes
+        """The size in bytes, the file included."""
+        decoded = self.decoded * BLOCK * self._words.itemsize
+        memory = min(decoded, self._words.nbytes) if self._run is None else self._run.nbytes
+        return memory + self.stored.blocks.nbytes + self.stored.fences.nbytes
 
     def slice(self, first: int, last: int) -> Words:
-        """Return the words at the places from the first to before the last."""
+        """Return the words at the indices from the first to before the last."""
         if self._run is None:
             self._decode(np.arange(first // BLOCK, -(-last // BLOCK)))
         return self._words[first:last]
 
-    def take(self, places: npt.NDArray[Any]) -> Words:
-        """Return the words at some places."""
+    def take(self, indices: npt.NDArray[Any]) -> Words:
+        """Return the words at some indices."""
         if self._run is None:
-            self._decode(places // BLOCK)
-        found: Words = self._words[places]
+            self._decode(indices // BLOCK)
+        found: Words = self._words[indices]
         return found
 
     def contains(self, needles: Words) -> Mask:
@@ -190,19 +191,20 @@ class StoredRun:
         return self._search(low, "left"), self._search(high, "right")
 
     def _search(self, needles: Words, side: Any) -> Codes:
-        places = np.empty(len(needles), np.int64)
+        indices = np.empty(len(needles), np.int64)
         for rows, first, words in self._parts(needles):
-            places[rows] = words.searchsorted(needles[rows], side)
-            places[rows] += first
-        return places
+            indices[rows] = words.searchsorted(needles[rows], side)
+            indices[rows] += first
+        return indices
 
     def _parts(self, needles: Words) -> Iterator[tuple[Rows, int, Words]]:
-        """Yield which needles are decided by which words, and the place of the first of these."""
+        """Yield needles by the block that decides them, the index of its first word, its words."""
         if not len(needles):
             return
+        # The last block whose fence is not above the needle; the first one for smaller needles.
         blocks = np.maximum(self.stored.fences.searchsorted(needles, "right") - 1, 0)
         self._decode(blocks)
-        if self._run is not None:
+        if self._run is not None:  # that was the last block
             yield slice(None), 0, self._words
             return
         order = blocks.argsort(kind="stable")
@@ -212,15 +214,15 @@ class StoredRun:
             yield rows, first, self._words[first : first + BLOCK]
 
     def _decode(self, blocks: npt.NDArray[np.int64]) -> None:
-        """Decode some blocks, or all when they have become many."""
-        wanted = blocks[self._is_missing[blocks]]
-        if not len(wanted):
+        """Decode some blocks, or all once many have been needed."""
+        missing = blocks[self._is_missing[blocks]]
+        if not len(missing):
             return
-        wanted = np.unique(wanted)
-        if (self.decoded + len(wanted)) * MANY > len(self._is_missing):
+        missing = np.unique(missing)
+        if (self.decoded + len(missing)) * MANY > len(self._is_missing):
             self._all()
         else:
-            self._fill(wanted)
+            self._fill(missing)
 
     def _all(self) -> Run:
         """Decode everything."""

@@ -1,8 +1,9 @@
-"""Strings that stay on disk: numbered, found by number and by value without reading them all.
+"""Strings of a file: looked up by number and by value without reading all of them.
 
-They are stored in blocks in the order of their numbers. A permutation sorts them; its blocks begin
-with the fences, so that one block of it and the strings on a path of a binary search tell the
-number of a string. The string numbered 0 stands for null and is not found.
+They are stored in blocks in the order of their numbers. A second list of blocks is the permutation
+that sorts them, with the first string of each block as its fence: searching for a value decodes
+one block of the permutation and the strings that a binary search in it compares. The string
+numbered 0 stands for null and is never found.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,22 +16,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.engines.local.blocks import Blocks
+from corollary.engines.local.blocks import Blocks, pack, unpack
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.packing import pack, unpack
 
 BLOCK = 1 << 9
-"""The strings of a block."""
+"""The number of strings in a block."""
 
 SORTED = 1 << 13
-"""The numbers of a block of the permutation."""
+"""The number of entries in a block of the permutation."""
 
 MANY = 2
-"""When one in so many blocks is asked for, all are decoded."""
+"""All blocks are decoded when more than one in this many is read."""
 
 Offsets = npt.NDArray[np.int64]
 Text = tuple[Offsets, memoryview]
-"""Where strings end, with a 0 before, and their bytes."""
+"""The offsets of strings (one more than strings, the first is 0), and their bytes."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class StoredStrings:
 
     Attributes:
         texts: the blocks of the strings.
-        permutation: the blocks of their numbers, as the strings are sorted.
+        permutation: the blocks of their numbers, in the order of the strings.
         fences: one block: the first string of each block of the permutation.
     """
 
@@ -57,7 +57,7 @@ class StoredStrings:
 
     @property
     def nbytes(self) -> int:
-        """The bytes it holds, those of the file included."""
+        """The size in bytes, the file included."""
         parts = (self.texts, self.permutation, self.fences)
         texts = [*self._texts.values(), *([] if self._whole is None else [self._whole])]
         decoded = sum(ends.nbytes + len(text) for ends, text in texts)
@@ -73,24 +73,25 @@ class StoredStrings:
     def all(self) -> pa.Array:
         """Return all strings."""
         if self._whole is None:
-            self._whole = _joined([self._text(number) for number in range(len(self.texts))])
+            self._whole = _join_texts([self._text(number) for number in range(len(self.texts))])
             self._texts = {}
-        return _array(self._whole)
+        return _to_array(self._whole)
 
     def take(self, numbers: Codes) -> pa.Array:
         """Return the strings of some numbers."""
         blocks = numbers // BLOCK
-        wanted = np.unique(blocks)
-        if self._whole is not None or len(wanted) * MANY > len(self.texts):
+        distinct = np.unique(blocks)
+        if self._whole is not None or len(distinct) * MANY > len(self.texts):
             return self.all().take(pa.array(numbers))
-        found = _array(_joined([self._text(number) for number in wanted.tolist()]))
-        return found.take(pa.array(numbers - (blocks - wanted.searchsorted(blocks)) * BLOCK))
+        strings = _to_array(_join_texts([self._text(number) for number in distinct.tolist()]))
+        # Only these blocks are joined: the n-th of them begins at n * BLOCK.
+        return strings.take(pa.array(numbers - (blocks - distinct.searchsorted(blocks)) * BLOCK))
 
     def _text(self, number: int) -> Text:
         known = self._texts.get(number)
         if known is None:
             count = min(BLOCK, self.count - number * BLOCK)
-            known = self._texts[number] = _unpacked(self.texts.block(number), count)
+            known = self._texts[number] = _unpack_text(self.texts.block(number), count)
         return known
 
     def _bytes(self, number: int) -> bytes:
@@ -104,9 +105,9 @@ class StoredStrings:
     # --- by value ------------------------------------------------------------------------------
 
     def find(self, values: Iterable[str]) -> dict[str, int]:
-        """Return the numbers of those values that are there."""
+        """Return the numbers of those values that are stored."""
         if self._fences is None:
-            ends, text = _unpacked(self.fences.block(0), len(self.permutation))
+            ends, text = _unpack_text(self.fences.block(0), len(self.permutation))
             self._fences = [bytes(text[start:end]) for start, end in pairwise(ends.tolist())]
         found = {}
         for value in values:
@@ -129,19 +130,19 @@ class StoredStrings:
 
 
 def store(strings: pa.Array) -> StoredStrings:
-    """Return strings, as large ones of Arrow, in blocks."""
+    """Return a `large_string` array as blocks."""
     count = len(strings)
-    texts = [_packed(strings[start : start + BLOCK]) for start in range(0, count, BLOCK)]
+    texts = [_pack_text(strings[start : start + BLOCK]) for start in range(0, count, BLOCK)]
     order = 1 + pc.array_sort_indices(strings[1:]).to_numpy().astype(np.int64)
     starts = range(0, count - 1, SORTED)
     permutation = [pack([order[start : start + SORTED]]) for start in starts]
-    fences = _packed(strings.take(pa.array(order[::SORTED])))
+    fences = _pack_text(strings.take(pa.array(order[::SORTED])))
     parts = (Blocks.of(blocks) for blocks in (texts, permutation, [fences]))
     return StoredStrings(count, *parts)
 
 
-def _packed(strings: pa.Array) -> bytes:
-    """Return a slice of an array as a block."""
+def _pack_text(strings: pa.Array) -> bytes:
+    """Return a slice of an array as a block: the lengths, then the bytes."""
     if not len(strings):
         return pack([np.empty(0, np.int64)])
     _, offsets, text = strings.buffers()
@@ -149,14 +150,14 @@ def _packed(strings: pa.Array) -> bytes:
     return pack([np.diff(ends)], memoryview(text)[ends.item(0) : ends.item(-1)].tobytes())
 
 
-def _unpacked(block: memoryview, count: int) -> Text:
+def _unpack_text(block: memoryview, count: int) -> Text:
     (lengths,), text = unpack(block, 1, count)
     ends = np.zeros(count + 1, np.int64)
     np.cumsum(lengths, dtype=np.int64, out=ends[1:])
     return ends, text
 
 
-def _joined(texts: list[Text]) -> Text:
+def _join_texts(texts: list[Text]) -> Text:
     """Return the texts of several blocks as one."""
     ends = [np.zeros(1, np.int64)]
     total = 0
@@ -166,7 +167,7 @@ def _joined(texts: list[Text]) -> Text:
     return np.concatenate(ends), memoryview(b"".join(text for _, text in texts))
 
 
-def _array(text: Text) -> pa.Array:
+def _to_array(text: Text) -> pa.Array:
     ends, data = text
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)

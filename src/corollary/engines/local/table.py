@@ -7,30 +7,28 @@ import numpy as np
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.arrangement import Arrangement, Layer, Order, arranged
-from corollary.engines.local.family import Family
-from corollary.engines.local.layout import Codes, Layout, Mask, Words, layout_of
-from corollary.engines.local.runs import SortedRun, distinct, is_member, minus
-from corollary.engines.local.spread import spread
+from corollary.engines.local.layout import Codes, Family, Layout, Mask, Words, layout_of
+from corollary.engines.local.runs import SortedRun, distinct, is_member, minus, spread
 
 MANY = 1 << 10
-"""Fewer tuples are looked up by binary search, so that small transactions never make a bitmap."""
+"""Fewer lookups at once never build a bitmap, so that small transactions do not pay for one."""
 
 BITMAP_BITS = 27
-"""Up to this width a table marks its tuples in a bitmap."""
+"""The maximum width of tuples in a table with a bitmap."""
 
 BITMAP_WORTH = 256
-"""A bitmap is made when one in so many of its marks has been asked for..."""
+"""A bitmap is built only if it has at most this many bits for each lookup so far…"""
 
 BITMAP_SPARSE = 64
-"""…and one in so many is set."""
+"""…and at most this many for each tuple."""
 
 
 class Table:
     """The tuples of one relation, coded and packed.
 
     Attributes:
-        family: the tables that share its layout; words may be moved among them as they are.
-        primary: the order of the columns as declared; words are in this order where none is named.
+        family: the tables that share its layout; words can be moved between them unchanged.
+        primary: the order of the columns as declared; words are in this order unless stated.
         spread: estimates of the distinct values of its columns, for a restored table.
     """
 
@@ -66,7 +64,7 @@ class Table:
 
     @property
     def layout(self) -> Layout:
-        """How its tuples are packed now; they are repacked when the family has outgrown it."""
+        """The current layout; the tuples are repacked first if that of the family has changed."""
         if self.family.layout is not self._layout:
             self._repack()
         return self._layout
@@ -92,7 +90,7 @@ class Table:
     # --- reading -------------------------------------------------------------------------------
 
     def arrangement(self, order: Order) -> Arrangement:
-        """Return the tuples sorted in an order, which is kept from now on."""
+        """Return the tuples sorted in an order, which is maintained from now on."""
         if self.family.layout is not self._layout:
             self._repack()
         if order == self.primary:
@@ -105,12 +103,12 @@ class Table:
         return other
 
     def order_for(self, bound: tuple[int, ...]) -> Order:
-        """Return an order whose first columns are the bound ones, a kept one if there is any."""
-        wanted = set(bound)
+        """Return an order whose first columns are the bound ones, one that exists if possible."""
+        prefix = set(bound)
         for order in (self.primary, *self._others):
-            if set(order[: len(bound)]) == wanted:
+            if set(order[: len(bound)]) == prefix:
                 return order
-        return (*bound, *(column for column in self.primary if column not in wanted))
+        return (*bound, *(column for column in self.primary if column not in prefix))
 
     def words(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
@@ -130,7 +128,7 @@ class Table:
         return self._added > 0 or self._removed > 0
 
     def contains(self, words: Words, state: State) -> Mask:
-        """Return for each tuple, packed as the layout is now, whether it is there."""
+        """Return for each tuple, packed in the current layout, whether it is in a state."""
         main = self.arrangement(self.primary)
         if state is State.NEW:
             if self._bitmap is None and len(words) >= MANY and self.size(state):
@@ -140,25 +138,28 @@ class Table:
         return main.contains(words, state)
 
     def look_up(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
-        """Return for each tuple of codes whether it is there; they need not fit the layout."""
-        outside = self.layout.misfits(columns)
-        if outside is None:
+        """Return for each tuple of codes, of any width, whether it is in a state."""
+        overflow = self.layout.misfits(columns)
+        if overflow is None:
             return self.contains(self._layout.pack(columns, count), state)
         found = np.zeros(count, np.bool_)
-        inside = (~outside).nonzero()[0]
-        fitting = [column[inside] for column in columns]
-        found[inside] = self.contains(self._layout.pack(fitting, len(inside)), state)
+        rows = (~overflow).nonzero()[0]
+        fitting = [column[rows] for column in columns]
+        found[rows] = self.contains(self._layout.pack(fitting, len(rows)), state)
         return found
 
     def distinct_values(self) -> tuple[int, ...]:
-        """Estimate the distinct values of the columns in NEW; what was saved serves for a while."""
+        """Estimate the distinct values of the columns in NEW.
+
+        Estimates of an index file serve until the size of the table has halved or doubled.
+        """
         if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
             return self.spread
         return spread(self.words(State.NEW), self.layout)
 
     @property
     def nbytes(self) -> int:
-        """The bytes its arrays hold."""
+        """The size of its arrays in bytes."""
         bitmap = 0 if self._bitmap is None else self._bitmap.nbytes
         return bitmap + self._main.nbytes + sum(each.nbytes for each in self._others.values())
 
@@ -166,12 +167,12 @@ class Table:
 
     @property
     def is_marked(self) -> bool:
-        """Whether looking up a tuple is one look into a bitmap."""
+        """Whether lookups in NEW read a bitmap."""
         return self._bitmap is not None
 
-    def _make_bitmap(self, wanted: int) -> None:
-        """Mark the tuples of NEW, once it is worth the time and unless it takes much memory."""
-        self._searched += wanted
+    def _make_bitmap(self, lookups: int) -> None:
+        """Build a bitmap of NEW if it is worth the time and not too large."""
+        self._searched += lookups
         bits = self._layout.bits
         size = min(BITMAP_WORTH * self._searched, BITMAP_SPARSE * self.size(State.NEW))
         if bits <= BITMAP_BITS and 1 << bits <= size:
@@ -189,13 +190,13 @@ class Table:
         return self.fit(columns, (None,) * len(columns)).pack(columns, count)
 
     def fit(self, columns: Sequence[Codes], bounds: Sequence[int | None]) -> Layout:
-        """Return the layout, wide enough for these columns, whose widths may be known."""
+        """Return the layout, made wide enough for these columns; their widths may be known."""
         self.family = self.family.current
         self.family.fit(columns, bounds)
         return self.layout
 
     def widen(self, widths: Sequence[int]) -> None:
-        """Make the columns at least so wide."""
+        """Make the columns at least as wide as given."""
         self.family = self.family.current
         self.family.require(widths)
 
@@ -213,7 +214,7 @@ class Table:
             other.be_late(None, None)
 
     def remove(self, words: Words) -> None:
-        """Take sorted tuples of OLD out of NEW; those that came back once go again."""
+        """Remove sorted tuples of OLD from NEW; some may have been removed and added again."""
         main = self.arrangement(self.primary)
         if not len(words):
             return
@@ -240,21 +241,21 @@ class Table:
             other.be_late(words, None)
 
     def settle(self) -> None:
-        """Strike what was removed and came back from both sides of the change."""
+        """Drop tuples that were removed and added again from both sides of the change."""
         main = self.arrangement(self.primary)
         if not self._added or not self._removed:
             return
         added, removed = main.words(State.ADDED), main.removed
-        back = is_member(removed, added)
-        if np.count_nonzero(back):
-            self._open(minus(added, removed), removed[~back])
+        is_back = is_member(removed, added)
+        if np.count_nonzero(is_back):
+            self._open(minus(added, removed), removed[~is_back])
 
     def read_ahead(self) -> None:
-        """Read all that `commit` may need, so that it cannot fail."""
+        """Read all that `commit` may need from files, so that it cannot fail."""
         if self.family.layout is not self._layout:
             self._repack()
-        for kept in (self._main, *self._others.values()):
-            kept.read_ahead(self._added, self._removed)
+        for arrangement in (self._main, *self._others.values()):
+            arrangement.read_ahead(self._added, self._removed)
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
@@ -270,16 +271,17 @@ class Table:
         self._added = self._removed = 0
 
     def rollback(self) -> None:
-        """Forget the open change."""
+        """Discard the open change."""
         if self.family.layout is not self._layout:
-            self._bitmap = None  # repacking is for later: it may read a file, and fail
+            # Do not repack here: that may read a file, and fail; a rollback must not.
+            self._bitmap = None
         if self._bitmap is not None:
             self._bitmap[self._main.words(State.ADDED)] = False
             self._bitmap[self._main.words(State.REMOVED)] = True
         self._open(self._layout.nothing, self._layout.nothing)
 
     def assign(self, words: Words) -> None:
-        """Hold just these sorted tuples, as ADDED."""
+        """Replace the contents by these sorted tuples, as ADDED."""
         self.arrangement(self.primary).reset(words)
         for other in self._others.values():
             other.reset(other.layout.nothing)
@@ -289,40 +291,40 @@ class Table:
         self._forget_bitmap()
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all tuples, in every state."""
         if self._old or self._added or self._removed:
             self.assign(self.layout.nothing)
 
     def extend(self, words: Words) -> None:
-        """Commit, then add sorted tuples that are not there: they are ADDED until the next time."""
+        """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
         self.commit()
         self.grow(words)
 
     def replace(self, words: Words) -> None:
-        """Make NEW equal to the sorted tuples given, by the change that leads there from OLD."""
+        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
         old = self.words(State.OLD)
         self.change(minus(words, old), minus(old, words))
 
     def insert(self, columns: Sequence[Codes], count: int) -> None:
-        """Add tuples to NEW, those already there excepted."""
+        """Add tuples to NEW; those that it contains already have no effect."""
         words = distinct(self.pack(columns, count))
         words = words[~self.contains(words, State.NEW)]
         if self._removed:
             removed = self._main.removed
-            back = is_member(words, removed)
-            if np.count_nonzero(back):
+            is_back = is_member(words, removed)
+            if np.count_nonzero(is_back):
                 if self._bitmap is not None:
-                    self._bitmap[words[back]] = True
+                    self._bitmap[words[is_back]] = True
                 self._open(self._main.words(State.ADDED), minus(removed, words))
-                words = words[~back]
+                words = words[~is_back]
         self.grow(words)
 
     def delete(self, columns: Sequence[Codes], count: int) -> None:
-        """Take tuples out of NEW, those not there excepted."""
-        outside = self.layout.misfits(columns)
-        if outside is not None:
-            inside = (~outside).nonzero()[0]
-            columns, count = [column[inside] for column in columns], len(inside)
+        """Remove tuples from NEW; those that it does not contain have no effect."""
+        overflow = self.layout.misfits(columns)
+        if overflow is not None:
+            rows = (~overflow).nonzero()[0]
+            columns, count = [column[rows] for column in columns], len(rows)
         words = distinct(self._layout.pack(columns, count))
         words = words[self.contains(words, State.NEW)]
         if len(words) and self._added:
@@ -334,33 +336,33 @@ class Table:
         self.remove(words)
 
     def saved(self) -> dict[Order, list[Layer]]:
-        """Return what makes up OLD in every order that is kept, packed as the layout is now."""
+        """Return the layers of OLD in every order, packed in the current layout."""
         if self.family.layout is not self._layout:
             self._repack()
-        kept = (self._main, *self._others.values())
-        return {each.order: each.layers(State.OLD) for each in kept}
+        arrangements = (self._main, *self._others.values())
+        return {each.order: each.layers(State.OLD) for each in arrangements}
 
     def restore(
         self, widths: Sequence[int], runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
     ) -> None:
-        """Hold tuples that were packed with some widths, as OLD, in these orders."""
+        """Replace the contents by tuples packed with some widths, as OLD, in these orders."""
         self.clear()
         self.widen(widths)
         self._others = {}
         before, layout = layout_of(tuple(widths)), self.layout
         for order, run in runs.items():
-            kept = Arrangement(order, before.permuted(order))
-            kept.runs = [run] if len(run) else []
-            kept.repack(layout.permuted(order))
+            arrangement = Arrangement(order, before.permuted(order))
+            arrangement.runs = [run] if len(run) else []
+            arrangement.repack(layout.permuted(order))
             if order == self.primary:
-                self._main = kept
+                self._main = arrangement
             else:
-                self._others[order] = kept
+                self._others[order] = arrangement
         self._old = self._restored = len(runs[self.primary])
         self.spread = estimates
 
     def copy(self, other: "Table") -> None:
-        """Hold what another table of the same types has in NEW, as OLD."""
+        """Replace the contents by what another table of the same types has in NEW, as OLD."""
         self.widen(other.layout.widths)
         self.assign(self.layout.convert(other.words(State.NEW), other.layout))
         self.commit()

@@ -15,17 +15,16 @@ from corollary.core.values import text_of, value_of
 from corollary.engines.local import native
 from corollary.engines.local.arithmetic import (
     CONVERSION,
-    DIGITS,
     OVERFLOW,
     Faults,
-    Mask,
     Operand,
     Result,
     half_up,
     to_float,
     to_integer,
 )
-from corollary.engines.local.native import Native
+from corollary.engines.local.layout import Mask
+from corollary.engines.local.native import DIGITS, Native
 
 PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
@@ -68,18 +67,18 @@ def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
 
 
 def _from_text(values: Native, type_: Type) -> Result:
-    """Read symbols as values of a type; what cannot be read is a failed conversion."""
+    """Parse symbols as values of a type; one that cannot be parsed is a failed conversion."""
     type_ = type_.with_null(False)
-    read: list[Any] = []
+    parsed: list[Any] = []
     bad = np.zeros(len(values), np.bool_)
     for index, text in enumerate(values.tolist()):
         try:
-            read.append(native.from_python([value_of(text, type_)], type_)[0])
+            parsed.append(native.from_python([value_of(text, type_)], type_)[0])
         except ValueError:
             bad[index] = True
-            read.append(0)
-    found = np.array(read, native.dtype_of(type_.kind))
-    return found, [(bad, CONVERSION)] if bad.any() else []
+            parsed.append(0)
+    result = np.array(parsed, native.dtype_of(type_.kind))
+    return result, [(bad, CONVERSION)] if bad.any() else []
 
 
 def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], Result]:
@@ -92,7 +91,7 @@ def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], 
 
 
 def _exact(value: Any, source: Type) -> Decimal:
-    """Return a native value as it is, without rounding; a symbol must be plain digits."""
+    """Return a native value without rounding; a symbol must be a plain decimal number."""
     if source.kind is Kind.SYMBOL and not PLAIN_DECIMAL.fullmatch(value):
         raise ValueError
     exact = Decimal(value)
@@ -147,7 +146,7 @@ def _pattern(text: str) -> Any:
 
 
 def constraint(operator: str, one: Native, two: Native) -> tuple[Mask, Faults]:
-    """Return where `match(one, two)` or `contains(one, two)` holds, and where a pattern is bad."""
+    """Return the rows in which `match(one, two)` or `contains(one, two)` holds, and the faults."""
     pairs = list(zip(one.tolist(), two.tolist(), strict=True))
     if operator == "contains":
         return np.array([part in whole for part, whole in pairs], np.bool_), []

@@ -1,19 +1,19 @@
-"""Loops that follow a trail: each round changes one column of a tuple and copies the others.
+"""Recognizing linear loops: each round changes one column of a tuple and copies the others.
 
-A linear recursion along a relation is of this kind, whichever algorithm makes a loop of it:
+A linear recursion along a relation is such a loop, in the plan of any maintenance algorithm:
 
     reach(m) :- reach(n), par(n, m).      tc(x, z) :- tc(x, y), edge(y, z).
 
-What can follow a value is then a relation of its own, here {(n, m) | par(n, m)}, whatever the tuple
-that it stands in; `walk` makes it once and goes along it.
+The successors of a value then do not depend on the rest of its tuple. They are a relation of their
+own, here {(n, m) | par(n, m)}, that `breadth_first` reads once and searches.
 
 | part of the loop | here |
 |---|---|
-| what the last round brought: ADDED of `p•so_far`, of `p•new` | `delta` |
-| what must not come again: `p•so_far`, or `p` itself | `known` |
-| what grows besides, with the rank or number of a tuple behind it | `ranked` |
-| what grows besides, without it | `grown` |
-| working relations that a round fills for its own use | `scratch` |
+| the tuples of the last round: ADDED of `p•so_far`, of `p•new` | `delta` |
+| the tuples not to be derived again: `p•so_far`, or `p` itself | `known` |
+| the relation that grows along, with a tuple's rank or round as last column | `ranked` |
+| the relation that grows along, without it | `grown` |
+| working relations that live for one round | `scratch` |
 """
 
 from collections.abc import Collection, Sequence
@@ -21,20 +21,20 @@ from dataclasses import dataclass, replace
 
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.plan import Derive, Extend, Grow, Loop, Number, Reduce, Step
+from corollary.core.rules import Constant, Functor, Slot, Variable
 from corollary.core.states import State
-from corollary.core.terms import Constant, Functor, Slot, Variable
 from corollary.core.types import NUMBER
 
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """A loop that `walk` can take.
+    """A loop that can be run as breadth-first search.
 
     Attributes:
-        step: derives what a round brings.
+        step: derives the tuples of a round.
         column: the one that changes.
-        is_ranked: whether tuples of `delta` have their ranks behind them.
-        successors: pipelines of pairs, a value of the column and one that follows it.
+        is_ranked: whether the last column of `delta` is the rank.
+        successors: pipelines of pairs: a value of the column, and one that follows it.
     """
 
     step: Derive
@@ -49,16 +49,16 @@ class Trail:
 
     @property
     def sources(self) -> tuple[Reference, ...]:
-        """The relations that the trail goes along."""
+        """The relations that the loop reads successors from."""
         return tuple(_lead(each).source for each in self.successors)
 
 
 def trail_of(loop: Loop, moving: Collection[str]) -> Trail | None:
-    """Return the trail that a loop follows, None if it is of another kind.
+    """Return a loop as a linear one, or None if it is of another kind.
 
     Args:
-        loop: one of a plan.
-        moving: the names that stand for other tables in each invocation of their procedure.
+        loop: of a plan.
+        moving: the locals of procedures, whose tables are replaced at each invocation.
     """
     match loop.steps:
         case (Derive() as step, Extend(target=delta, source=source), *rest) if (
@@ -66,14 +66,14 @@ def trail_of(loop: Loop, moving: Collection[str]) -> Trail | None:
             and loop.until_empty == (Reference(delta, State.ADDED),)
             and not loop.limits
         ):
-            trail = _kept(step, delta, rest)
+            linear = _match_targets(step, delta, rest)
         case _:
             return None
-    if trail is None:
+    if linear is None:
         return None
-    parts = [_successors(each, trail) for each in step.pipelines]
+    parts = [_successors(each, linear) for each in step.pipelines]
     found = [part for part in parts if part is not None]
-    written = {trail.delta, trail.known, trail.ranked, trail.grown, *trail.scratch}
+    written = {linear.delta, linear.known, linear.ranked, linear.grown, *linear.scratch}
     if len(found) < len(parts) or len({column for column, _ in found}) != 1:
         return None
     pipelines = tuple(pipeline for _, pipeline in found)
@@ -85,48 +85,48 @@ def trail_of(loop: Loop, moving: Collection[str]) -> Trail | None:
     }
     if read & written or (read | written) & set(moving):
         return None
-    return replace(trail, column=found[0][0], successors=pipelines)
+    return replace(linear, column=found[0][0], successors=pipelines)
 
 
-def _kept(step: Derive, delta: str, rest: list[Step]) -> Trail | None:
-    """Return what a loop does with the tuples of a round, if it is one of the ways known here."""
+def _match_targets(step: Derive, delta: str, rest: list[Step]) -> Trail | None:
+    """Return which relations a loop writes the tuples of a round to, if in a known way."""
     found, without = step.target, step.without
-    trail = Trail(step, delta, delta, None, None, (found,), 0, is_ranked=False, successors=())
+    linear = Trail(step, delta, delta, None, None, (found,), 0, is_ranked=False, successors=())
     match rest:
-        case [] if _is_set(step) and without == (Reference(delta),):
-            return trail
+        # Semi-naive evaluation without ranks.
+        case [] if step.reduce is None and without == (Reference(delta),):
+            return linear
+        # Semi-naive evaluation, the round being the rank.
         case [Number(target=ranked, source=source)] if (
-            source == found and _is_set(step) and without == (Reference(delta),)
+            source == found and step.reduce is None and without == (Reference(delta),)
         ):
-            return replace(trail, ranked=ranked)
+            return replace(linear, ranked=ranked)
+        # Insertion into a stored relation without ranks.
         case [Grow(relation=grown, source=source)] if (
-            source == found and _is_set(step) and without == (Reference(grown),)
+            source == found and step.reduce is None and without == (Reference(grown),)
         ):
-            return replace(trail, known=grown, grown=grown)
+            return replace(linear, known=grown, grown=grown)
+        # Insertion into a stored relation with ranks, which are computed in the pipelines.
         case [
-            Derive(target=came, pipelines=(cut,)),
+            Derive(target=unranked, pipelines=(projection,)),
             Grow(relation=ranked, source=source),
             Grow(relation=grown, source=last),
         ] if (
-            (source, last) == (found, came)
+            (source, last) == (found, unranked)
             and step.reduce is Reduce.MIN
             and not without
-            and _is_cut(cut, found)
+            and _drops_last_column(projection, found)
         ):
-            scratch = (found, came)
+            scratch = (found, unranked)
             return replace(
-                trail, known=grown, ranked=ranked, grown=grown, scratch=scratch, is_ranked=True
+                linear, known=grown, ranked=ranked, grown=grown, scratch=scratch, is_ranked=True
             )
         case _:
             return None
 
 
-def _is_set(step: Derive) -> bool:
-    return step.reduce is None
-
-
-def _is_cut(pipeline: Pipeline, source: str) -> bool:
-    """Whether a pipeline gives the tuples of a relation without their last column."""
+def _drops_last_column(pipeline: Pipeline, source: str) -> bool:
+    """Return whether a pipeline copies the tuples of a relation without their last column."""
     match pipeline.stages:
         case (Probe(source=Reference(relation=relation), slots=slots, bound=()),):
             return relation == source and slots[:-1] == pipeline.head
@@ -134,16 +134,16 @@ def _is_cut(pipeline: Pipeline, source: str) -> bool:
             return False
 
 
-def _successors(pipeline: Pipeline, trail: Trail) -> tuple[int, Pipeline] | None:
-    """Return the column that a pipeline changes, and the pipeline of its old and new values."""
+def _successors(pipeline: Pipeline, linear: Trail) -> tuple[int, Pipeline] | None:
+    """Return the column that a pipeline changes, and a pipeline of its old and new values."""
     lead, *rest = pipeline.stages
     if not isinstance(lead, Probe) or lead.bound or pipeline.is_bag or pipeline.is_lenient:
         return None
-    if lead.source != Reference(trail.delta, State.ADDED):
+    if lead.source != Reference(linear.delta, State.ADDED):
         return None
     slots, head = lead.slots, pipeline.head
-    if trail.is_ranked:
-        stages = _without_rank(rest, slots[-1], head, trail.known)
+    if linear.is_ranked:
+        stages = _without_rank(rest, slots[-1], head, linear.known)
         if stages is None:
             return None
         rest, slots, head = stages, slots[:-1], head[:-1]
@@ -158,6 +158,7 @@ def _successors(pipeline: Pipeline, trail: Trail) -> tuple[int, Pipeline] | None
     first, tests = rest[0], rest[1:]
     if not isinstance(old, Variable) or not isinstance(new, Variable) or new in slots:
         return None
+    # The other stages may read nothing of the tuple but the old value.
     used = {slot for stage in rest for slot in _slots(stage)}
     if used & (set(slots) - {old}) or not isinstance(first, Probe):
         return None
@@ -179,7 +180,7 @@ def _slots(stage: Stage) -> tuple[object, ...]:
 
 
 def _is_test(stage: Stage) -> bool:
-    """Whether a stage finds a tuple or not, and can have no other outcome."""
+    """Return whether a stage only looks up a tuple: it binds nothing and cannot fail."""
     if isinstance(stage, Probe):
         return len(stage.bound) == len(stage.slots)
     return isinstance(stage, Absent)
@@ -188,14 +189,14 @@ def _is_test(stage: Stage) -> bool:
 def _without_rank(
     stages: Sequence[Stage], rank: Slot, head: tuple[Variable | Constant, ...], known: str
 ) -> list[Stage] | None:
-    """Return stages less those that count ranks up and leave out what is known."""
-    more = Functor("+", (rank, Constant(1, NUMBER)))
-    counts = [each for each in stages if isinstance(each, Compute | Filter)]
-    misses = [each for each in stages if each == Absent(Reference(known), head[:-1])]
-    match counts:
+    """Return stages without the ones that add 1 to the rank and that exclude known tuples."""
+    next_rank = Functor("+", (rank, Constant(1, NUMBER)))
+    computed = [each for each in stages if isinstance(each, Compute | Filter)]
+    excluded = [each for each in stages if each == Absent(Reference(known), head[:-1])]
+    match computed:
         case [Compute(variable=variable, expression=expression)] if (
-            variable == head[-1] and expression == more and len(misses) == 1
+            variable == head[-1] and expression == next_rank and len(excluded) == 1
         ):
-            return [each for each in stages if each not in (*counts, *misses)]
+            return [each for each in stages if each not in (*computed, *excluded)]
         case _:
             return None

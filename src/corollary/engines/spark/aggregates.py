@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from corollary.core.plan import Aggregate
 from corollary.core.types import MAXIMAL_PRECISION, Kind, Type
-from corollary.engines.local.aggregates import BOUNDS
+from corollary.engines.local.native import BOUNDS
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import names_of
 from corollary.engines.spark.functions import Functions
@@ -66,11 +66,7 @@ def aggregate(
 
 
 def _combined(
-    operator: str,
-    value: sql.Node | None,
-    source: Type | None,
-    target: Type,
-    functions: Functions,
+    operator: str, value: sql.Node | None, source: Type | None, target: Type, functions: Functions
 ) -> sql.Node:
     if value is None or source is None:
         return sql.cast(exp.Count(this=sql.number(1)), target)

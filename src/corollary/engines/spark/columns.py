@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from corollary.core import arrow
 from corollary.core.types import BOOL, MAXIMAL_PRECISION, Kind, Type
+from corollary.engines.spark.frames import UNSIGNED
 
 UNIT = "unit"
 FAULT = "fault"
@@ -34,7 +35,6 @@ SQL = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
 }
-UNSIGNED = pa.decimal128(20, 0)
 
 
 def sql_type(type_: Type) -> str:

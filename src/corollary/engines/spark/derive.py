@@ -135,12 +135,7 @@ class Derivation:
         inputs = sum(inputs_of(each, self.tables) for each in live)
         inputs += sum(self._size(each) for each in self.step.without)
         found, faults = self.pieces.run(
-            query,
-            self.types,
-            self.about,
-            inputs,
-            expected=self.expected,
-            has_faults=has_faults,
+            query, self.types, self.about, inputs, expected=self.expected, has_faults=has_faults
         )
         for each in self._far():
             there = self.tables[each.relation].among(found, each.state)

@@ -1,81 +1,81 @@
-"""Places where a driver has strata maintained that it does not maintain itself."""
+"""Remote stores: where a driver has strata maintained that it does not maintain itself."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept, Limits
-from corollary.core.plan import Plan
+from corollary.core.engine import Kept, Limits, Made
+from corollary.core.plan import Place, Plan, part_of, read_by, steps_of, written_by
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 
 CHANGES = (State.ADDED, State.REMOVED)
 
+PLAN_CACHE_ENTRIES = 64
+
 
 @dataclass(frozen=True, slots=True)
-class Delta:
-    """How a relation changes: what is removed and added, or (removed is None) all that it holds."""
+class RelationDelta:
+    """The change of a relation: added and removed tuples, or (`removed` is None) all its tuples."""
 
     added: pa.Table
     removed: pa.Table | None
 
 
-Changes = Mapping[str, Delta]
+RelationDeltas = Mapping[str, RelationDelta]
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """A part of a plan that runs elsewhere.
+class RemoteRun:
+    """A part of a plan that a remote store runs.
 
     Attributes:
-        plan: what to run.
-        owned: the relations that it maintains.
-        opened: open changes of relations that are held as copies, not told so far.
-        working: working relations that the plan reads, with what they hold.
+        maintained: the relations that the plan maintains.
+        open_changes: of relations that the store has copies of, as far as it lacks them.
+        working_relations: those that the plan reads and does not derive, with their tuples.
         handled: how many rows the whole plan has handled so far.
-        limits: bounds on the run.
     """
 
     plan: Plan
-    owned: frozenset[str]
-    opened: Changes
-    working: Mapping[str, tuple[Relation, pa.Table]]
+    maintained: frozenset[str]
+    open_changes: RelationDeltas
+    working_relations: Mapping[str, tuple[Relation, pa.Table]]
     handled: int
     limits: Limits
 
 
-class Elsewhere(Protocol):
-    """A place that holds relations, some as copies, some for good, and runs parts of plans on them.
+class RemoteStore(Protocol):
+    """Holds relations, which it maintains or has copies of, and runs parts of plans on them.
 
     Attributes:
-        held: the relations that it holds.
-        told: the relations of whose open changes it knows.
+        relations: all that it holds.
+        synced: the copies that have the open change of their relation.
     """
 
-    held: dict[str, Relation]
-    told: set[str]
+    relations: dict[str, Relation]
+    synced: set[str]
 
     @property
-    def is_open(self) -> bool:
-        """Whether a run has changed relations, and that is not committed yet."""
+    def has_open_run(self) -> bool:
+        """Whether a run has changed relations, and is not committed yet."""
 
-    def owns(self, name: str) -> bool:
-        """Whether it maintains a relation, rather than being told of its changes."""
+    def maintains(self, name: str) -> bool:
+        """Whether it maintains a relation; of others it has copies."""
 
-    def is_as(self, name: str, pivot: int | None) -> bool:
-        """Whether it holds a relation, shared out by a column if that matters there."""
+    def holds(self, name: str, pivot: int | None) -> bool:
+        """Whether it holds a relation, partitioned by a column if that matters there."""
 
-    def hold(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:
-        """Hold a relation from now on, which has these tuples in OLD."""
+    def add(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:
+        """Hold a relation from now on, with these tuples in OLD."""
 
-    def follow(self, name: str, delta: Delta) -> None:
-        """Let a relation that it maintains have changed, by what somebody else found."""
+    def apply_change(self, name: str, delta: RelationDelta) -> None:
+        """Apply a change, found by somebody else, to a relation that it maintains."""
 
-    def forget(self, names: Iterable[str]) -> None:
-        """Let go of relations: what is held of them is no longer true."""
+    def drop(self, names: Iterable[str]) -> None:
+        """Drop relations, whose tuples here are no longer valid."""
 
     def size(self, name: str, state: State) -> int:
         """Return the number of tuples of a relation that it maintains."""
@@ -86,17 +86,70 @@ class Elsewhere(Protocol):
     def read(self, name: str, state: State) -> pa.Table:
         """Return the tuples of such a relation in OLD, ADDED or REMOVED."""
 
-    def later(self, name: str, state: State) -> Kept | None:
-        """Return tuples of such a relation that are better read when somebody asks for them."""
+    def handle(self, name: str, state: State) -> Kept | None:
+        """Return a handle of such a relation, if it is better read later, or in partitions."""
 
-    def run(self, errand: Errand, recorder: Recorder) -> int:
-        """Run a part of a plan; return how many rows have been handled then."""
+    def run(self, remote_run: RemoteRun, recorder: Recorder) -> int:
+        """Run a part of a plan; return how many rows the whole plan has handled by then."""
 
-    def commit(self, changes: Changes) -> None:
-        """Make NEW the OLD; with changes of copies that have not been told so far."""
+    def commit(self, changes: RelationDeltas) -> None:
+        """Make NEW the OLD; `changes` are those of copies that are not synced."""
 
     def rollback(self) -> None:
         """Make OLD the NEW."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
+
+
+class PlanCache(Generic[Made]):
+    """Computes something from a plan once, as long as the plan is the same object."""
+
+    def __init__(self, make: Callable[[Plan], Made]) -> None:
+        self._make = make
+        self._entries: dict[int, tuple[Plan, Made]] = {}
+
+    def __call__(self, plan: Plan) -> Made:
+        """Return what was computed from the plan."""
+        entry = self._entries.get(id(plan))
+        if entry is None:
+            if len(self._entries) >= PLAN_CACHE_ENTRIES:
+                self._entries.clear()
+            # The entry holds the plan, so that no other object gets its id.
+            entry = self._entries[id(plan)] = plan, self._make(plan)
+        return entry[1]
+
+
+@dataclass(frozen=True, slots=True)
+class DriverNeeds:
+    """How the part of a plan that runs on the driver uses relations.
+
+    Attributes:
+        copies: relations that are read in OLD or NEW.
+        changes: relations whose changes are read.
+        written: relations that are written.
+    """
+
+    copies: frozenset[str]
+    changes: frozenset[str]
+    written: frozenset[str]
+
+
+def driver_needs(plan: Plan) -> DriverNeeds:
+    """Return how the part of a plan that runs on the driver uses relations."""
+    part = part_of(plan, plan.main)
+    references = set(read_by(part))
+    return DriverNeeds(
+        frozenset(each.relation for each in references if each.state not in CHANGES),
+        frozenset(each.relation for each in references if each.state in CHANGES),
+        frozenset(written_by(part)),
+    )
+
+
+def placed_parts(plan: Plan) -> dict[str, Plan]:
+    """Return the parts of a plan that run in remote stores, by procedure."""
+    return {
+        each.procedure: part_of(plan, each.procedure)
+        for each in steps_of(plan)
+        if isinstance(each, Place)
+    }

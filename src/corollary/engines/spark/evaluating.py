@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.rules import Condition
-from corollary.core.terms import Expression, Functor
+from corollary.core.rules import Condition, Expression, Functor
 from corollary.core.types import FLOAT, Kind, Type
 from corollary.engines.local import expressions, native
 from corollary.engines.local.aggregates import exact_sums
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.generate import Numbers
+from corollary.engines.local.expressions import Numbers
 from corollary.engines.local.layout import Codes
 from corollary.engines.spark.columns import held_column, held_type, plain_column
 

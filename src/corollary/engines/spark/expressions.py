@@ -12,8 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.functors import TOTAL
-from corollary.core.rules import CONSTRAINTS, Condition
-from corollary.core.terms import Constant, Expression, Functor, Variable
+from corollary.core.rules import CONSTRAINTS, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import Kind, Type
 from corollary.engines.local.expressions import type_of
 from corollary.engines.spark import sql

@@ -1,14 +1,15 @@
-"""Frames of the user's session: what Spark reads for us, relations as frames, what it writes.
+"""Frames of the user's session: inputs that Spark reads, relations as frames, outputs it writes.
 
-All of this happens in the session that was passed, which is not configured: a temp view of the user
-is seen, and one that is made here is there for the user. Without one it is the local session.
+All of this happens in the session that was passed, which is not configured: temp views of the user
+are visible here, and temp views made here are visible to the user. Without one, it is the local
+session.
 
 | type         | in a frame                         |
 |--------------|------------------------------------|
 | unsigned     | decimal(20,0)                      |
 | timestamp    | timestamp, an instant in any zone  |
-| the rest     | as it is                           |
-| no columns   | a column `holds` that says true    |
+| other types  | the same type                      |
+| no columns   | a column `holds`, which is true    |
 """
 
 import re
@@ -22,7 +23,6 @@ import pyarrow as pa
 from corollary.core.arrow import schema_of
 from corollary.core.program import Directive, Relation
 from corollary.core.through_spark import CORRUPT, called, options_of
-from corollary.engines.spark.columns import UNSIGNED
 from corollary.engines.spark.session import described, local, require
 from corollary.errors import InputError, without_password
 
@@ -30,18 +30,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 HOLDS = "holds"
+UNSIGNED = pa.decimal128(20, 0)
+"""Spark has no unsigned integers."""
 
 READING: Mapping[str, Mapping[str, str]] = {"json": {"primitivesAsString": "true"}}
-"""Options by format where the user says nothing: values are texts, and judged here."""
+"""Default options by format: values are read as texts, and converted here."""
 
 _EXACT = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 WRITING: Mapping[str, Mapping[str, str]] = {
     "csv": _EXACT,
     "json": {**_EXACT, "ignoreNullFields": "false"},
 }
-"""The same for writing: Spark by itself cuts microseconds off."""
+"""The same for writing: by default, Spark truncates microseconds."""
 
-_CURES = {
+_HINTS = {
     "DATA_SOURCE_NOT_FOUND": "choose a format that Spark has, or give the session its package with "
     "`spark.jars.packages`",
     "No suitable driver": "give the session the JDBC driver with `spark.jars.packages` or "
@@ -50,20 +52,20 @@ _CURES = {
     "`spark.jars`",
     "ALREADY_EXISTS": "say what happens to what is there: `mode=overwrite` or `mode=append`",
 }
-"""What to do, by what Spark says."""
+"""Hints, by what the message of Spark contains."""
 
 
 def read(
     spark: "SparkSession | None", directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
 ) -> tuple[tuple[str, ...], pa.Table]:
-    """Return the names of all columns of what an `.input` names, and those wanted with their rows.
+    """Return the names of all columns of an `.input`, and the wanted columns with their rows.
 
     Args:
         spark: the session of the user; None for the local one.
         directive: the `.input`.
-        paths: the files or the folder to read; nothing if it names none.
-        wanted: the columns of the relation; those that are missing are left out. If there are
-            none, the table has a column that tells how many rows there are, one at most.
+        paths: the files or the folder to read; empty if it names none.
+        wanted: the columns of the relation; missing ones are left out. If it has none, the table
+            has one column, and at most one row.
 
     Raises:
         InputError: `C0987`, Spark cannot read it; `C0988`, there is no such table.
@@ -86,14 +88,14 @@ def frame_of(
         spark: the session of the user; None for the local one.
         table: the rows.
         schema: of the relation that they are of.
-        view: the name of a temp view that shows the frame, too.
+        view: the name of a temp view of the frame to create, if any.
 
     Raises:
-        InputError: `C0989`, the name is none for a view.
+        InputError: `C0989`, a view cannot have this name.
     """
     with _reported("C0989", f"Spark cannot show `{view}`", None):
-        # Spark loses rows that come behind empty chunks.
-        frame = _session(spark).createDataFrame(_dressed(table, schema).combine_chunks())
+        # Spark loses rows that follow an empty chunk.
+        frame = _session(spark).createDataFrame(_to_spark(table, schema).combine_chunks())
         if view is not None:
             frame.createOrReplaceTempView(view)
         return frame
@@ -106,7 +108,7 @@ def write(
     directive: Directive,
     path: Path | None,
 ) -> None:
-    """Write what an `.output` names.
+    """Write a relation to what an `.output` names.
 
     Raises:
         InputError: `C0989`, Spark cannot write it.
@@ -137,7 +139,7 @@ def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path])
     reader = session.read.options(**options)
     if not table:
         return reader.format(format_).load([_literal(each) for each in paths] or None)
-    # Without this question, parquet.`/any/file` would be a table, too.
+    # Without this check, parquet.`/any/file` would be a table, too.
     if not session.catalog.tableExists(table):
         raise InputError.of(
             "C0988",
@@ -150,7 +152,7 @@ def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path])
 
 
 def _literal(path: Path) -> str:
-    """Return a path that is no pattern, whatever stands in it."""
+    """Return the URL of a path, with the characters of patterns escaped."""
     return "file://" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
 
@@ -160,7 +162,7 @@ def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -
     if not wanted:
         return frame.limit(1).select(spark.lit(True).alias(HOLDS)).toArrow()
     present = [name for name in names if name in wanted or name == CORRUPT]
-    if len(set(present)) < len(present):  # somebody else tells that they are ambiguous
+    if len(set(present)) < len(present):  # the caller reports that they are ambiguous
         return frame.limit(0).toArrow()
     if not set(present) - {CORRUPT}:
         return pa.table({})
@@ -168,20 +170,20 @@ def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -
     return frame.select(*quoted).toArrow()
 
 
-def _dressed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows as Spark takes them."""
+def _to_spark(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows in the types that Spark has."""
     if not schema.names:
         return pa.table({HOLDS: pa.array([True] * table.num_rows, pa.bool_())})
     fields = [field.with_type(UNSIGNED) if field.type == pa.uint64() else field for field in schema]
     return table.cast(schema).cast(pa.schema(fields))
 
 
-# --- what Spark says ----------------------------------------------------------------------------
+# --- errors of Spark -----------------------------------------------------------------------------
 
 
 @contextmanager
 def _reported(code: str, what: str, directive: Directive | None) -> Iterator[None]:
-    """Let an error of Spark be one of ours: its first sentence, and what to do."""
+    """Turn an error of Spark into one of ours: its first sentence, and a hint."""
     try:
         yield
     except InputError:
@@ -189,15 +191,15 @@ def _reported(code: str, what: str, directive: Directive | None) -> Iterator[Non
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
-        said = _said(error)
-        told = next((cure for sign, cure in _CURES.items() if sign in said), None)
+        text = _root_cause(error)
+        known = next((hint for sign, hint in _HINTS.items() if sign in text), None)
         span = None if directive is None else directive.span
-        cure = told or "mend what Spark names, or the parameters of the directive"
-        raise InputError.of(code, f"{what}: {_sentence(said, directive)}.", span, cure) from error
+        hint = known or "mend what Spark names, or the parameters of the directive"
+        raise InputError.of(code, f"{what}: {_sentence(text, directive)}.", span, hint) from error
 
 
-def _said(error: Any) -> str:
-    """Return what the innermost cause says, in one line."""
+def _root_cause(error: Any) -> str:
+    """Return the message of the innermost cause, in one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     if causes:
@@ -206,8 +208,9 @@ def _said(error: Any) -> str:
     return lines[1].removeprefix(": ") if is_wrapped else lines[0]
 
 
-def _sentence(said: str, directive: Directive | None) -> str:
-    text = re.sub(r"^([\w$]+\.)+(?=\w+(Exception|Error)\b)", "", said)
+def _sentence(cause: str, directive: Directive | None) -> str:
+    """Return a message without class names, error classes, SQL states and secrets."""
+    text = re.sub(r"^([\w$]+\.)+(?=\w+(Exception|Error)\b)", "", cause)
     text = re.sub(r"^Spark\w*Exception: |\[[A-Z_.]+\] ", "", text)
     text = without_password(re.sub(r"\s*SQLSTATE: \w+", "", text))
     for name, value in options_of(directive).items() if directive is not None else ():

@@ -5,8 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.rules import Condition, names_in
-from corollary.core.terms import Expression, Functor, variables_of
+from corollary.core.rules import Condition, Expression, Functor, names_in, variables_of
 from corollary.core.types import BOOL, Type
 from corollary.engines.local.expressions import type_of
 from corollary.engines.spark import sql

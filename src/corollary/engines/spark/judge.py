@@ -13,20 +13,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from corollary.core.pipeline import Absent, Compute, Pipeline, Stage
-from corollary.core.terms import Constant, Variable
+from corollary.core.rules import Constant, Variable
 from corollary.core.types import Type
 from corollary.engines.local import judge as local
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.expressions import type_of
 from corollary.engines.local.frames import Frame
 from corollary.engines.spark import sql
-from corollary.engines.spark.columns import (
-    held_column,
-    held_type,
-    names_of,
-    plain_column,
-    sql_type,
-)
+from corollary.engines.spark.columns import held_column, held_type, names_of, plain_column, sql_type
 from corollary.engines.spark.evaluating import Arguments, lists
 from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.pieces import Pieces
@@ -68,12 +62,7 @@ class Try:
             for name, type_ in zip(self.names, self.types, strict=True)
         ]
         lacking = [pa.array(trial.lacks({name})) for name in self.names]
-        fields = [
-            *values,
-            *lacking,
-            pa.array(trial.alive),
-            pa.array(reasons.tolist(), pa.string()),
-        ]
+        fields = [*values, *lacking, pa.array(trial.alive), pa.array(reasons.tolist(), pa.string())]
         struct = pa.StructArray.from_arrays(fields, _fields(len(self.names)))
         return lists(made.columns[""][order], struct.take(pa.array(order)), count)
 

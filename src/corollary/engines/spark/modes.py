@@ -30,11 +30,7 @@ QUICK = {
 The rule would move semi-joins to where Spark does not know that all rows are in one part.
 """
 
-BULKY = {
-    ADAPTIVE: "false",
-    "spark.sql.codegen.wholeStage": "true",
-    FACTORY: COMPILED,
-}
+BULKY = {ADAPTIVE: "false", "spark.sql.codegen.wholeStage": "true", FACTORY: COMPILED}
 """For large ones; how much is broadcast and in how many parts it is shuffled is the session's."""
 
 

@@ -13,19 +13,13 @@ from typing import assert_never
 from sqlglot import exp
 
 from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.terms import Constant, Functor, Slot, Variable
+from corollary.core.rules import Constant, Functor, Slot, Variable
 from corollary.core.types import Type
 from corollary.engines.local.expressions import type_of
 from corollary.engines.local.pipelines import needed_after
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, UNIT, names_of
-from corollary.engines.spark.expressions import (
-    CALLED,
-    Lowered,
-    called,
-    lower,
-    lower_condition,
-)
+from corollary.engines.spark.expressions import CALLED, Lowered, called, lower, lower_condition
 from corollary.engines.spark.functions import Functions, Scope
 from corollary.engines.spark.table import Table
 
@@ -224,13 +218,7 @@ class Lowering:
         )
 
     def _kept(
-        self,
-        frame: Frame,
-        lowered: Lowered,
-        test: sql.Node | None,
-        fresh: Scope,
-        *,
-        is_tail: bool,
+        self, frame: Frame, lowered: Lowered, test: sql.Node | None, fresh: Scope, *, is_tail: bool
     ) -> Frame:
         """Return the rows that pass a test, with further columns; rows without a value go."""
         frame = self._with_call(frame, lowered)

@@ -1,67 +1,69 @@
-"""The engine of a driver: relations are here, or shared out; strata run where their relations are.
+"""The engine of a driver: strata run on the driver, or in the remote stores of their relations.
 
-What is small is held and computed here by the local engine, and Spark is never started for it. A
-stratum that is shared out is maintained by one Spark job. Its relations are then elsewhere: here is
-at most how they change in the transaction that is open, or, if something here reads them, a copy.
+Small relations are held and computed here by the local engine, and Spark is never started for them.
+A partitioned stratum is maintained by one Spark job. Its relations are then remote: the driver has
+at most their open changes, or a copy if a step here reads them.
 """
 
 import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import Held, Kept, Limits
+from corollary.core.engine import Engine, Held, Kept, Limits
 from corollary.core.pipeline import Reference
-from corollary.core.plan import (
-    WORKING,
-    Place,
-    Placement,
-    Plan,
-    written_by,
-)
+from corollary.core.plan import WORKING, Place, Placement, Plan, written_by
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared import Prepared
-from corollary.engines.spark.elsewhere import CHANGES, Delta, Elsewhere, Errand
-from corollary.engines.spark.plans import ByPlan, Needs, needs_of, parts_of
+from corollary.engines.spark.elsewhere import (
+    CHANGES,
+    DriverNeeds,
+    PlanCache,
+    RelationDelta,
+    RemoteRun,
+    RemoteStore,
+    driver_needs,
+    placed_parts,
+)
+from corollary.engines.spark.job import run_spark_job
+from corollary.engines.spark.messages import Request
 from corollary.engines.spark.queries import Queries
-from corollary.engines.spark.serving import Request
 from corollary.engines.spark.session import parallelism, private, release
-from corollary.engines.spark.shares import Shares, spark_job
+from corollary.engines.spark.shares import PartitionedStratum
 from corollary.rewrite.shares import SHARES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LARGE = 1 << 24
-"""A stratum of so many tuples is shared out; the driver is quicker with fewer..."""
+PARTITIONS_MIN_TUPLES = 1 << 24
+"""A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
 
-LARGE_BELOW = 1 << 20
-"""…and one that is empty so far, where it reads so many."""
+PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
+"""…and so is one that is still empty and reads so many."""
+
+SQL_MIN_TUPLES = 1 << 28
+"""A stratum without a pivot that has and reads so many tuples is left to queries."""
 
 MANIFEST = "shares.json"
-"""The file of an index that says what is shared out, and how."""
-
-HUGE = 1 << 28
-"""A stratum without a pivot that has and reads so many tuples is left to queries."""
+"""The file of an index that describes the partitioned strata."""
 
 
 class PlacedEngine(LocalEngine):
-    """Relations on the driver and in shares; plans run here but for strata that are shared out.
+    """Holds relations on the driver and in remote stores; runs plans here and placed strata there.
 
     Args:
-        spark: the session to work beside; a local one is started if there is none.
-        placement: where strata run that have a pivot; `auto` goes by size.
-        shares: how many tasks share a stratum; as many as run at once if it is not given.
-        scratch: a directory that the driver and all tasks see, for the files of shares.
+        spark: the user's session; a local one is started if it is needed and there is none.
+        placement: where strata run that have a pivot; `auto` decides by size.
+        shares: how many partitions a stratum has; by default, as many as tasks run at once.
+        scratch: a directory that the driver and all tasks see, for the files of partitions.
     """
 
     def __init__(
@@ -75,127 +77,137 @@ class PlacedEngine(LocalEngine):
         super().__init__()
         self._spark = spark
         self._placement = placement
-        self._wanted_shares = shares
+        self._partition_count = shares
         self._scratch = scratch
-        self._strata: dict[str, Shares] = {}
-        self._elsewhere: dict[str, Elsewhere] = {}
-        """Relations that are maintained elsewhere, with where."""
+        self._partitioned: dict[str, PartitionedStratum] = {}
+        """By procedure."""
+        self._remote: dict[str, RemoteStore] = {}
+        """The store that maintains each remote relation."""
         self._copied: set[str] = set()
-        """Those of them of which there is a copy here."""
-        self._needs = ByPlan(needs_of)
-        self._parts = ByPlan(parts_of)
+        """The remote relations that the driver has a copy of."""
+        self._needs = PlanCache(driver_needs)
+        self._parts = PlanCache(placed_parts)
         self._limits = Limits()
+        self._private_session: SparkSession | None = None
+        self._directory: Path | None = None
+        self._queries: Queries | None = None
         super().declare({SHARES.name: SHARES})
 
     # --- Spark ---------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _session(self) -> "SparkSession":
-        return private(self._spark)
-
-    @cached_property
-    def _root(self) -> Path:
-        return Path(tempfile.mkdtemp(prefix="corollary-shares-", dir=self._scratch))
-
-    @cached_property
-    def _queries(self) -> Queries:
-        from corollary.engines.spark.engine import SparkEngine
-
-        return Queries(SparkEngine(self._spark, scratch=self._scratch))
+        if self._private_session is None:
+            self._private_session = private(self._spark)
+        return self._private_session
 
     @property
-    def _places(self) -> list[Elsewhere]:
-        queries = [self._queries] if "_queries" in self.__dict__ else []
-        return [*self._strata.values(), *queries]
+    def _root(self) -> Path:
+        """The directory of the files of partitions."""
+        if self._directory is None:
+            made = tempfile.mkdtemp(prefix="corollary-partitions-", dir=self._scratch)
+            self._directory = Path(made)
+        return self._directory
+
+    def _new_sql_engine(self) -> Engine:
+        from corollary.engines.spark.engine import SparkEngine
+
+        return SparkEngine(self._spark, scratch=self._scratch)
+
+    @property
+    def _stores(self) -> list[RemoteStore]:
+        queries = [] if self._queries is None else [self._queries]
+        return [*self._partitioned.values(), *queries]
 
     @property
     def home(self) -> str:
-        """Where strata run that are placed nowhere else, in one word."""
+        """The placement of strata by default."""
         return "driver"
 
-    @cached_property
+    @property
     def shares(self) -> int:
-        """How many tasks share the work of a stratum."""
-        if self._wanted_shares is not None:
-            return self._wanted_shares
-        return parallelism(self._session)
+        """The number of partitions of a stratum."""
+        if self._partition_count is None:
+            self._partition_count = parallelism(self._session)
+        return self._partition_count
 
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
     ) -> Placement:
         """Return where a stratum should run."""
         if self._placement != "auto":
-            wanted = Placement(self._placement)
-            return wanted if has_pivot or wanted is not Placement.TASKS else Placement.DRIVER
-        places = {type(self._elsewhere[name]) for name in relations if name in self._elsewhere}
-        if places:
-            return Placement.TASKS if Shares in places else Placement.SQL
+            forced = Placement(self._placement)
+            return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
+        stores = {type(self._remote[name]) for name in relations if name in self._remote}
+        if stores:  # they stay where they are
+            return Placement.TASKS if PartitionedStratum in stores else Placement.SQL
         if self._spark is None and find_spec("pyspark") is None:
             return Placement.DRIVER
         size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
         lower = sum(self.size(name) for name in below if name in self._relations)
-        if has_pivot and (size >= LARGE or (not size and lower >= LARGE_BELOW)):
+        is_large = size >= PARTITIONS_MIN_TUPLES
+        if has_pivot and (is_large or (not size and lower >= PARTITIONS_MIN_INPUT_TUPLES)):
             return Placement.TASKS
-        return Placement.SQL if size + lower >= HUGE else Placement.DRIVER
+        return Placement.SQL if size + lower >= SQL_MIN_TUPLES else Placement.DRIVER
 
     def close(self) -> None:
-        """Let go of files."""
-        for place in self._places:
-            place.close()
-        self._strata.clear()
-        self._elsewhere.clear()
-        if "_session" in self.__dict__:
-            release(self._session)
-            del self._session
-        if "_root" in self.__dict__:
-            shutil.rmtree(self._root, ignore_errors=True)
+        """Remove all files and release the session."""
+        for store in self._stores:
+            store.close()
+        self._partitioned.clear()
+        self._remote.clear()
+        if self._private_session is not None:
+            release(self._private_session)
+            self._private_session = None
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
 
-    def _job(self, request: Request) -> list[bytes]:
-        """Have a request answered for every share."""
-        return spark_job(self._session, request)
+    def _run_job(self, request: Request) -> list[bytes]:
+        return run_spark_job(self._session, request)
 
     # --- relations -----------------------------------------------------------------------------
 
     def drop(self, relations: Iterable[str]) -> None:
-        """Forget relations."""
+        """Drop relations."""
         names = list(relations)
-        self._let_go(names)
+        self._forget_remote(names)
         super().drop(names)
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which no relation has."""
-        self._bring(old)
-        self._let_go([old])
+        self._fetch_copy(old)
+        self._forget_remote([old])
         super().rename(old, new)
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
-        self._bring(source)
-        self._let_go([target])
+        self._fetch_copy(source)
+        self._forget_remote([target])
         super().copy(source, target)
 
     def clear(self, relations: Iterable[str]) -> None:
-        """Let relations hold nothing, in any state."""
+        """Empty relations, in all states."""
         names = list(relations)
-        self._let_go(names)
+        self._forget_remote(names)
         super().clear(names)
 
     def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
-        """Add tuples to the NEW state of a relation; those already there are no change."""
-        self._bring_home(relation)
+        """Add tuples to NEW of a relation; those already there are no change."""
+        self._take_back(relation)
         super().insert(relation, rows)
 
     def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
-        """Take tuples out of the NEW state of a relation; those not there are no change."""
-        self._bring_home(relation)
+        """Remove tuples from NEW of a relation; those not there are no change."""
+        self._take_back(relation)
         super().delete(relation, rows)
 
     def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
-        """Let a relation change by just these tuples, for good: they come, and those were there."""
-        place = self._elsewhere.get(relation)
-        if place is not None:
-            place.follow(relation, Delta(added, removed))
-        if not self._is_away(relation):
+        """Apply a change to OLD and NEW of a relation; it adds and removes just these tuples."""
+        store = self._remote.get(relation)
+        if store is not None:
+            store.apply_change(relation, RelationDelta(added, removed))
+        if not self._is_remote_only(relation):
             super().delete(relation, removed)
             super().insert(relation, added)
 
@@ -204,95 +216,98 @@ class PlacedEngine(LocalEngine):
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
-        yield from super().save(name for name in names if name not in self._elsewhere)
+        yield from super().save(name for name in names if name not in self._remote)
         manifest = []
-        for number, (procedure, shares) in enumerate(self._strata.items()):
-            if not set(shares.pivots) & set(names):
+        for number, (procedure, stratum) in enumerate(self._partitioned.items()):
+            if not set(stratum.pivots) & set(names):
                 continue
-            for share, directory in enumerate(shares.fold()):
+            for partition, directory in enumerate(stratum.fold()):
                 for file in sorted(directory.iterdir()):
-                    yield f"{_prefix(number, share)}{file.name}", file.read_bytes()
-            manifest.append({"number": number, "procedure": procedure, **shares.manifest()})
+                    yield f"{_prefix(number, partition)}{file.name}", file.read_bytes()
+            manifest.append({"number": number, "procedure": procedure, **stratum.manifest()})
         if manifest:
-            told = {"shares": self.shares, "strata": manifest}
-            yield MANIFEST, json.dumps(told).encode()
+            described = {"shares": self.shares, "strata": manifest}
+            yield MANIFEST, json.dumps(described).encode()
 
     def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
-        """Let declared relations hold what the files of an index say; return which ones do."""
+        """Fill declared relations from the files of an index; return which ones."""
         found = super().restore(files)
         if MANIFEST not in files:
             return found
         manifest = json.loads(files[MANIFEST].to_pybytes())
-        self.__dict__["shares"] = manifest["shares"]
+        self._partition_count = manifest["shares"]
         for each in manifest["strata"]:
-            held = each["relations"].keys() - each["pivots"].keys()
-            if held <= found and all(
+            copies = each["relations"].keys() - each["pivots"].keys()
+            if copies <= found and all(
                 name in self._relations and repr(self._relations[name].types) == types
                 for name, types in each["relations"].items()
             ):
-                found |= self._restore(each, files)
+                found |= self._restore_partitions(each, files)
         return found
 
-    def _restore(self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]) -> set[str]:
-        """Hold the shares of a stratum as the files of an index say; return its relations."""
+    def _restore_partitions(
+        self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]
+    ) -> set[str]:
+        """Restore the partitions of a stratum from the files of an index; return its relations."""
         directories = []
-        for share in range(self.shares):
-            prefix = _prefix(manifest["number"], share)
+        for partition in range(self.shares):
+            prefix = _prefix(manifest["number"], partition)
             directory = self._root / f"{prefix}restored"
             directory.mkdir()
             for name, data in files.items():
                 if name.startswith(prefix):
                     (directory / name.removeprefix(prefix)).write_bytes(data)
             directories.append(directory)
-        shares = self._new_shares(manifest["procedure"], manifest["pivots"])
-        shares.restore(manifest, self._relations, directories)
-        self._elsewhere |= dict.fromkeys(shares.pivots, shares)
-        return set(shares.pivots)
+        stratum = self._new_stratum(manifest["procedure"], manifest["pivots"])
+        stratum.restore(manifest, self._relations, directories)
+        self._remote |= dict.fromkeys(stratum.pivots, stratum)
+        return set(stratum.pivots)
 
-    def _new_shares(self, procedure: str, pivots: Iterable[str]) -> Shares:
-        """Return the shares of a stratum, which hold nothing yet."""
-        shares = Shares(self._job, self._root, self.shares, ", ".join(pivots))
-        self._strata[procedure] = shares
-        return shares
+    def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> PartitionedStratum:
+        """Return a partitioned stratum that holds nothing yet."""
+        title = ", ".join(pivots)
+        stratum = PartitionedStratum(self._run_job, self._root, self.shares, title)
+        self._partitioned[procedure] = stratum
+        return stratum
 
-    # --- what is elsewhere ---------------------------------------------------------------------
+    # --- remote relations ----------------------------------------------------------------------
 
-    def _is_away(self, relation: str) -> bool:
-        """Whether a relation is elsewhere, and no copy of it here."""
-        return relation in self._elsewhere and relation not in self._copied
+    def _is_remote_only(self, relation: str) -> bool:
+        """Whether a relation is remote, and the driver has no copy of it."""
+        return relation in self._remote and relation not in self._copied
 
-    def _bring(self, relation: str) -> None:
-        """Have a copy of a relation here, with the change that is open."""
-        if not self._is_away(relation):
+    def _fetch_copy(self, relation: str) -> None:
+        """Get a copy of a relation, with its open change."""
+        if not self._is_remote_only(relation):
             return
-        place, table = self._elsewhere[relation], self._tables[relation]
-        rows = place.read(relation, State.OLD)
+        store, table = self._remote[relation], self._tables[relation]
+        rows = store.read(relation, State.OLD)
         table.clear()
         super().insert(relation, rows)
         table.commit()
-        if place.is_open:
-            self._change(relation, place)
+        if store.has_open_run:
+            self._apply_open_change(relation, store)
         self._copied.add(relation)
 
-    def _change(self, relation: str, place: Elsewhere) -> None:
-        """Let a copy change as was found elsewhere."""
-        super().delete(relation, place.read(relation, State.REMOVED))
-        super().insert(relation, place.read(relation, State.ADDED))
+    def _apply_open_change(self, relation: str, store: RemoteStore) -> None:
+        """Apply the change that a run of a store has found to the copy."""
+        super().delete(relation, store.read(relation, State.REMOVED))
+        super().insert(relation, store.read(relation, State.ADDED))
 
-    def _bring_home(self, relation: str) -> None:
-        """Hold a relation here, and not elsewhere."""
-        if relation in self._elsewhere:
-            self._bring(relation)
-            self._let_go([relation])
+    def _take_back(self, relation: str) -> None:
+        """Hold a remote relation here, and no longer remotely."""
+        if relation in self._remote:
+            self._fetch_copy(relation)
+            self._forget_remote([relation])
 
-    def _let_go(self, relations: Iterable[str]) -> None:
-        """Let relations be held here only; what shares have of them is no longer true."""
+    def _forget_remote(self, relations: Iterable[str]) -> None:
+        """Drop relations from all stores, whose tuples are no longer valid."""
         names = list(relations)
         for name in names:
-            self._elsewhere.pop(name, None)
+            self._remote.pop(name, None)
             self._copied.discard(name)
-        for place in self._places:
-            place.forget(names)
+        for store in self._stores:
+            store.drop(names)
 
     # --- changes -------------------------------------------------------------------------------
 
@@ -300,67 +315,71 @@ class PlacedEngine(LocalEngine):
         """Make NEW the OLD of some relations, or of all."""
         named = None if relations is None else list(relations)
         if named is None:
-            told = [(place, self._changes_for(place)) for place in self._places]
-            for place, changes in told:
-                place.commit(changes)
+            # All changes are read first: a store that has committed has no open change to read.
+            pending = [(store, self._unsynced_changes(store)) for store in self._stores]
+            for store, changes in pending:
+                store.commit(changes)
         else:
-            self._let_go(named)
+            self._forget_remote(named)
         super().commit(named)
-        for name in self._elsewhere:
-            if self._is_away(name):
+        self._clear_remote_tables()
+
+    def _clear_remote_tables(self) -> None:
+        """Drop the changes of remote relations that were loaded for a plan."""
+        for name in self._remote:
+            if self._is_remote_only(name):
                 self._tables[name].clear()
 
-    def _changes_for(self, place: Elsewhere) -> dict[str, Delta]:
-        """Return the open changes of relations that a place holds, and has not been told of."""
+    def _unsynced_changes(self, store: RemoteStore) -> dict[str, RelationDelta]:
+        """Return the open changes that the copies of a store lack."""
         return {
-            name: Delta(*(self.read(name, sign) for sign in CHANGES))
-            for name in place.held
-            if not place.owns(name)
-            and name not in place.told
+            name: RelationDelta(*(self.read(name, sign) for sign in CHANGES))
+            for name in store.relations
+            if not store.maintains(name)
+            and name not in store.synced
             and any(self.size(name, sign) for sign in CHANGES)
         }
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""
-        for place in self._places:
-            place.rollback()
-        for name in self._elsewhere:
-            if self._is_away(name):
-                self._tables[name].clear()
+        for store in self._stores:
+            store.rollback()
+        self._clear_remote_tables()
         super().rollback()
 
     # --- reading -------------------------------------------------------------------------------
 
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
-        place = self._elsewhere.get(relation)
-        if place is not None and relation not in self._copied:
-            if state is State.NEW and not place.is_open:
+        store = self._remote.get(relation)
+        if store is not None and relation not in self._copied:
+            # A store reads OLD and changes; NEW often equals one of them.
+            if state is State.NEW and not store.has_open_run:
                 state = State.OLD
-            elif state is State.NEW and not place.size(relation, State.OLD):
+            elif state is State.NEW and not store.size(relation, State.OLD):
                 state = State.ADDED
             if state is not State.NEW:
-                return place.read(relation, state)
-            self._bring(relation)
+                return store.read(relation, state)
+            self._fetch_copy(relation)
         return super().read(relation, state)
 
     def keep(self, relation: str, state: State = State.NEW) -> Kept:
-        """Return the tuples of a relation in a state as they are now, to be decoded when asked."""
-        if not self._is_away(relation):
+        """Return a handle of the tuples of a relation in a state, as they are now."""
+        if not self._is_remote_only(relation):
             return super().keep(relation, state)
-        later = self._elsewhere[relation].later(relation, state)
-        return Held(self.read(relation, state)) if later is None else later
+        handle = self._remote[relation].handle(relation, state)
+        return Held(self.read(relation, state)) if handle is None else handle
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
-        if self._is_away(relation):
-            return self._elsewhere[relation].size(relation, state)
+        if self._is_remote_only(relation):
+            return self._remote[relation].size(relation, state)
         return super().size(relation, state)
 
     def distinct(self, relation: str) -> tuple[int, ...]:
         """Return about how many distinct values each column of a relation has."""
-        if self._is_away(relation):
-            return self._elsewhere[relation].distinct(relation)
+        if self._is_remote_only(relation):
+            return self._remote[relation].distinct(relation)
         return super().distinct(relation)
 
     # --- plans ---------------------------------------------------------------------------------
@@ -372,10 +391,10 @@ class PlacedEngine(LocalEngine):
         `delete` have changed keep theirs.
         """
         needs = self._needs(plan)
-        for name in needs.written & self._elsewhere.keys():
-            self._bring_home(name)
-        for name in needs.copies & self._elsewhere.keys():
-            self._bring(name)
+        for name in needs.written & self._remote.keys():
+            self._take_back(name)
+        for name in needs.copies & self._remote.keys():
+            self._fetch_copy(name)
         self._limits = limits
         if not self.size(SHARES.name) and SHARES.name in plan.types:
             super().insert(SHARES.name, [(number,) for number in range(self.shares)])
@@ -383,83 +402,90 @@ class PlacedEngine(LocalEngine):
         try:
             return super().run(plan, recorder, limits)
         except BaseException:
-            for place in self._places:
-                place.rollback()
+            for store in self._stores:
+                store.rollback()
             raise
 
     def _place(self, prepared: Prepared, step: Place) -> bool:
-        """Run the procedure of a stratum elsewhere."""
-        place: Elsewhere
-        if step.placement is Placement.TASKS:
-            known = self._strata.get(step.procedure)
-            place = known or self._new_shares(step.procedure, dict(step.columns))
-        else:
-            place = self._queries
+        """Run the procedure of a stratum in a remote store."""
+        store = self._store_of(step)
         part = self._parts(prepared.plan)[step.procedure]
-        held = [each for each in part.types if each in self._relations]
+        relations = [each for each in part.types if each in self._relations]
         columns = dict(step.columns)
-        owned = {
+        # The payload of a relation, `p•rank` say, is partitioned as the relation itself.
+        pivots = {
             each: columns[owner]
-            for each in held
+            for each in relations
             if (owner := each.partition(WORKING)[0]) in columns
         }
-        for name in held:
-            if name != SHARES.name and not place.is_as(name, owned.get(name)):
-                if name in owned:
-                    self._bring_home(name)
-                place.hold(self._relations[name], self.read(name, State.OLD), owned.get(name))
-        errand = Errand(
+        for name in relations:
+            if name != SHARES.name and not store.holds(name, pivots.get(name)):
+                if name in pivots:
+                    self._take_back(name)
+                store.add(self._relations[name], self.read(name, State.OLD), pivots.get(name))
+        remote_run = RemoteRun(
             part,
-            frozenset(owned),
-            self._changes_for(place),
-            self._working(part, prepared),
+            frozenset(pivots),
+            self._unsynced_changes(store),
+            self._working_relations(part, prepared),
             prepared.budget.handled,
             self._limits,
         )
         try:
-            prepared.budget.handled = place.run(errand, prepared.recorder)
+            prepared.budget.handled = store.run(remote_run, prepared.recorder)
         except BaseException:
-            place.forget([name for name in owned if name not in self._elsewhere])
+            store.drop([name for name in pivots if name not in self._remote])
             raise
         needs = self._needs(prepared.plan)
-        for name in owned:
-            self._settle(name, place, needs)
+        for name in pivots:
+            self._note_maintained(name, store, needs)
         return True
 
-    def _working(self, part: Plan, prepared: Prepared) -> dict[str, tuple[Relation, pa.Table]]:
-        """Return the working relations that a part of a plan reads and does not make."""
-        made = set(written_by(part))
+    def _store_of(self, step: Place) -> RemoteStore:
+        if step.placement is Placement.TASKS:
+            known = self._partitioned.get(step.procedure)
+            return known or self._new_stratum(step.procedure, dict(step.columns))
+        if self._queries is None:
+            self._queries = Queries(self._new_sql_engine())
+        return self._queries
+
+    def _working_relations(
+        self, part: Plan, prepared: Prepared
+    ) -> dict[str, tuple[Relation, pa.Table]]:
+        """Return the working relations that a part of a plan reads and does not derive."""
+        derived = set(written_by(part))
         found = {}
         for name, types in part.types.items():
-            if name not in self._relations and name not in made:
+            if name not in self._relations and name not in derived:
                 rows = prepared.read(Reference(name))
                 columns = tuple(rows.column_names)
                 found[name] = Relation(name, columns, types, False, is_declared=False), rows
         return found
 
-    def _settle(self, relation: str, place: Elsewhere, needs: Needs) -> None:
-        """A run has changed a relation: it is elsewhere from now on."""
-        if relation in self._elsewhere:
+    def _note_maintained(self, relation: str, store: RemoteStore, needs: DriverNeeds) -> None:
+        """Make a relation remote that a store has maintained; update what the driver has of it."""
+        if relation in self._remote:
             if relation in self._copied:
-                self._change(relation, place)
+                self._apply_open_change(relation, store)
             elif relation in needs.changes:
-                self._stand_in(relation, place)
+                self._load_changes(relation, store)
             return
-        self._elsewhere[relation] = place
+        self._remote[relation] = store
         if relation in needs.copies or relation in needs.changes:
             self._copied.add(relation)
-            self._change(relation, place)
+            self._apply_open_change(relation, store)
         else:
             self._tables[relation].clear()
 
-    def _stand_in(self, relation: str, place: Elsewhere) -> None:
-        """Let the table of a relation that is away have the right changes, and nothing else."""
+    def _load_changes(self, relation: str, store: RemoteStore) -> None:
+        """Fill the table of a remote relation so that ADDED and REMOVED are right, and no more."""
         table = self._tables[relation]
         table.clear()
-        super().insert(relation, place.read(relation, State.REMOVED))
+        # What is removed has to be there first.
+        super().insert(relation, store.read(relation, State.REMOVED))
         table.commit()
-        self._change(relation, place)
+        self._apply_open_change(relation, store)
 
 
-def _prefix(number: int, share: int) -> str:
-    return f"share-{number}-{share}-"
+def _prefix(number: int, partition: int) -> str:
+    return f"share-{number}-{partition}-"

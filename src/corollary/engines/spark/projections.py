@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from corollary.core.pipeline import Pipeline, Probe
-from corollary.core.terms import Variable, Wildcard
+from corollary.core.rules import Variable, Wildcard
 from corollary.core.types import Type
 from corollary.engines.spark.columns import names_of, schema_of
 from corollary.engines.spark.pieces import Tuples

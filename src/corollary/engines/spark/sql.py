@@ -5,7 +5,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
 from corollary.core.values import text_of as value_text
 from corollary.engines.spark.columns import UNIT, names_of, sql_type

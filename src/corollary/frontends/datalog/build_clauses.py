@@ -1,27 +1,42 @@
-"""Clauses and terms from the grammar's rules; lark calls the methods as it parses."""
+"""Clauses and terms from the grammar's rules; lark calls the methods while it parses."""
 # ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from lark import Transformer, v_args
 
-from corollary.core.rules import Atom, BodyItem, Clause, Comparison, Disjunction, Truth
+from corollary.core.rules import (
+    NEGATED,
+    Aggregate,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Constant,
+    Disjunction,
+    Functor,
+    Negation,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
 from corollary.core.states import State
-from corollary.core.terms import Aggregate, Constant, Functor, Term, Variable, Wildcard
 from corollary.core.types import UNSIGNED
 from corollary.core.words import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
 from corollary.errors import InputError
 from corollary.frontends.datalog.lexer import Lexeme
-from corollary.frontends.datalog.negate import negate
 from corollary.frontends.datalog.pieces import Item, Listed, Named, cover, listed
+from corollary.source import Span
 
 Body = tuple[BodyItem, ...]
 
 
 @v_args(inline=True)
 class ClauseBuilder(Transformer[Lexeme, object]):
-    """One method per rule; items come out as tuples of nodes."""
+    """One method per rule of the grammar; items are tuples of nodes."""
 
     # --- clauses --------------------------------------------------------------------------------
 
@@ -105,13 +120,10 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         return replace(term, span=cover(start.span, end.span))
 
     def call(self, name: Lexeme, arguments: Listed) -> Functor:
-        span = cover(name.span, arguments.span)
-        return Functor(name.text, _terms(arguments), span=span)
+        return _call(name, arguments)
 
     def extreme(self, name: Lexeme, *rest: Lexeme | Term) -> Functor:
-        arguments = listed(rest)
-        span = cover(name.span, arguments.span)
-        return Functor(name.text, _terms(arguments), span=span)
+        return _call(name, listed(rest))
 
     def aggregate(self, operator: Lexeme, *rest: Term | Listed) -> Aggregate:
         *target, body = rest
@@ -135,26 +147,57 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         return Listed((atom,), cover(atom.span, atom.span))
 
 
+def negate(body: tuple[BodyItem, ...], span: Span | None = None) -> tuple[BodyItem, ...]:
+    """Return the conjunction that holds when the given one does not (De Morgan's laws).
+
+    >>> negate((Truth(True), Truth(False)))[0].alternatives
+    ((Truth(value=False),), (Truth(value=True),))
+    """
+    if len(body) == 1:
+        return _negate_item(body[0], span)
+    return (Disjunction(tuple(_negate_item(item, item.span) for item in body), span),)
+
+
+def _negate_item(item: BodyItem, span: Span | None) -> tuple[BodyItem, ...]:
+    match item:
+        case Atom():
+            return (Negation(item, span),)
+        case Negation(atom=atom):
+            return (atom,)
+        case Comparison(operator=operator):
+            return (replace(item, operator=NEGATED[operator]),)
+        case Truth(value=value):
+            return (replace(item, value=not value),)
+        case Disjunction(alternatives=alternatives):
+            return tuple(
+                negated
+                for alternative in alternatives
+                for negated in negate(alternative, alternative[0].span)
+            )
+        case _:
+            assert_never(item)
+
+
 def operation(row: Sequence[Lexeme | Term]) -> Term:
-    """Return the term that a flat row of operands and operators stands for, by precedence."""
+    """Return the term of a flat row of operands and operators, by operator precedence."""
     operands: list[Term] = []
-    waiting: list[tuple[int, Lexeme, bool]] = []
+    pending: list[tuple[int, Lexeme, bool]] = []  # precedence, operator, whether it is a prefix
     is_operand_next = True
     for member in row:
         if not isinstance(member, Lexeme):
             operands.append(member)
             is_operand_next = False
         elif is_operand_next:
-            waiting.append((PREFIX_PRECEDENCE, member, True))
+            pending.append((PREFIX_PRECEDENCE, member, True))
         else:
             precedence = PRECEDENCE[member.text]
             least = precedence + (member.text in RIGHT_ASSOCIATIVE)
-            while waiting and waiting[-1][0] >= least:
-                _apply(waiting.pop(), operands)
-            waiting.append((precedence, member, False))
+            while pending and pending[-1][0] >= least:
+                _apply(pending.pop(), operands)
+            pending.append((precedence, member, False))
             is_operand_next = True
-    while waiting:
-        _apply(waiting.pop(), operands)
+    while pending:
+        _apply(pending.pop(), operands)
     return operands[0]
 
 
@@ -170,6 +213,10 @@ def _apply(operator: tuple[int, Lexeme, bool], operands: list[Term]) -> None:
     else:
         left = operands.pop()
         operands.append(Functor(sign.text, (left, right), span=cover(left.span, right.span)))
+
+
+def _call(name: Lexeme, arguments: Listed) -> Functor:
+    return Functor(name.text, _terms(arguments), span=cover(name.span, arguments.span))
 
 
 def _terms(arguments: Listed) -> tuple[Term, ...]:

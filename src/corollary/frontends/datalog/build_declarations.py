@@ -1,4 +1,4 @@
-"""Declarations and directives from the grammar's rules; lark calls the methods as it parses."""
+"""Declarations and directives from the grammar's rules; lark calls the methods while it parses."""
 # ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from corollary.frontends.datalog.pieces import Item, Listed, Named, cover, liste
 
 @v_args(inline=True)
 class DeclarationBuilder(Transformer[Lexeme, object]):
-    """One method per rule; items come out as tuples of nodes."""
+    """One method per rule of the grammar; items are tuples of nodes."""
 
     # --- declarations ---------------------------------------------------------------------------
 
@@ -99,7 +99,6 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         return base
 
     def nullable(self, base: TypeName) -> TypeName:
-        assert base.span is not None
         return replace(base, nullable=True)
 
     def old_type(self, start: Lexeme, name: Named) -> tuple[Item, ...]:

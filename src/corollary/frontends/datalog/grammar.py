@@ -1,4 +1,4 @@
-"""The parser that lark makes of `grammar.lark`; made once, shared by all threads."""
+"""The parser that lark generates from `grammar.lark`, once for all threads."""
 
 import os
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ __all__ = ["UnexpectedToken", "parser_for"]
 def parser_for(start: str) -> Any:
     """Return an interactive parser for a rule of the grammar, `item` or `goal`.
 
-    It is fed lexemes; lark types it in part only.
+    The caller feeds it lexemes. Its type is `Any` because lark's own types are incomplete.
     """
     return _grammar().parse_interactive(start=start)
 
 
 class _Builder(DeclarationBuilder, ClauseBuilder):
-    """Builds all rules."""
+    """Builds the nodes of all rules of the grammar."""
 
 
 class _NoLexer(Lexer):
-    """Lark is fed lexeme by lexeme and never reads text itself."""
+    """Takes the place of lark's lexer, which is not used: the parser is fed lexeme by lexeme."""
 
     def __init__(self, _: object) -> None:
         pass
@@ -53,13 +53,14 @@ def _grammar() -> Lark:
 
 
 def _cache() -> str | bool:
-    """Return the file that keeps the parser's tables, which take long to make; False for none.
+    """Return the cache file of the parser's tables, which are slow to generate; False for none.
 
-    Lark writes them, and makes them anew when the grammar or its own version differs.
+    Lark writes it, and rewrites it when the grammar or its own version has changed.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corollary"
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Lark unpickles the file, so nobody else may own the directory.
         is_ours = os.access(home, os.W_OK) and home.stat().st_uid == os.getuid()
     except (OSError, RuntimeError):
         return False

@@ -1,10 +1,10 @@
-"""From preprocessed text to lexemes, each with its place in the user's text."""
+"""Lexemes of the preprocessed text, each with its span in the user's files."""
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.words import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.literals import (
@@ -25,9 +25,9 @@ class Lexeme:
     """A word, sign or literal.
 
     Attributes:
-        type: the name of the terminal in the grammar; `BAD` for what no grammar accepts.
-        value: what a literal stands for, the characters of a name.
-        is_adjacent: whether nothing, not even white space, stands before it.
+        type: the name of the terminal in the grammar; `BAD` for characters that are in no terminal.
+        value: the value of a literal, the characters of a name.
+        is_adjacent: whether it follows the previous lexeme without white space.
         starts_line: whether it is the first on its line.
     """
 
@@ -113,7 +113,7 @@ _LEXEME = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_OPERANDS = frozenset(
+_OPERAND_ENDS = frozenset(
     {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
     | {"UNDERSCORE", "RPAR", "RBRACE"}
 )
@@ -125,20 +125,21 @@ _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
 
 
 def tokenise(expanded: Expanded, diagnostics: list[Diagnostic]) -> list[Lexeme]:
-    """Return the lexemes of a text; bad literals are noted and replaced by the number 0."""
-    return list(_qualifiers(_negative_numbers(list(_scan(expanded, diagnostics)), diagnostics)))
+    """Return the lexemes of a text; bad literals are reported and replaced by the number 0."""
+    lexemes = list(_scan(expanded, diagnostics))
+    return list(_mark_qualifiers(list(_join_signs(lexemes, diagnostics))))
 
 
 def _scan(expanded: Expanded, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
     text = expanded.text
-    behind = 0
+    previous_end = 0
     for found in _LEXEME.finditer(text):
         start, end = found.span()
         written = found.group()
         span = expanded.span(start, end)
-        is_adjacent = start == behind and start > 0
-        starts_line = start == 0 or "\n" in text[behind:start] or behind == 0
-        behind = end
+        is_adjacent = start == previous_end and start > 0
+        starts_line = previous_end == 0 or "\n" in text[previous_end:start]
+        previous_end = end
         try:
             type_, value = _classify(found, written)
         except LiteralError as error:
@@ -156,7 +157,7 @@ def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
         case "sign":
             return _SIGNS[written], written
         case "number":
-            # Whether a number has a fraction decides its terminal; its sign comes later.
+            # The value is read later, when it is known whether a minus sign is part of it.
             return ("FRACTION" if is_fraction(written) else "INT"), None
         case "quoted":
             if not found["close"]:
@@ -173,16 +174,19 @@ def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
             return "BAD", written
 
 
-def _negative_numbers(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
-    """Give numbers their value; a minus sign that is no operator becomes part of its number."""
+def _join_signs(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
+    """Give numbers their values; a minus sign that is not an operator becomes part of its number.
+
+    So `-9223372036854775808` is in range. `-2 ^ 2` is `-(2 ^ 2)`, where the sign is an operator.
+    """
     previous = ""
     index = 0
     while index < len(lexemes):
         lexeme = lexemes[index]
-        if lexeme.type == "MINUS" and previous not in _OPERANDS and index + 1 < len(lexemes):
+        if lexeme.type == "MINUS" and previous not in _OPERAND_ENDS and index + 1 < len(lexemes):
             number = lexemes[index + 1]
-            power = index + 2 < len(lexemes) and lexemes[index + 2].text == "^"
-            if number.type in ("INT", "FRACTION") and not power and number.value is None:
+            is_power = index + 2 < len(lexemes) and lexemes[index + 2].text == "^"
+            if number.type in ("INT", "FRACTION") and not is_power and number.value is None:
                 index += 1
                 span = lexeme.span.to(number.span)
                 text = lexeme.text + number.text
@@ -196,41 +200,41 @@ def _negative_numbers(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> I
 
 def _with_value(lexeme: Lexeme, diagnostics: list[Diagnostic]) -> Lexeme:
     read: Callable[[str], Value] = read_integer if lexeme.type == "INT" else read_fraction
-    type_ = lexeme.type
     try:
-        value = read(lexeme.text)
+        return replace(lexeme, value=read(lexeme.text))
     except LiteralError as error:
         diagnostics.append(Diagnostic("C0103", error.message, lexeme.span, error.note))
-        type_, value = "INT", 0
-    return Lexeme(type_, lexeme.text, value, lexeme.span, lexeme.is_adjacent, lexeme.starts_line)
+        return replace(lexeme, type="INT", value=0)
 
 
-def _qualifiers(lexemes: Iterator[Lexeme]) -> Iterator[Lexeme]:
-    """Tell the qualifiers behind a declaration from the relation names that begin a clause."""
-    rows = list(lexemes)
+def _mark_qualifiers(lexemes: list[Lexeme]) -> Iterator[Lexeme]:
+    """Distinguish the qualifiers of a declaration from the relation names that begin a clause.
+
+    `stored` and `key` are not reserved, and a declaration has no full stop at its end.
+    """
     depth = 0
     is_declaration = False
-    for index, lexeme in enumerate(rows):
+    for index, lexeme in enumerate(lexemes):
         if lexeme.type == "DECL":
             is_declaration, depth = True, 0
         elif is_declaration and lexeme.type in ("LPAR", "RPAR"):
             depth += 1 if lexeme.type == "LPAR" else -1
-        elif is_declaration and depth == 0 and index and rows[index - 1].type != "DECL":
-            behind = rows[index + 1].type if index + 1 < len(rows) else ""
-            if lexeme.type == "IDENT" and lexeme.text == "key" and _is_key(rows, index):
+        elif is_declaration and depth == 0 and index and lexemes[index - 1].type != "DECL":
+            following = lexemes[index + 1].type if index + 1 < len(lexemes) else ""
+            if lexeme.type == "IDENT" and lexeme.text == "key" and _is_key(lexemes, index):
                 yield replace(lexeme, type="KEY")
                 continue
-            if lexeme.type == "IDENT" and lexeme.text in QUALIFIERS and behind != "LPAR":
+            if lexeme.type == "IDENT" and lexeme.text in QUALIFIERS and following != "LPAR":
                 yield replace(lexeme, type="QUALIFIER")
                 continue
-            is_declaration = lexeme.type == "_COMMA" or rows[index - 1].type == "_COMMA"
+            is_declaration = lexeme.type == "_COMMA" or lexemes[index - 1].type == "_COMMA"
         yield lexeme
 
 
-def _is_key(rows: list[Lexeme], index: int) -> bool:
-    """Whether `key(…)` is a qualifier: it is not followed by what continues a clause."""
-    if index + 1 >= len(rows) or rows[index + 1].type != "LPAR":
+def _is_key(lexemes: list[Lexeme], index: int) -> bool:
+    """Whether `key(…)` is a qualifier: not the start of a clause or of a list of heads."""
+    if index + 1 >= len(lexemes) or lexemes[index + 1].type != "LPAR":
         return False
-    close = next((i for i in range(index, len(rows)) if rows[i].type == "RPAR"), len(rows))
-    behind = rows[close + 1].type if close + 1 < len(rows) else ""
-    return behind not in ("DOT", "_IF", "_COMMA")
+    close = next((i for i in range(index, len(lexemes)) if lexemes[i].type == "RPAR"), len(lexemes))
+    following = lexemes[close + 1].type if close + 1 < len(lexemes) else ""
+    return following not in ("DOT", "_IF", "_COMMA")

@@ -4,10 +4,7 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
-from corollary.core.values import is_text
-
-SMALLEST = -(2**63)
-LARGEST = 2**64 - 1
+from corollary.core.values import NUMBER_RANGE, UNSIGNED_RANGE, is_text
 
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
 _FRACTION = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -21,7 +18,7 @@ _ESCAPED = {'"': '"', "`": "`", "\\": "\\", "n": "\n", "t": "\t", "r": "\r"}
 
 
 class LiteralError(ValueError):
-    """A literal that stands for no value: the sentence about it and perhaps a cure."""
+    """A literal without a value: the sentence of the diagnostic, and perhaps a note."""
 
     def __init__(self, message: str, note: str | None = None) -> None:
         super().__init__(message)
@@ -39,20 +36,20 @@ def is_fraction(text: str) -> bool:
 
 
 def read_integer(text: str) -> int:
-    """Return the value of `7`, `-7`, `0xff`, `0b101`, each perhaps with a trailing `u`.
+    """Return the value of `7`, `-7`, `0xff` or `0b101`, with or without a trailing `u`.
 
     >>> read_integer("0xff"), read_integer("-12")
     (255, -12)
     """
     digits = text.removesuffix("u")
     if _INTEGER.fullmatch(digits) is None:
-        raise LiteralError(f"`{_short(text)}` is not a number.")
-    if len(digits) > 100:
+        raise LiteralError(f"`{shorten(text)}` is not a number.")
+    if len(digits) > 100:  # `int` is slow for, and refuses, very long texts
         raise _out_of_range(text)
     prefix = digits.lstrip("-")[:2].lower()
     value = int(digits, {"0x": 16, "0b": 2}.get(prefix, 10))
-    lowest = 0 if text.endswith("u") else SMALLEST
-    if not lowest <= value <= LARGEST:
+    lowest = 0 if text.endswith("u") else NUMBER_RANGE[0]
+    if not lowest <= value <= UNSIGNED_RANGE[1]:
         raise _out_of_range(text)
     return value
 
@@ -60,25 +57,25 @@ def read_integer(text: str) -> int:
 def _out_of_range(text: str) -> LiteralError:
     if text.endswith("u"):
         return LiteralError(
-            f"The literal `{_short(text)}` is out of range.",
+            f"The literal `{shorten(text)}` is out of range.",
             "`unsigned` goes from 0 to 18446744073709551615",
         )
     return LiteralError(
-        f"The literal `{_short(text)}` does not fit into 64 bits.",
+        f"The literal `{shorten(text)}` does not fit into 64 bits.",
         "`number` goes from -9223372036854775808 to 9223372036854775807; "
         "write a point, as in `1.0`, for a `float`",
     )
 
 
 def read_fraction(text: str) -> Decimal:
-    """Return the value of `12.50` or `1.5e-3`, with the digits as they are written.
+    """Return the value of `12.50` or `1.5e-3`; the zero at the end is kept, it counts as scale.
 
     >>> read_fraction("12.50")
     Decimal('12.50')
     """
     if _FRACTION.fullmatch(text) is None:
-        raise LiteralError(f"`{_short(text)}` is not a number.")
-    message = f"The literal `{_short(text)}` is out of the range of `float`."
+        raise LiteralError(f"`{shorten(text)}` is not a number.")
+    message = f"The literal `{shorten(text)}` is out of the range of `float`."
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -101,7 +98,7 @@ def read_string(text: str) -> str:
     """
     if not is_text(text):
         raise LiteralError(
-            "The text holds half a surrogate pair, which stands for no character.",
+            "The text has half a surrogate pair, which is not a character.",
             "write the character itself, or leave it out",
         )
     return _ESCAPE.sub(_unescape, text) if "\\" in text else text
@@ -112,7 +109,7 @@ def _unescape(found: re.Match[str]) -> str:
     if escape.startswith("u") and len(escape) == 5:
         code = int(escape[1:], 16)
         if 0xD800 <= code <= 0xDFFF:
-            raise LiteralError(f"The escape `\\{escape}` stands for no character.")
+            raise LiteralError(f"The escape `\\{escape}` is not a character.")
         return chr(code)
     if escape in _ESCAPED:
         return _ESCAPED[escape]
@@ -134,11 +131,11 @@ def read_date(text: str) -> date:
             return date.fromisoformat(text)
         except ValueError:
             pass
-    raise LiteralError(f"`{_short(text)}` is not a date.", 'a date is written d"2026-11-15"')
+    raise LiteralError(f"`{shorten(text)}` is not a date.", 'a date is written d"2026-11-15"')
 
 
 def read_time(text: str) -> datetime:
-    """Return the value of `t"2026-11-15T08:00:00Z"`; without an offset it is in UTC.
+    """Return the value of `t"2026-11-15T08:00:00Z"`; the default time zone is UTC.
 
     >>> read_time("2026-11-15T09:00:00+01:00")
     datetime.datetime(2026, 11, 15, 8, 0, tzinfo=datetime.timezone.utc)
@@ -150,10 +147,11 @@ def read_time(text: str) -> datetime:
         except (ValueError, OverflowError):
             pass
     raise LiteralError(
-        f"`{_short(text)}` is not a point in time.",
+        f"`{shorten(text)}` is not a point in time.",
         'a timestamp is written t"2026-11-15T08:00:00Z"',
     )
 
 
-def _short(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return a text of at most 40 characters for a message."""
     return text if len(text) <= 40 else f"{text[:37]}…"

@@ -1,4 +1,4 @@
-"""Macros of the preprocessor and their expansion, on text that knows strings and names."""
+"""Macros of the preprocessor and their expansion, which leaves strings and quoted names alone."""
 
 import re
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ _BODY = re.compile(
     re.ASCII | re.DOTALL,
 )
 
-MAXIMAL_WORK = 1_000_000
-MAXIMAL_DEPTH = 100
-_CALL = 20
+EXPANSION_MAX_COST = 1_000_000
+"""The maximum cost of one expansion: its characters, and a constant for every invocation."""
+EXPANSION_MAX_DEPTH = 100
+_INVOCATION_COST = 20
 
 
 class MacroError(Exception):
@@ -29,7 +30,7 @@ class Macro:
 
 
 class Macros(dict[str, Macro]):
-    """The macros that are defined, and a bound on the work that their expansion may take."""
+    """The defined macros; the cost of an expansion is bounded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class Macros(dict[str, Macro]):
         self._depth = 0
 
     def expand(self, macro: Macro, arguments: tuple[str, ...]) -> str:
-        """Return what a macro stands for, all macros in it expanded too.
+        """Return the expansion of a macro, with all macros in it expanded too.
 
         >>> macros = Macros()
         >>> macros["TWICE"] = Macro("TWICE", ("x",), "x + x")
@@ -49,7 +50,7 @@ class Macros(dict[str, Macro]):
 
     def _invocation(self, macro: Macro, arguments: tuple[str, ...], hidden: frozenset[str]) -> str:
         self._depth += 1
-        if self._depth > MAXIMAL_DEPTH:
+        if self._depth > EXPANSION_MAX_DEPTH:
             raise MacroError(f"The macro `{macro.name}` expands too deeply.")
         text = macro.body
         if macro.parameters is not None:
@@ -60,8 +61,8 @@ class Macros(dict[str, Macro]):
         return result
 
     def _spend(self, macro: Macro, length: int) -> None:
-        self._work += _CALL + length
-        if self._work > MAXIMAL_WORK:
+        self._work += _INVOCATION_COST + length
+        if self._work > EXPANSION_MAX_COST:
             raise MacroError(f"The macro `{macro.name}` expands to too much text.")
 
     def _rescan(self, text: str, hidden: frozenset[str]) -> str:
@@ -103,6 +104,7 @@ class Macros(dict[str, Macro]):
                 escaped = values[stringified].replace("\\", "\\\\").replace('"', '\\"')
                 parts.append(f'"{escaped}"')
             elif word is not None and word in values:
+                # As in cpp, an operand of `##` is not expanded before it is pasted.
                 is_pasted = found.start() in pastes or found.end() in pastes
                 value = values[word]
                 parts.append(value if is_pasted else self._rescan(value, hidden))
@@ -113,7 +115,7 @@ class Macros(dict[str, Macro]):
 
 
 def read_arguments(text: str, position: int) -> tuple[tuple[str, ...], int] | None:
-    """Return the arguments of an invocation and the offset behind it; None without a bracket.
+    """Return the arguments of an invocation and the offset after it; None without a bracket.
 
     >>> read_arguments("F(a, g(b, c)) x", 1)
     (('a', 'g(b, c)'), 13)

@@ -1,13 +1,13 @@
 """Programs, goals and clauses from text.
 
-The text is preprocessed, cut into lexemes and read item by item: an item ends where the grammar
-accepts its end and not the next lexeme. After an error reading goes on behind the next full stop
-or at the next directive, so that one run reports several errors.
+The text is preprocessed, split into lexemes and parsed item by item: an item ends where the grammar
+accepts its end and not the next lexeme. After an error parsing resumes after the next full stop or
+at the next directive, so that one run reports several errors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from corollary.core.program import (
     Declaration,
@@ -17,13 +17,11 @@ from corollary.core.program import (
     Reaction,
     TypeDeclaration,
 )
-from corollary.core.rules import Atom, Clause
+from corollary.core.rules import Aggregate, Atom, Clause, Comparison, Disjunction, Functor, Negation
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.datalog.includes import include_under, read_source
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
-from corollary.frontends.datalog.nesting import MAXIMAL_DEPTH, check_depth, check_nesting
 from corollary.frontends.datalog.pieces import Item
-from corollary.frontends.datalog.preprocess import Include, Preprocessor
+from corollary.frontends.datalog.preprocess import Include, Preprocessor, include_under, read_source
 from corollary.frontends.datalog.syntax_errors import (
     ITEM_STARTS,
     UNSUPPORTED_DIRECTIVES,
@@ -32,18 +30,26 @@ from corollary.frontends.datalog.syntax_errors import (
 )
 from corollary.source import SourceFile, Span
 
-MAXIMAL_ERRORS = 50
+Parsed = TypeVar("Parsed", Clause, Reaction)
+
+MAX_ERRORS = 50
+NESTING_MAX_DEPTH = 100
+"""How deeply a program may be nested, so that no later pass exhausts the stack."""
+
+_OPENING = frozenset({"LPAR", "LBRACE"})
+_CLOSING = frozenset({"RPAR", "RBRACE"})
+_PREFIXES = frozenset({"NOT", "MINUS", "PREFIX", "AGGREGATE", "EXTREME"})
 
 
 def parse(source: SourceFile, include: Include | None = None) -> Program:
-    """Return the program that a text stands for.
+    """Return the program of a text.
 
     Args:
         source: the text.
         include: finds included files; without it nothing can be included.
 
     Raises:
-        InputError: with all the errors that were found.
+        InputError: with all errors of the text.
 
     >>> parse(SourceFile("example", "p(1). p(2).")).clauses[1].heads[0].relation
     'p'
@@ -53,7 +59,7 @@ def parse(source: SourceFile, include: Include | None = None) -> Program:
     expanded = preprocessor.run(source)
     items = [] if diagnostics else list(_items(tokenise(expanded, diagnostics), diagnostics))
     if diagnostics:
-        raise InputError(_in_order(diagnostics, preprocessor.sources))
+        raise InputError(_sort_by_place(diagnostics, preprocessor.sources))
     return Program(
         tuple(item for item in items if isinstance(item, TypeDeclaration)),
         tuple(item for item in items if isinstance(item, Declaration)),
@@ -67,45 +73,38 @@ def parse(source: SourceFile, include: Include | None = None) -> Program:
 
 
 def parse_file(path: str | Path, root: str | Path | None = None) -> Program:
-    """Return the program of a file; includes are found beside it and must stay under `root`.
+    """Return the program of a file; included files are found relative to it, under `root`.
 
     Args:
         path: the file.
-        root: the directory that includes may not leave; the file's own where it is not given.
+        root: the directory of all included files; by default that of the file.
     """
     file = Path(path)
     return parse(read_source(file), include_under(file.parent if root is None else Path(root)))
 
 
 def parse_goal(text: str) -> Atom:
-    """Return the atom that a goal stands for; a full stop or question mark may follow.
+    """Return the atom of a goal; a full stop or question mark may follow.
 
     >>> parse_goal('link("a", y)').relation
     'link'
     """
-    return cast(Atom, _only(text, "goal", "goal"))
+    return cast(Atom, _parse_single(text, "goal", "goal"))
 
 
 def parse_clause(text: str, place: str = "rule") -> Clause:
-    """Return the rule or fact that a text stands for; its full stop may be missing.
+    """Return the rule or fact of a text; its full stop may be missing.
 
     Messages call the text by its place.
 
     >>> len(parse_clause("p(x) :- q(x), x > 3").body)
     2
     """
-    items = cast(tuple[Item, ...], _only(text, "item", place))
-    if len(items) != 1 or not isinstance(items[0], Clause):
-        raise InputError.of(
-            "C0101",
-            "A rule or fact is expected here.",
-            getattr(items[0], "span", None) if items else None,
-        )
-    return items[0]
+    return _parse_item(text, place, Clause, "A rule or fact")
 
 
 def parse_rule(text: str, place: str = "rule") -> Clause | Reaction:
-    """Return the rule, fact, `.alert` or `.abort` that a text stands for.
+    """Return the rule, fact, `.alert` or `.abort` of a text.
 
     Messages call the text by its place.
 
@@ -114,17 +113,18 @@ def parse_rule(text: str, place: str = "rule") -> Clause | Reaction:
     """
     if not text.lstrip().startswith("."):
         return parse_clause(text, place)
-    items = cast(tuple[Item, ...], _only(text, "item", place))
-    if len(items) != 1 or not isinstance(items[0], Reaction):
-        raise InputError.of(
-            "C0101",
-            "A rule, a fact, `.alert` or `.abort` is expected here.",
-            getattr(items[0], "span", None) if items else None,
-        )
+    return _parse_item(text, place, Reaction, "A rule, a fact, `.alert` or `.abort`")
+
+
+def _parse_item(text: str, place: str, kind: type[Parsed], expected: str) -> Parsed:
+    items = cast(tuple[Item, ...], _parse_single(text, "item", place))
+    if len(items) != 1 or not isinstance(items[0], kind):
+        span = getattr(items[0], "span", None) if items else None
+        raise InputError.of("C0101", f"{expected} is expected here.", span)
     return items[0]
 
 
-def _only(text: str, start: str, place: str) -> object:
+def _parse_single(text: str, start: str, place: str) -> object:
     source = SourceFile(place, text)
     preprocessor = Preprocessor(None)
     diagnostics = preprocessor.diagnostics
@@ -137,24 +137,24 @@ def _only(text: str, start: str, place: str) -> object:
     if is_clause and lexemes and lexemes[-1].type != "DOT":
         lexemes.append(Lexeme("DOT", ".", ".", end))
     try:
-        check_nesting(lexemes)
-        item, position = _read(lexemes, 0, start, end)
+        _check_nesting(lexemes)
+        item, position = _parse_at(lexemes, 0, start, end)
         if position < len(lexemes):
             raise _StopError(explain(lexemes, position, {"$END"}), position)
     except InputError as error:
-        raise InputError(_in_order([*diagnostics, *error.diagnostics], [source])) from None
+        raise InputError(_sort_by_place([*diagnostics, *error.diagnostics], [source])) from None
     except _StopError as stop:
-        raise InputError(_in_order([*diagnostics, stop.diagnostic], [source])) from None
+        raise InputError(_sort_by_place([*diagnostics, stop.diagnostic], [source])) from None
     if diagnostics:
         raise InputError(diagnostics)
     return item
 
 
-# --- reading items -----------------------------------------------------------------------------
+# --- items -------------------------------------------------------------------------------------
 
 
 class _StopError(Exception):
-    """The grammar stops at a position; perhaps only the full stop of a clause is missing."""
+    """The grammar accepts nothing at a position, or only the full stop of a clause."""
 
     def __init__(self, diagnostic: Diagnostic, position: int, is_clause_end: bool = False) -> None:
         self.diagnostic = diagnostic
@@ -164,14 +164,14 @@ class _StopError(Exception):
 
 def _items(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Item]:
     try:
-        check_nesting(lexemes)
+        _check_nesting(lexemes)
     except InputError as error:
         diagnostics += error.diagnostics
         return
     position = 0
-    while position < len(lexemes) and len(diagnostics) < MAXIMAL_ERRORS:
+    while position < len(lexemes) and len(diagnostics) < MAX_ERRORS:
         try:
-            items, position = _read(lexemes, position, "item", None)
+            items, position = _parse_at(lexemes, position, "item", None)
             yield from cast(tuple[Item, ...], items)
         except InputError as error:
             diagnostics += error.diagnostics
@@ -181,8 +181,10 @@ def _items(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterator[Ite
             position = _resume(lexemes, position, stop.position, stop.is_clause_end)
 
 
-def _read(lexemes: list[Lexeme], position: int, start: str, end: Span | None) -> tuple[object, int]:
-    """Return what stands at a position, and the position behind it."""
+def _parse_at(
+    lexemes: list[Lexeme], position: int, start: str, end: Span | None
+) -> tuple[object, int]:
+    """Return the item at a position, and the position after it."""
     # Loaded here, so that reading the command line does not load lark.
     from corollary.frontends.datalog.grammar import UnexpectedToken, parser_for
 
@@ -206,30 +208,30 @@ def _read(lexemes: list[Lexeme], position: int, start: str, end: Span | None) ->
     except UnexpectedToken:
         expected = set(parser.accepts())
         raise _StopError(explain_end(lexemes, first, expected, end), position) from None
-    if position - first > MAXIMAL_DEPTH:
-        check_depth(result if isinstance(result, tuple) else (result,))
+    if position - first > NESTING_MAX_DEPTH:  # no item is deeper than it has lexemes
+        _check_depth(result if isinstance(result, tuple) else (result,))
     return result, position
 
 
 def _may_follow(lexemes: list[Lexeme], position: int) -> bool:
-    """Whether a lexeme behind a directive looks like the start of another item."""
+    """Whether the lexeme after a directive looks like the start of another item."""
     lexeme = lexemes[position]
-    behind = lexemes[position + 1].type if position + 1 < len(lexemes) else ""
+    following = lexemes[position + 1].type if position + 1 < len(lexemes) else ""
     return (
         lexeme.starts_line
         or lexeme.type in ITEM_STARTS
         or lexeme.type in ("PLUS", "MINUS")
-        or behind in ("LPAR", "STATE")
+        or following in ("LPAR", "STATE")
     )
 
 
 def _resume(lexemes: list[Lexeme], first: int, position: int, is_clause_end: bool) -> int:
-    """Return where to read on after an error in the item that begins at `first`.
+    """Return where to resume after an error in the item that begins at `first`.
 
-    That is behind the full stop of a clause or at the next line that begins a new item.
+    That is after the full stop of a clause or at the next line that begins a new item.
     """
     if lexemes[first].text in UNSUPPORTED_DIRECTIVES:
-        position = _behind_block(lexemes, first)
+        position = _skip_block(lexemes, first)
     is_directive = lexemes[first].text.startswith(".") and lexemes[first].type != "DOT"
     for index in range(position, len(lexemes)):
         lexeme = lexemes[index]
@@ -243,8 +245,8 @@ def _resume(lexemes: list[Lexeme], first: int, position: int, is_clause_end: boo
     return len(lexemes)
 
 
-def _behind_block(lexemes: list[Lexeme], first: int) -> int:
-    """Return the position behind the block `{ … }` of a directive, if it has one."""
+def _skip_block(lexemes: list[Lexeme], first: int) -> int:
+    """Return the position after the block `{ … }` of a directive, if it has one."""
     depth = 0
     for index in range(first + 1, len(lexemes)):
         lexeme = lexemes[index]
@@ -256,7 +258,7 @@ def _behind_block(lexemes: list[Lexeme], first: int) -> int:
     return first + 1
 
 
-def _in_order(diagnostics: list[Diagnostic], sources: list[SourceFile]) -> list[Diagnostic]:
+def _sort_by_place(diagnostics: list[Diagnostic], sources: list[SourceFile]) -> list[Diagnostic]:
     ranks = {source.name: rank for rank, source in enumerate(sources)}
 
     def place(diagnostic: Diagnostic) -> tuple[int, int, int]:
@@ -264,3 +266,57 @@ def _in_order(diagnostics: list[Diagnostic], sources: list[SourceFile]) -> list[
         return (0, 0, 0) if span is None else (ranks.get(span.file.name, 0), span.line, span.column)
 
     return sorted(diagnostics, key=place)
+
+
+# --- nesting -----------------------------------------------------------------------------------
+
+
+def _check_nesting(lexemes: Iterable[Lexeme]) -> None:
+    """Raise an error where too many brackets are open or too many prefixes follow each other."""
+    depth = 0
+    row = 0
+    for lexeme in lexemes:
+        if lexeme.type in _OPENING:
+            depth += 1
+        elif lexeme.type in _CLOSING:
+            depth = max(0, depth - 1)
+        elif lexeme.type == "DOT":
+            depth = 0
+        row = row + 1 if lexeme.type in _PREFIXES else 0
+        if depth > NESTING_MAX_DEPTH or row > NESTING_MAX_DEPTH:
+            raise _too_deep(lexeme.span)
+
+
+def _check_depth(items: Iterable[object]) -> None:
+    """Raise an error where terms or bodies are nested too deeply, as long sums are."""
+    stack = [(item, 0) for item in items]
+    while stack:
+        node, depth = stack.pop()
+        if depth > NESTING_MAX_DEPTH:
+            raise _too_deep(getattr(node, "span", None))
+        below: tuple[object, ...] = ()
+        match node:
+            case Clause(heads=heads, body=body):
+                below = (*heads, *body)
+            case Atom(arguments=arguments) | Functor(arguments=arguments):
+                below = arguments
+            case Negation(atom=atom):
+                below = (atom,)
+            case Comparison(left=left, right=right):
+                below = (left, right)
+            case Disjunction(alternatives=alternatives):
+                below = tuple(item for alternative in alternatives for item in alternative)
+            case Aggregate(target=target, body=body):
+                below = body if target is None else (target, *body)
+            case _:
+                pass  # a leaf
+        stack += [(child, depth + 1) for child in below]
+
+
+def _too_deep(span: Span | None) -> InputError:
+    return InputError.of(
+        "C0101",
+        f"This is nested more than {NESTING_MAX_DEPTH} levels deep.",
+        span,
+        "split it into several rules",
+    )

@@ -1,4 +1,4 @@
-"""What the methods that build programs hand to each other."""
+"""The values of the grammar's rules that are not yet nodes of a program."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from corollary.frontends.datalog.lexer import Lexeme
 from corollary.source import Span
 
 Item = TypeDeclaration | Declaration | Dependency | Directive | Reaction | Clause | Diagnostic
-"""What a program consists of, and warnings."""
+"""An item of a program, or a warning."""
 
 
 class Named(NamedTuple):
-    """A name and where it stands."""
+    """A name and its span."""
 
     name: str
     span: Span
 
 
 class Listed(NamedTuple):
-    """What stands between brackets, and where."""
+    """The values between brackets, and the span of both brackets."""
 
     items: tuple[object, ...]
     span: Span
@@ -36,7 +36,7 @@ def listed(children: Sequence[object]) -> Listed:
 
 
 def cover(first: Span | None, last: Span | None) -> Span:
-    """Return the span from one to another; where they are in two files, the first."""
+    """Return the span from one to another; the first one if they are in two files."""
     assert first is not None
     assert last is not None
     return first.to(last) if first.file is last.file else first

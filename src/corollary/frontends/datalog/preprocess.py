@@ -1,13 +1,14 @@
 """The built-in preprocessor: comments, `#include`, `#define` and conditions, without external cpp.
 
-Comments and directives become blanks of the same length, so that everything that no macro touches
-keeps its place; expansions remember the place of their invocation. Text is expanded as cpp does
-it: arguments first, then the body, then the result again with the macro itself switched off.
+Comments and directives become blanks of the same length, so that all text outside of macros keeps
+its place; expansions have the place of their invocation. Macros are expanded as in cpp: arguments
+first, then the body, then the result again with the macro itself switched off.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.macros import Macro, MacroError, Macros, read_arguments
@@ -15,11 +16,11 @@ from corollary.frontends.datalog.source_map import Expanded, Piece, whole
 from corollary.source import SourceFile
 
 Include = Callable[[str, SourceFile], SourceFile]
-"""Finds the file that a name in an including file stands for, or raises `InputError`."""
+"""Finds the file for a name in an including file, or raises `InputError`."""
 
-MAXIMAL_INCLUDES = 10_000
-MAXIMAL_NESTING = 50
-MAXIMAL_LENGTH = 100_000_000
+MAX_INCLUDES = 10_000
+INCLUDES_MAX_DEPTH = 50
+EXPANDED_MAX_CHARS = 100_000_000
 
 _STRING = r'[dt]?"(?:[^"\\\n]|\\.)*"?|`(?:[^`\\\n]|\\.)*`?'
 _BLOCK = r"/\*(?s:.*?)(?:\*/|\Z)"
@@ -41,8 +42,8 @@ _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|{_BLOCK}")
 
 
 @dataclass(slots=True)
-class Condition:
-    """An open `#ifdef`: where it stands, whether its text counts, whether `#else` was seen."""
+class _Conditional:
+    """An open `#ifdef`: its place, whether its text is active, whether `#else` was seen."""
 
     start: int
     end: int
@@ -77,33 +78,33 @@ class Preprocessor:
             self.sources.append(source)
         self._stack.append(source.name)
         text = source.text
-        conditions: list[Condition] = []
-        kept = position = 0
+        conditions: list[_Conditional] = []
+        emitted = position = 0
         while found := (_WITH_WORDS if self.macros else _WITHOUT_WORDS).search(text, position):
             start, position = found.span()
             is_active = all(condition.is_active for condition in conditions)
             match found.lastgroup:
                 case "directive":
-                    self._keep(source, kept, start, is_active)
-                    self._keep(source, start, position, False)
+                    self._copy(source, emitted, start, is_active)
+                    self._copy(source, start, position, False)
                     self._directive(source, found, conditions, is_active)
-                    kept = position
+                    emitted = position
                 case "comment":
-                    self._keep(source, kept, start, is_active)
-                    self._keep(source, start, position, False)
-                    kept = position
+                    self._copy(source, emitted, start, is_active)
+                    self._copy(source, start, position, False)
+                    emitted = position
                     if found[0].startswith("/*") and not _is_closed(found[0]):
                         message = "This comment is never closed."
                         self._note("C0101", message, source, start, start + 2, note="add `*/`")
                 case "word" if is_active and found[0] in self.macros:
-                    self._keep(source, kept, start, True)
-                    kept = position = self._invocation(
+                    self._copy(source, emitted, start, True)
+                    emitted = position = self._invocation(
                         source, self.macros[found[0]], start, position
                     )
                 case _:
                     pass  # strings, numbers and other words stay as they are
         is_active = all(condition.is_active for condition in conditions)
-        self._keep(source, kept, len(text), is_active)
+        self._copy(source, emitted, len(text), is_active)
         for condition in conditions:
             message = "This condition is never closed."
             self._note(
@@ -113,7 +114,8 @@ class Preprocessor:
 
     # --- output ---------------------------------------------------------------------------------
 
-    def _keep(self, source: SourceFile, start: int, end: int, is_active: bool) -> None:
+    def _copy(self, source: SourceFile, start: int, end: int, is_active: bool) -> None:
+        """Write a range of a file, as blanks if it is not active."""
         if start < end:
             text = source.text[start:end]
             self._emit(text if is_active else _blank(text), source, start, end, is_verbatim=True)
@@ -141,20 +143,20 @@ class Preprocessor:
     # --- macros ---------------------------------------------------------------------------------
 
     def _invocation(self, source: SourceFile, macro: Macro, start: int, end: int) -> int:
-        """Write the expansion of a macro; return the offset behind its invocation."""
+        """Write the expansion of a macro; return the offset after its invocation."""
         arguments: tuple[str, ...] = ()
         try:
             if macro.parameters is not None:
                 read = read_arguments(source.text, end)
                 if read is None:
-                    self._keep(source, start, end, True)
+                    self._copy(source, start, end, True)
                     return end
                 arguments, end = read
                 arguments = tuple(_uncomment(argument) for argument in arguments)
             text = self.macros.expand(macro, arguments)
         except MacroError as error:
             self._note("C0105", str(error), source, start, end)
-            self.macros.clear()  # what follows would take as long
+            self.macros.clear()  # later invocations could take as long again
             text = ""
         self._emit(f" {text} ", source, start, end, is_verbatim=False)
         return end
@@ -165,7 +167,7 @@ class Preprocessor:
         self,
         source: SourceFile,
         found: re.Match[str],
-        conditions: list[Condition],
+        conditions: list[_Conditional],
         is_active: bool,
     ) -> None:
         start = found.start() + len(found[0]) - len(found[0].lstrip())
@@ -177,7 +179,7 @@ class Preprocessor:
         match name:
             case "ifdef" | "ifndef":
                 is_true = (self._name(source, rest, start, end) in self.macros) == (name == "ifdef")
-                conditions.append(Condition(start, end, is_true))
+                conditions.append(_Conditional(start, end, is_true))
             case "else" if conditions and not conditions[-1].is_else:
                 conditions[-1].is_active = not conditions[-1].is_active
                 conditions[-1].is_else = True
@@ -236,9 +238,9 @@ class Preprocessor:
         if self.include is None:
             problem = "No file can be included here."
         elif (
-            len(self._stack) >= MAXIMAL_NESTING
-            or self._included >= MAXIMAL_INCLUDES
-            or self._length > MAXIMAL_LENGTH
+            len(self._stack) >= INCLUDES_MAX_DEPTH
+            or self._included >= MAX_INCLUDES
+            or self._length > EXPANDED_MAX_CHARS
         ):
             problem = "Too much is included."
         else:
@@ -269,3 +271,53 @@ def _blank(text: str) -> str:
 
 def _uncomment(text: str) -> str:
     return _COMMENT.sub(lambda found: found[1] or " ", text)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def read_source(path: Path) -> SourceFile:
+    """Return a file of a program; its name in messages is the path as given."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise InputError.of("C0104", f"The file `{path}` cannot be read: {reason}.") from None
+    try:
+        return SourceFile(str(path), data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError.of(
+            "C0101",
+            f"The file `{path}` is not UTF-8 text (byte {error.start}, line {line}).",
+            note="save it in the encoding UTF-8",
+        ) from None
+
+
+def include_under(root: Path) -> Include:
+    """Return a function that finds files relative to the including one, but only under `root`."""
+    limit = root.resolve()
+
+    def include(name: str, source: SourceFile) -> SourceFile:
+        path = Path(source.name).parent / name
+        try:
+            is_inside = path.resolve().is_relative_to(limit)
+        except (OSError, RuntimeError, ValueError):
+            is_inside = False
+        if not is_inside:
+            message = f"The file `{name}` lies outside the directory `{root}`."
+            raise InputError.of("C0104", message)
+        return read_source(_tidy(path))
+
+    return include
+
+
+def _tidy(path: Path) -> Path:
+    """Return the path without `x/..`, so that one file has one name."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == ".." and parts and parts[-1] not in ("..", path.anchor):
+            parts.pop()
+        else:
+            parts.append(part)
+    return Path(*parts)

@@ -1,4 +1,4 @@
-"""Where the preprocessed text comes from: a map from its offsets to places in the user's files."""
+"""The map from offsets of the preprocessed text to places in the user's files."""
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from corollary.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of the expanded text.
+    """A range of the expanded text and the range of a file that it comes from.
 
     Attributes:
         start: its first offset in the expanded text.
-        file: where it comes from.
-        source_start: the first offset in the file that it comes from.
-        source_end: the offset behind the last.
-        is_verbatim: whether the characters correspond one to one; otherwise the whole piece comes
-            from the whole stretch of the file (a macro's expansion from its invocation).
+        file: the file.
+        source_start: the first offset in the file.
+        source_end: the offset in the file after the last.
+        is_verbatim: whether the characters correspond one to one; if not, every character comes
+            from the whole range of the file (a macro's expansion from its invocation).
     """
 
     start: int
@@ -28,7 +28,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The text after preprocessing, with the map back."""
+    """The text after preprocessing, with the map to the user's files."""
 
     text: str
     pieces: tuple[Piece, ...]
@@ -36,7 +36,7 @@ class Expanded:
     _lines: dict[int, list[int]] = field(default_factory=dict)
 
     def span(self, start: int, end: int) -> Span:
-        """Return the place in the user's files of a stretch of the expanded text."""
+        """Return the place in the user's files of a range of the expanded text."""
         if not self._starts:
             self._starts.extend(piece.start for piece in self.pieces)
         first = self._piece(start)
@@ -45,7 +45,7 @@ class Expanded:
             line, column = self._place(first.file, first.source_start + start - first.start)
             return Span(first.file, line, column, line, column + max(0, end - start))
         last = self._piece(max(start, end - 1))
-        if last.file is not first.file:
+        if last.file is not first.file:  # a span is in one file
             last, end = first, start + 1
         begin = first.source_start + (start - first.start if first.is_verbatim else 0)
         finish = last.source_start + (end - last.start) if last.is_verbatim else last.source_end
@@ -79,5 +79,5 @@ def line_starts(text: str) -> list[int]:
 
 
 def whole(file: SourceFile) -> Expanded:
-    """Return the map of a file that needed no preprocessing."""
+    """Return the identity map of a file."""
     return Expanded(file.text, (Piece(0, file, 0, len(file.text), True),))

@@ -1,10 +1,11 @@
-"""What to tell a user whose text the grammar does not accept."""
+"""Diagnostics for text that the grammar does not accept."""
 
 import difflib
 
 from corollary.core.words import EXTREMES, FUNCTIONS
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
+from corollary.frontends.datalog.literals import shorten
 from corollary.source import Span
 
 UNSUPPORTED_DIRECTIVES = {
@@ -76,15 +77,15 @@ def explain(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnos
     lexeme = lexemes[position]
     unsupported = _unsupported(lexemes, position)
     if unsupported is not None:
-        feature, cure = unsupported
-        return Diagnostic("C0102", f"Corollary does not support {feature}.", lexeme.span, cure)
+        feature, note = unsupported
+        return Diagnostic("C0102", f"Corollary does not support {feature}.", lexeme.span, note)
     special = _special(lexemes, position)
     if special is not None:
         return special
-    found = "the full stop" if lexeme.type == "DOT" else f"`{_short(lexeme.text)}`"
+    found = "the full stop" if lexeme.type == "DOT" else f"`{shorten(lexeme.text)}`"
     message = f"Expected {_in_words(expected)}, but found {found}."
     related: tuple[tuple[Span, str], ...] = ()
-    note = _cure(lexemes, position, expected)
+    note = _suggest(lexemes, position, expected)
     opened = _open_bracket(lexemes, position)
     if note is None and lexeme.type == "DOT" and opened is not None:
         related = ((opened.span, "opened here"),)
@@ -188,7 +189,7 @@ def _unsupported(lexemes: list[Lexeme], position: int) -> tuple[str, str | None]
 
 
 def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
-    """Return the error for what is not even a lexeme of the language."""
+    """Return the error for text that is not a lexeme of the language."""
     lexeme = lexemes[position]
     if lexeme.type != "BAD":
         return None
@@ -212,12 +213,12 @@ def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
             message = "The text contains a NUL character."
             return Diagnostic("C0101", message, lexeme.span, "is this a text file?")
         case "'":
-            message = "Strings do not stand in single quotes."
+            message = "Strings are not written in single quotes."
             return Diagnostic("C0101", message, lexeme.span, 'write double quotes: "…"')
         case "&" | "~" | "\\" | "¬":
             return None
         case "@":
-            message = "After `@` stands `old` or `new`."
+            message = "Only `old` or `new` can follow `@`."
             return Diagnostic("C0101", message, lexeme.span, "write `p@old(x)` or `p@new(x)`")
         case _:
             shown = text if text.isprintable() else f"U+{ord(text[0]):04X}"
@@ -225,13 +226,13 @@ def _special(lexemes: list[Lexeme], position: int) -> Diagnostic | None:
             return Diagnostic("C0101", message, lexeme.span)
 
 
-def _cure(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | None:
-    """Return the cure for a common slip."""
+def _suggest(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | None:
+    """Return the note for a common mistake."""
     lexeme = lexemes[position]
     clause = _item_before(lexemes, position)
     previous = clause[-1] if clause else None
     before = previous.text if previous is not None else ""
-    for slip, cure in (
+    for mistake, note in (
         ("==", "equality is written `=`"),
         ("<>", "inequality is written `!=`"),
         ("=<", "write `<=`"),
@@ -245,9 +246,9 @@ def _cure(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | Non
         ("¬", "negation is written `!p(x)`"),
         ("&", "literals are joined with `,`"),
     ):
-        starts = [position] if len(slip) == 1 else [position, position - 1]
-        if any(start >= 0 and _reads(lexemes, start, slip) for start in starts):
-            return cure
+        starts = [position] if len(mistake) == 1 else [position, position - 1]
+        if any(start >= 0 and _reads(lexemes, start, mistake) for start in starts):
+            return note
     if before.lower() == "not" and lexeme.type in ("IDENT", "DOTTED", "QUOTED", "LPAR"):
         return "negation is written `!p(x)`"
     if before.lower() in ("and", "or") or lexeme.text.lower() in ("and", "or"):
@@ -255,7 +256,7 @@ def _cure(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | Non
     if lexeme.type == "LPAR" and previous is not None and previous.type == "IDENT":
         close = difflib.get_close_matches(before, [*FUNCTIONS, "min", "max", "count", "sum"], 1)
         hint = f"; did you mean `{close[0]}`?" if close else ""
-        return f"`{before}` is no function, and relations cannot stand inside terms{hint}"
+        return f"`{before}` is not a function, and relations cannot be inside terms{hint}"
     if "_COLON" in expected:
         words = [word.text for word in clause if word.type in ("AGGREGATE", "EXTREME")]
         if words:
@@ -263,7 +264,7 @@ def _cure(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | Non
             target = "" if words[-1] == "count" else " x"
             return f"the aggregate is written `{words[-1]}{target} : {{ p(x) }}`{extreme}"
     if lexeme.type in _RESERVED and expected & {"IDENT", "QUOTED"}:
-        return f"`{lexeme.text}` is a reserved word; as a name it stands in backquotes"
+        return f"`{lexeme.text}` is a reserved word; write it in backquotes to use it as a name"
     if clause and clause[0].type == "DECL" and before == ")" and lexeme.type == "IDENT":
         close = difflib.get_close_matches(lexeme.text, [*QUALIFIERS, "key"], 1)
         return f"did you mean `{close[0]}`?" if close else None
@@ -278,11 +279,11 @@ def _cure(lexemes: list[Lexeme], position: int, expected: set[str]) -> str | Non
     return None
 
 
-# --- looking around -------------------------------------------------------------------------------
+# --- context --------------------------------------------------------------------------------------
 
 
 def _item_before(lexemes: list[Lexeme], position: int) -> list[Lexeme]:
-    """Return the lexemes of the same item that stand before a position."""
+    """Return the lexemes of the same item before a position."""
     start = position
     while start > 0 and lexemes[start - 1].type != "DOT":
         start -= 1
@@ -317,7 +318,3 @@ def _reads(lexemes: list[Lexeme], position: int, text: str) -> bool:
         if len(spelled) >= len(text):
             break
     return spelled == text
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}…"

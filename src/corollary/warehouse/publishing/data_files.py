@@ -1,8 +1,8 @@
 """The data files of a published table: sorted, immutable, of bounded size, and few.
 
-Tuples that go are looked for in the files whose bounds they are within, and only the files that
-hold some are written anew. Tuples that come make a new file. Files of like size are merged when
-there are many of them (a tier holds up to 16; its files are within a factor of 16), so that a tuple
+Removed tuples are looked for in the files whose bounds they are within, and only the files that
+contain some are rewritten. Added tuples make a new file. Files of similar size are merged when
+there are many of them (a tier has up to 16; its files are within a factor of 16), so that a tuple
 is written about once per tier, and a table of n tuples has about n / 100,000 + 64 files.
 """
 
@@ -29,20 +29,21 @@ from corollary.warehouse.publishing.statistics import has_nan, rows_within, stat
 GROUP = 32_768
 """The rows of a row group, which readers skip as a whole."""
 LARGEST = 4 * GROUP
-"""The rows of the largest file: to remove one tuple, one such file is written anew."""
+"""The maximum rows of a file: to remove one tuple, one such file is rewritten."""
 TIER = 16
-SORTED_BY = 4
-"""So many columns make the order of a file's rows."""
-_SAMPLE = 1024
-_PLACE, _SOUGHT = "place", "sought"
+"""The maximum number of files in a tier, and the ratio of their sizes."""
+_SORT_COLUMNS = 4
+"""The number of columns by which the rows of a file are sorted."""
+_SAMPLE_ROWS = 1024
+_POSITION, _SOUGHT = "position", "sought"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file that the log says is part of the table.
+    """A file that the log references.
 
     Attributes:
-        low: the least value of each column, by name; high and nulls likewise.
+        low: the minimum of each column by name; high and nulls likewise.
     """
 
     path: str
@@ -55,7 +56,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that is written, and not yet part of the table."""
+    """A file that is written, and that no version references yet."""
 
     path: str
     size: int
@@ -65,7 +66,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Files that take the place of others."""
+    """Files that replace others."""
 
     new: list[NewFile]
     old: list[DataFile]
@@ -73,14 +74,14 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class PartOfTable:
-    """Writes rows of a relation into files; it is pickled, and called wherever the tuples are."""
+    """Writes tuples into files; it is pickled, and called in the processes that have the tuples."""
 
     directory: Path
     owner: str
     relation: Relation
 
     def __call__(self, tuples: pa.Table) -> list[NewFile] | None:
-        """Write some tuples; None if the directory of the table is not seen from here."""
+        """Write some tuples; return None if this process does not see the directory."""
         if not self.directory.is_dir():
             return None
         schema = published_schema(self.relation)
@@ -93,7 +94,7 @@ class DataFiles:
 
     Args:
         directory: where the table is.
-        owner: what the names of our files begin with.
+        owner: the prefix of the names of our files.
         relation: the relation that the table shows.
         schema: the columns of the table.
     """
@@ -107,18 +108,18 @@ class DataFiles:
         self._number = itertools.count()
 
     def write(self, rows: pa.Table, *, is_sorted: bool = False) -> list[NewFile]:
-        """Write rows into files, in order, and force them to the disk."""
+        """Write rows into files, sorted, and sync them to the disk."""
         if rows.num_rows > 1 and not is_sorted:
-            rows = rows.sort_by([(name, "ascending") for name in rows.column_names[:SORTED_BY]])
-        parts = -(-rows.num_rows // LARGEST)
-        ends = [rows.num_rows * part // parts for part in range(parts + 1)] if parts else []
+            rows = rows.sort_by([(name, "ascending") for name in rows.column_names[:_SORT_COLUMNS]])
+        count = -(-rows.num_rows // LARGEST)  # rounded up; the files get about equal sizes
+        ends = [rows.num_rows * at // count for at in range(count + 1)] if count else []
         return [
             self._write_file(rows.slice(start, end - start))
             for start, end in itertools.pairwise(ends)
         ]
 
     def write_apart(self, tuples: Kept, relation: Relation) -> list[NewFile] | None:
-        """Write tuples into files where they are; None if these are not seen from here then."""
+        """Write tuples in the processes that have them; None if the files are not visible here."""
         files.make_directory(self._directory)
         use = PartOfTable(self._directory.absolute(), self._owner, relation)
         parts = tuples.each(use)
@@ -129,7 +130,7 @@ class DataFiles:
     def _write_file(self, rows: pa.Table) -> NewFile:
         name = f"{self._prefix}-{next(self._number)}.parquet"
         sink = pa.BufferOutputStream()
-        # Parquet leaves NaN out of its bounds, and readers would skip a group that holds it.
+        # The bounds of Parquet ignore NaN, and readers would skip a group that contains it.
         columns = dict(zip(rows.column_names, rows.columns, strict=True))
         pq.write_table(
             rows,
@@ -137,7 +138,7 @@ class DataFiles:
             compression="zstd",
             row_group_size=GROUP,
             write_statistics=[name for name, column in columns.items() if not has_nan(column)],
-            use_dictionary=[name for name, column in columns.items() if has_repeats(column)],
+            use_dictionary=[name for name, column in columns.items() if _has_repeats(column)],
         )
         data = memoryview(sink.getvalue())
         files.write(self._directory, name, data)
@@ -147,7 +148,7 @@ class DataFiles:
         """Return the rows of a file.
 
         Raises:
-            WarehouseError: it is missing, or not as it was written.
+            WarehouseError: it is missing or damaged.
         """
         path = self._directory / file.path
         try:
@@ -164,7 +165,7 @@ class DataFiles:
         return pa.concat_tables([self._schema.empty_table(), *map(self.read, held)])
 
     def without(self, held: Sequence[DataFile], gone: pa.Table) -> tuple[Exchange, int]:
-        """Write the files that hold some of these rows anew without them.
+        """Rewrite the files that contain some of these rows without them.
 
         Returns:
             the exchange, and how many of the rows were found.
@@ -178,73 +179,77 @@ class DataFiles:
             if not within.num_rows:
                 continue
             rows = self.read(file)
-            places = places_of(within, rows)
-            if not len(places):
+            positions = places_of(within, rows)
+            if not len(positions):
                 continue
-            found += len(places)
+            found += len(positions)
             exchange.old.append(file)
-            exchange.new.extend(self.write(_rest(rows, places), is_sorted=True))
+            exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
 
     def merge(self, held: Iterable[DataFile]) -> Exchange:
-        """Write the files of crowded tiers anew, each tier as one."""
-        tiers = crowded_tiers(held)
+        """Merge the files of each tier that has too many."""
+        tiers = _crowded_tiers(held)
         new = [file for tier in tiers for file in self.write(self.read_all(tier))]
         return Exchange(new, [file for tier in tiers for file in tier])
 
 
 def places_of(sought: pa.Table, rows: pa.Table) -> pa.Array:
-    """Return where the sought rows stand among others.
+    """Return the positions of some rows in a table.
 
     >>> places_of(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).to_pylist()
     [1]
     """
     keys = [f"key{at}" for at in range(rows.num_columns)]
-    near = rows.rename_columns(keys).append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+    near = rows.rename_columns(keys).append_column(_POSITION, pa.array(np.arange(rows.num_rows)))
     sought = sought.rename_columns(keys)
+    # Column by column most rows drop out cheaply. The rest is compared as whole rows by grouping,
+    # since Arrow's joins do not match null with null.
     for key in keys:
         values = sought.column(key).combine_chunks()
         near = near.filter(pc.is_in(near.column(key), value_set=values))
-    sought = sought.append_column(_PLACE, pa.nulls(sought.num_rows, pa.int64()))
+    sought = sought.append_column(_POSITION, pa.nulls(sought.num_rows, pa.int64()))
     tables = [
         table.append_column(_SOUGHT, pa.repeat(pa.scalar(is_sought), table.num_rows))
         for table, is_sought in ((near, False), (sought, True))
     ]
-    groups = pa.concat_tables(tables).group_by(keys).aggregate([(_PLACE, "max"), (_SOUGHT, "max")])
-    is_found = pc.and_(groups.column(f"{_SOUGHT}_max"), groups.column(f"{_PLACE}_max").is_valid())
-    return groups.filter(is_found).column(f"{_PLACE}_max").combine_chunks()
+    aggregates = [(_POSITION, "max"), (_SOUGHT, "max")]
+    groups = pa.concat_tables(tables).group_by(keys).aggregate(aggregates)
+    positions = groups.column(f"{_POSITION}_max")
+    is_found = pc.and_(groups.column(f"{_SOUGHT}_max"), positions.is_valid())
+    return positions.filter(is_found).combine_chunks()
 
 
-def has_repeats(column: pa.ChunkedArray) -> bool:
-    """Say whether the values of a column repeat so much that a dictionary pays, by a sample."""
-    sample = column.take(pa.array(np.linspace(0, len(column) - 1, _SAMPLE, dtype=np.int64)))
-    return bool(pc.count_distinct(sample, mode="all").as_py() < _SAMPLE // 4)
+def _has_repeats(column: pa.ChunkedArray) -> bool:
+    """Return whether a sample has so few distinct values that a dictionary saves space."""
+    sample = column.take(pa.array(np.linspace(0, len(column) - 1, _SAMPLE_ROWS, dtype=np.int64)))
+    return bool(pc.count_distinct(sample, mode="all").as_py() < _SAMPLE_ROWS // 4)
 
 
-def tier_of(rows: int) -> int | None:
-    """Return the tier of a file with so many rows; a large one has none."""
+def _tier_of(rows: int) -> int | None:
+    """Return the tier of a file with this many rows, log₁₆ rounded down; a large one has none."""
     if rows > LARGEST // 4:
         return None
     return (max(rows, 1).bit_length() - 1) // (TIER.bit_length() - 1)
 
 
 def is_crowded(rows: Iterable[int]) -> bool:
-    """Say whether a table with files of so many rows has too many small ones."""
-    tiers = Counter(map(tier_of, rows))
+    """Return whether a table with files of these numbers of rows has too many small ones."""
+    tiers = Counter(map(_tier_of, rows))
     return any(number > TIER for tier, number in tiers.items() if tier is not None)
 
 
-def crowded_tiers(held: Iterable[DataFile]) -> list[list[DataFile]]:
+def _crowded_tiers(held: Iterable[DataFile]) -> list[list[DataFile]]:
     """Return the files of each tier that has too many."""
     tiers: dict[int, list[DataFile]] = defaultdict(list)
     for file in held:
-        tier = tier_of(file.rows)
+        tier = _tier_of(file.rows)
         if tier is not None:
             tiers[tier].append(file)
     return [tier for _, tier in sorted(tiers.items()) if len(tier) > TIER]
 
 
-def _rest(rows: pa.Table, places: pa.Array) -> pa.Table:
+def _without(rows: pa.Table, positions: pa.Array) -> pa.Table:
     stays = np.ones(rows.num_rows, np.bool_)
-    stays[places.to_numpy()] = False
+    stays[positions.to_numpy()] = False
     return rows.filter(pa.array(stays))

@@ -1,13 +1,14 @@
-"""What the publisher asks of the warehouse: what has changed since a commit, and all there is.
+"""What the publisher needs of the warehouse: net changes between commits, and whole contents.
 
 | history | answers from |
 |---|---|
-| `StoredHistory` | snapshots and kept changes |
-| `FreshHistory` | what the caller has in hand of the last commits; another history for the rest |
+| `StoredHistory` | snapshots and changes in the warehouse |
+| `RecentHistory` | the last commits, which are still in memory; another history for the rest |
 
-A change is effective: it adds what is not there and removes what is. So a tuple's signs, summed
-over any run of changes, are +1 (it came), 0 or −1 (it went), and over a snapshot and all changes
-since 1 or 0. Grouping takes null for null and NaN for NaN, as the relations do.
+A change is effective: it adds tuples that are not there and removes tuples that are. So the signs
+of a tuple, summed over consecutive changes, are +1 (it was added), 0 or −1 (it was removed), and
+over a snapshot and all changes since 1 or 0. Null equals null and NaN equals NaN in groups, as in
+relations.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,14 +29,14 @@ _SIGN = "sign"
 
 
 class History(Protocol):
-    """The past of a warehouse, as far as it is kept."""
+    """The history of a warehouse, as far as it is kept."""
 
     def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
-        """Return what the commits behind one and up to another have done to a relation, in all.
+        """Return the net change of a relation by the commits after one and up to another.
 
-        Nothing at all (two tables without rows) is an answer; None means that it is not known: the
-        commits are no longer kept, one of them says only what the relation has held since, or the
-        relation had columns of other types then.
+        No change is two tables without rows; None means that the change is unknown: the commits
+        are no longer kept, one of them recorded all tuples instead of a change, or the relation
+        had columns of other types then.
         """
 
     def content(self, relation: Relation, at: int) -> Kept:
@@ -44,12 +45,12 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """The past as the warehouse has it on the disk."""
+    """The history that the warehouse stores."""
 
     warehouse: Warehouse
 
     def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
-        """Return what some commits have done to a relation, in all."""
+        """Return the net change of a relation by some commits."""
         catalog = self.warehouse.catalog
         return steadily(catalog, lambda: self._changes(relation, after, upto))
 
@@ -66,18 +67,18 @@ class StoredHistory:
     def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit.
 
-        Changes of a time when it had columns of other types say nothing about it now.
+        Changes from a time when it had columns of other types do not count.
         """
         snapshot, deltas = self.warehouse.history(relation.name, at)
         if snapshot is not None:
             deltas = [Delta(snapshot, snapshot.slice(0, 0), is_full=True), *deltas]
-        parts: list[Delta] = []
+        relevant: list[Delta] = []
         for each in deltas:
             if each.is_full or not _has_types(each.added, relation):
-                parts = []
+                relevant = []
             if _has_types(each.added, relation):
-                parts.append(each)
-        state = net(parts, relation)
+                relevant.append(each)
+        state = net(relevant, relation)
         if state.removed.num_rows:
             raise _does_not_add_up(relation)
         return Held(state.added)
@@ -85,14 +86,14 @@ class StoredHistory:
 
 @dataclass(frozen=True, slots=True)
 class FreshHistory:
-    """The last commits, whose outcome the caller has in hand; nothing of them need be read.
+    """The last commits, whose changes are still in memory and need not be read.
 
     Attributes:
         after: the commit before them.
         upto: the last one.
-        changed: returns what they have done in all to a relation, by name; None for nothing.
-        contents: returns all tuples of a relation as it is now, by name.
-        rest: answers everything else.
+        changed: returns their net change of a relation by name; None for no change.
+        contents: returns all current tuples of a relation by name.
+        rest: the history that answers everything else.
     """
 
     after: int
@@ -102,18 +103,18 @@ class FreshHistory:
     rest: History
 
     def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
-        """Return what some commits have done to a relation, in all."""
+        """Return the net change of a relation by some commits."""
         if upto != self.upto or after > self.after:
             return self.rest.changes(relation, after, upto)
-        fresh = self.changed(relation.name)
-        if fresh is not None and fresh.is_full:
+        recent = self.changed(relation.name)
+        if recent is not None and recent.is_full:
             return None
         if after == self.after:
-            return net([], relation) if fresh is None else fresh
+            return net([], relation) if recent is None else recent
         earlier = self.rest.changes(relation, after, self.after)
-        if earlier is None or fresh is None:
+        if earlier is None or recent is None:
             return earlier
-        return net([earlier, fresh], relation)
+        return net([earlier, recent], relation)
 
     def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit."""
@@ -121,10 +122,10 @@ class FreshHistory:
 
 
 def net(deltas: Sequence[Delta], relation: Relation) -> Delta:
-    """Return several changes of a relation, each of which began where another ended, as one.
+    """Return consecutive changes of a relation as one.
 
     Raises:
-        WarehouseError: `C0941`, they cannot have followed each other.
+        WarehouseError: `C0941`, they cannot be consecutive.
     """
     if len(deltas) == 1:
         return deltas[0]
@@ -145,13 +146,14 @@ def net(deltas: Sequence[Delta], relation: Relation) -> Delta:
     sign = sums.column(f"{_SIGN}_sum")
     if pc.any(pc.greater(pc.abs(sign), 1)).as_py():
         raise _does_not_add_up(relation)
-    came, went = (sums.filter(pc.equal(sign, wanted)).select(keys) for wanted in (1, -1))
-    return Delta(*(pa.Table.from_arrays(each.columns, schema=schema) for each in (came, went)))
+    added, removed = (sums.filter(pc.equal(sign, one)).select(keys) for one in (1, -1))
+    return Delta(*(pa.Table.from_arrays(each.columns, schema=schema) for each in (added, removed)))
 
 
 def _signed(table: pa.Table, keys: list[str], sign: int) -> pa.Table:
     signs = pa.repeat(pa.scalar(sign, pa.int8()), table.num_rows)
-    return pa.table([*table.columns, signs], [*keys, _SIGN])  # whatever may be null in it
+    # Without the schema: tables that differ in nullability only could not be concatenated.
+    return pa.table([*table.columns, signs], [*keys, _SIGN])
 
 
 def _has_types(table: pa.Table, relation: Relation) -> bool:

@@ -1,9 +1,10 @@
-"""The log of a published table, read with suspicion.
+"""The log of a published table, verified entry by entry.
 
-`deltalake` takes an empty or cut-off entry for a version without changes, and lets everybody write.
-So each version of ours names our application (`txn`) and carries a *mark*: the commit it shows, and
-how many actions it has. The entries are read back to the last one that is known to be good: one
-that the catalog has noted, or the start of the table. Whatever is not ours on the way is a finding.
+`deltalake` takes an empty or truncated entry for a version without changes, and everybody may write
+to a table. So each version of ours names our application (`txn`) and carries a *mark*: the commit
+that it shows, and how many actions it has. The entries are read back to the last one that is known
+to be good: one that the catalog has recorded, or the start of the table. Whatever is not ours on
+the way is a finding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,25 +22,25 @@ MARK = "corollary"
 
 
 class Trouble(StrEnum):
-    """What can be wrong with a published table."""
+    """The kinds of defects of a published table."""
 
     STRANGER = "stranger"
-    """The directory holds something that is not of this warehouse."""
+    """The directory contains something that is not a table of this warehouse."""
     FOREIGN = "foreign"
-    """Somebody else made a version."""
+    """Another writer made a version."""
     DAMAGE = "damage"
     """The log is torn, or cannot be read."""
     FEATURE = "feature"
-    """The table uses what would make plain reading of its files wrong."""
+    """The table uses a feature with which its files do not contain just its rows."""
     CONTENT = "content"
-    """The files, or their rows, are not what was written."""
+    """The files, or their rows, are not as they were written."""
     TIME = "time"
     """The table shows a commit that the warehouse does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a published table."""
+    """A defect of a published table."""
 
     trouble: Trouble
     what: str
@@ -48,13 +49,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What we leave in each version.
+    """What each version of ours says about itself; the log holds these fields as JSON.
 
     Attributes:
         warehouse: the id of the warehouse.
         commit: the commit that the version shows.
-        created: when that commit was made, which tells it from one of the same number that was
-            made after the warehouse went back to a backup.
+        created: when that commit was made, which distinguishes it from one of the same number that
+            was made after the warehouse was restored from a backup.
         columns: a digest of the names and types of the table's columns.
         rows: how many rows the table has.
         actions: how many files the version adds and removes.
@@ -76,7 +77,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A version as the log has it: our mark, or a finding."""
+    """A version in the log: with our mark, or with a finding."""
 
     version: int
     mark: Mark | None = None
@@ -84,7 +85,7 @@ class Entry:
 
 
 def read_entry(log: Path, version: int, application: str) -> Entry:
-    """Return what a version is."""
+    """Return the entry of a version, verified."""
     try:
         actions = actions_in(entry_path(log, version))
     except OSError as error:
@@ -93,14 +94,14 @@ def read_entry(log: Path, version: int, application: str) -> Entry:
         return _damaged(version, "is empty or cut off")
     info: Mapping[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
     applications = {each["txn"].get("appId") for each in actions if "txn" in each}
-    found = info.get(MARK)
-    if found and not applications:
+    fields = info.get(MARK)
+    if fields and not applications:
         return _damaged(version, "is cut off")
-    if not found or application not in applications:
+    if not fields or application not in applications:
         what = f"is {info.get('operation', 'a change')} by another writer"
         return Entry(version, None, Finding(Trouble.FOREIGN, what, version))
     try:
-        mark = Mark(**found)
+        mark = Mark(**fields)
     except TypeError:
         return _damaged(version, "has the mark of another version of corollary")
     if sum("add" in each or "remove" in each for each in actions) != mark.actions:
@@ -117,7 +118,7 @@ def entries_back(log: Path, application: str, noted: int | None) -> Iterator[Ent
     versions = versions_in(log)
     for before, version in enumerate(reversed(versions)):
         if version != versions[-1] - before:
-            return  # older entries have been cleaned up, or deltalake will miss this one
+            return  # older entries were removed; or one is missing, which `deltalake` reports
         entry = read_entry(log, version, application)
         yield entry
         if entry.mark is not None and (entry.mark.is_start or version == noted):
@@ -125,10 +126,10 @@ def entries_back(log: Path, application: str, noted: int | None) -> Iterator[Ent
 
 
 def take_back_torn_entry(log: Path, application: str, warehouse: str, noted: int | None) -> None:
-    """Remove a newest entry that a power failure has torn while we wrote it.
+    """Remove the newest entry if a power failure has torn it while we wrote it.
 
-    It was never acknowledged: the catalog notes a version only after its entry is on the disk.
-    Only an empty entry, or one that names this warehouse, is taken for ours.
+    It was never acknowledged: the catalog records a version only after its entry is synced. Only an
+    empty entry, or one that names this warehouse, counts as ours.
     """
     versions = versions_in(log)
     if not versions or versions[-1] <= (-1 if noted is None else noted):
@@ -143,7 +144,7 @@ def take_back_torn_entry(log: Path, application: str, warehouse: str, noted: int
 
 
 def as_error(relation: str, directory: Path, findings: list[Finding]) -> WarehouseError:
-    """Return the error that tells what is wrong with a published table, and the cure."""
+    """Return the error about the defects of a published table, with the cure."""
     parts = [
         finding.what if finding.version is None else f"version {finding.version} {finding.what}"
         for finding in findings

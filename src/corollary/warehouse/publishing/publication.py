@@ -2,10 +2,10 @@
 
 | method | when |
 |---|---|
-| begin | there is no table yet: the relation as a whole becomes version 0 |
-| forward | the table shows an earlier commit: what has changed since becomes a version |
-| write_anew | the columns are others, or somebody has been at the table: as a whole again |
-| replace | the log itself is beyond repair: a new table takes the place of the old one |
+| create | there is no table yet: the whole relation becomes version 0 |
+| apply_changes | the table shows an earlier commit: the net change since becomes a version |
+| overwrite | the columns are others, or another writer made a version: the whole relation again |
+| replace_table | the log itself is damaged: a new table replaces the old one |
 """
 
 import secrets
@@ -36,8 +36,8 @@ class Published:
     Attributes:
         commit: the commit that it shows.
         version: its number in the Delta log.
-        added: how many tuples came; of a table that was written as a whole, all.
-        removed: how many went.
+        added: how many tuples were added; all of them if the whole relation was written.
+        removed: how many were removed.
         files: how many data files were written.
     """
 
@@ -73,22 +73,23 @@ class Publication:
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
         version = swap.create(self._target, self._schema, new, mark)
-        return self._note(version, rows, 0, len(new))
+        return self._record(version, rows, 0, len(new))
 
     def write_anew(self) -> Published:
-        """Make a version that owes nothing to those before it."""
+        """Make a version that does not depend on those before it."""
         delta = self._target.open()
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
         version = swap.overwrite(self._target, delta, self._schema, new, mark)
-        return self._note(version, rows, 0, len(new))
+        return self._record(version, rows, 0, len(new))
 
     def replace(self) -> Published:
-        """Put a new table into the place of one that is beyond repair."""
+        """Replace a damaged table by a new one."""
         directory = self._target.directory
         new = Target(beside(directory), self._target.warehouse, self._relation.name)
         other = Publication(new, self._relation, self._commit, self._history, self._catalog)
         published = other.begin()
+        # A crash between the renames leaves no table, which the next publication creates.
         old = beside(directory)
         directory.rename(old)
         new.directory.rename(directory)
@@ -97,7 +98,7 @@ class Publication:
         return published
 
     def forward(self, shown: Shown, start: int) -> Published | None:
-        """Apply the changes since a commit, which the table shows."""
+        """Apply the changes since the commit that the table shows."""
         if not shown.held:
             return self._fill(shown)
         added, removed = self._changes(shown, start)
@@ -112,15 +113,15 @@ class Publication:
         exchange.new.extend(self._data.write(added))
         mark = self._mark(shown.mark.rows + added.num_rows - removed.num_rows)
         version = swap.exchange(self._target, shown.delta, exchange, mark, is_change=True)
-        gone = {file.path for file in exchange.old}
-        sizes = [file.rows for file in shown.held if file.path not in gone]
+        replaced = {file.path for file in exchange.old}
+        sizes = [file.rows for file in shown.held if file.path not in replaced]
         sizes += [file.rows for file in exchange.new]
         if is_crowded(sizes):
             version = self._merge(mark, version)
-        return self._note(version, added.num_rows, removed.num_rows, len(exchange.new))
+        return self._record(version, added.num_rows, removed.num_rows, len(exchange.new))
 
     def _fill(self, shown: Shown) -> Published | None:
-        """Let a table that shows nothing show all that the relation holds."""
+        """Write the whole relation into a table without files."""
         rows, new = self._write_all()
         if not rows:
             self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
@@ -128,10 +129,10 @@ class Publication:
         exchange = Exchange(new, [])
         mark = self._mark(rows)
         version = swap.exchange(self._target, shown.delta, exchange, mark, is_change=True)
-        return self._note(version, rows, 0, len(new))
+        return self._record(version, rows, 0, len(new))
 
     def _changes(self, shown: Shown, start: int) -> tuple[pa.Table, pa.Table]:
-        """Return the rows that the table lacks, and those that it has too many."""
+        """Return the rows to add to the table, and those to remove from it."""
         delta = self._history.changes(self._relation, start, self._commit.number)
         if delta is None:
             content = self._content().table()
@@ -143,11 +144,11 @@ class Publication:
         )
 
     def _content(self) -> Kept:
-        """Return the tuples of the relation as a whole."""
+        """Return all tuples of the relation."""
         return self._history.content(self._relation, self._commit.number)
 
     def _write_all(self) -> tuple[int, list[NewFile]]:
-        """Write all rows, where they are if they are many; return how many, and their files."""
+        """Write all rows, distributed ones in their processes; return how many, and the files."""
         content = self._content()
         if content.is_apart:
             new = self._data.write_apart(content, self._relation)
@@ -157,7 +158,7 @@ class Publication:
         return rows.num_rows, self._data.write(rows)
 
     def _merge(self, mark: Mark, version: int) -> int:
-        """Make a version with fewer files and the same rows, unless somebody came between."""
+        """Make a version with fewer files and the same rows, unless another writer was first."""
         delta = self._target.open()
         if delta.version() != version:
             return version
@@ -175,12 +176,12 @@ class Publication:
             is_start=is_start,
         )
 
-    def _note(self, version: int, added: int, removed: int, written: int) -> Published:
+    def _record(self, version: int, added: int, removed: int, written: int) -> Published:
         name, commit = self._relation.name, self._commit.number
         self._catalog.note_published(name, commit, version)
         return Published(name, commit, version, added, removed, written)
 
 
 def beside(directory: Path) -> Path:
-    """Return a name that no table has, for one that comes or goes as a whole."""
+    """Return a temporary name beside a table, for replacing or removing it as a whole."""
     return directory.with_name(f"{directory.name}.{secrets.token_hex(8)}")

@@ -1,16 +1,16 @@
 """Publishes relations as Delta tables, for every reader that knows Delta.
 
-The table of a relation stands under `tables/` and shows the relation as it was at one commit. It is
-an output, never the truth: it is brought forward from the commit that its own log names, so that a
-publication that was killed at any point is simply done again, and it can be rebuilt at any time.
+The table of a relation is under `tables/` and shows the relation as it was at one commit. It is an
+output, never the truth: it is brought forward from the commit that its own log names, so that a
+publication that was killed at any point is simply repeated, and it can be rebuilt at any time.
 
 | stage | what holds after it |
 |---|---|
-| examine | every version since the last known one is ours; else C0940 |
-| ask | what has changed since the commit that the table shows is one change |
-| write | new data files are on the disk; nobody refers to them |
-| swap | the next version refers to them, and names the commit; or somebody else was first |
-| note | the catalog knows the version, which later examinations start from |
+| inspect | every version since the last recorded one is ours; else C0940 |
+| collect | the net change since the commit that the table shows is known |
+| write | new data files are synced; no version references them |
+| commit | the next version references them, and names the commit; or another writer was first |
+| record | the catalog has the version, from which later inspections start |
 """
 
 import shutil
@@ -23,26 +23,25 @@ from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit
-from corollary.warehouse.publishing.clean import KEEP_SECONDS
 from corollary.warehouse.publishing.data_files import DataFiles
 from corollary.warehouse.publishing.history import History
 from corollary.warehouse.publishing.log import Finding, Mark, Trouble, as_error
 from corollary.warehouse.publishing.publication import Publication, Published, beside
 from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
 from corollary.warehouse.publishing.table import Shown, Target
-from corollary.warehouse.publishing.tables import Tables
+from corollary.warehouse.publishing.tables import KEEP_SECONDS, Tables
 from corollary.warehouse.set_difference import difference
 
-ATTEMPTS = 3
-"""How often a table is examined again when somebody was first to make its next version."""
-NOTE_EVERY = 64
-"""After so many commits that leave a relation alone, the catalog notes that its table is up to
-date all the same."""
+_PUBLISH_ATTEMPTS = 3
+"""How often a publication is repeated when another writer made the next version first."""
+RECORD_INTERVAL_COMMITS = 64
+"""After this many commits without a change to a relation, the catalog records that its table is up
+to date, so that the history since is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of several tables.
+    """The result of publishing several tables.
 
     Attributes:
         published: the new versions.
@@ -58,7 +57,7 @@ class Publisher:
 
     Args:
         root: the directory of the warehouse.
-        catalog: knows its commits, and keeps which version of each table shows which of them.
+        catalog: has its commits, and which version of each table shows which of them.
     """
 
     def __init__(self, root: Path, catalog: Catalog) -> None:
@@ -72,7 +71,7 @@ class Publisher:
     # --- publishing ----------------------------------------------------------------------------
 
     def publish_all(self, relations: Iterable[Relation], upto: int, history: History) -> Outcome:
-        """Bring the tables of several relations forward to a commit, as far as that goes."""
+        """Bring the tables of several relations forward to a commit; problems become warnings."""
         published: list[Published] = []
         problems: list[Diagnostic] = []
         for relation in relations:
@@ -87,22 +86,22 @@ class Publisher:
     def publish(self, relation: Relation, upto: int, history: History) -> Published | None:
         """Bring the table of a relation forward to a commit; return the new version, if any.
 
-        Where the table lags behind, however far, it is brought forward from where it is: this is
-        all that there is to do after a crash.
+        However far the table lags, it is brought forward from the commit that it shows: after a
+        crash nothing else is needed.
 
         Raises:
             WarehouseError: `C0940`, the table is not as it was left; `C0936`, there is no such
                 commit; `C0932` or `C0942`, the table cannot be written.
         """
         commit = self._commit(upto)
-        for _ in range(ATTEMPTS):
+        for _ in range(_PUBLISH_ATTEMPTS):
             try:
                 return self._publish(relation, commit, history)
             except ConflictError:
                 continue
         raise WarehouseError.of(
             "C0942",
-            f"`{relation.name}` cannot be published: others write to its table all the time.",
+            f"`{relation.name}` cannot be published: others keep writing to its table.",
             None,
             "stop them, and publish again; the commit itself is safe",
         )
@@ -110,18 +109,18 @@ class Publisher:
     def _publish(self, relation: Relation, commit: Commit, history: History) -> Published | None:
         with self._tables.locked(relation.name) as target:
             publication = Publication(target, relation, commit, history, self._catalog)
-            noted = self._catalog.published().get(relation.name)
-            target.take_back(noted and noted[1])
+            recorded = self._catalog.published().get(relation.name)
+            target.take_back(recorded and recorded[1])
             if target.is_absent():
                 return publication.begin()
-            if noted is not None and self._is_up_to_date(target, relation, *noted):
-                if commit.number - noted[0] >= NOTE_EVERY:
-                    self._catalog.note_published(relation.name, commit.number, noted[1])
+            if recorded is not None and self._is_up_to_date(target, relation, *recorded):
+                if commit.number - recorded[0] >= RECORD_INTERVAL_COMMITS:
+                    self._catalog.note_published(relation.name, commit.number, recorded[1])
                 return None
-            shown = self._demand_ours(target, noted and noted[1])
+            shown = self._inspect_ours(target, recorded and recorded[1])
             start = shown.mark.commit
-            if noted is not None and noted[1] == shown.version:
-                start = max(start, noted[0])
+            if recorded is not None and recorded[1] == shown.version:
+                start = max(start, recorded[0])
             if commit.number < start:
                 return None
             if shown.mark.columns != columns_digest(published_schema(relation)):
@@ -129,7 +128,7 @@ class Publisher:
             return publication.forward(shown, start)
 
     def _is_up_to_date(self, target: Target, relation: Relation, commit: int, version: int) -> bool:
-        """Say whether nothing has happened, to the relation or its table, since it was noted."""
+        """Return whether neither the relation nor its table has changed since that version."""
         newest = target.newest()
         return (
             newest is not None
@@ -137,19 +136,19 @@ class Publisher:
             and newest.version == version
             and newest.mark is not None
             and newest.mark.columns == columns_digest(published_schema(relation))
-            and not self._of_another_time(newest.mark)
+            and not self._check_commit(newest.mark)
             and not self._catalog.count_changes(relation.name, commit)
         )
 
     def republish(self, relation: Relation, upto: int, history: History) -> Published:
-        """Rebuild the table of a relation from the warehouse, whatever has become of it.
+        """Rebuild the table of a relation from the warehouse, whatever its state.
 
-        It becomes a new version, so that readers can go on. Where the log is damaged, or uses
-        features that we do not, a new table takes the place of the old one.
+        It becomes a new version, so that readers can continue. Where the log is damaged, or uses
+        features that we do not, a new table replaces the old one.
 
         Raises:
             WarehouseError: the directory holds something that never was a table of this warehouse.
-            ConflictError: somebody wrote to the table at the same time.
+            ConflictError: another writer was first.
         """
         commit = self._commit(upto)
         with self._tables.locked(relation.name) as target:
@@ -164,7 +163,7 @@ class Publisher:
                 return publication.replace()
             return publication.write_anew()
 
-    # --- looking -------------------------------------------------------------------------------
+    # --- inspecting ----------------------------------------------------------------------------
 
     def shown(self, relation: Relation) -> int | None:
         """Return the commit that a relation's table shows, by its own log; None without a table.
@@ -175,32 +174,32 @@ class Publisher:
         with self._tables.locked(relation.name) as target:
             if target.is_absent():
                 return None
-            return self._demand_ours(target, self._noted_version(relation.name)).mark.commit
+            return self._inspect_ours(target, self._recorded_version(relation.name)).mark.commit
 
     def lag(self, relations: Iterable[Relation]) -> dict[str, int]:
-        """Return for each relation how many commits have changed it that its table lacks."""
-        noted = self._catalog.published()
+        """Return for each relation how many commits that changed it are not published yet."""
+        recorded = self._catalog.published()
         return {
-            each.name: self._catalog.count_changes(each.name, noted.get(each.name, (0, 0))[0])
+            each.name: self._catalog.count_changes(each.name, recorded.get(each.name, (0, 0))[0])
             for each in relations
         }
 
     def check(self, relation: Relation, history: History | None = None) -> list[Finding]:
-        """Return what is wrong with a relation's table: who wrote to it, what is missing.
+        """Return the defects of a relation's table: foreign writes, missing files or rows.
 
         Args:
             relation: the relation.
             history: if given, every row is compared with it.
         """
         with self._tables.locked(relation.name) as target:
-            noted = self._noted_version(relation.name)
+            recorded = self._recorded_version(relation.name)
             if target.is_absent():
                 gone = Finding(Trouble.CONTENT, "it is gone")
-                return [] if noted is None else [gone]
-            shown, findings = target.look(noted)
+                return [] if recorded is None else [gone]
+            shown, findings = target.look(recorded)
             if shown is None:
                 return findings
-            findings = self._of_another_time(shown.mark) or [
+            findings = self._check_commit(shown.mark) or [
                 Finding(Trouble.CONTENT, f"its file `{each.path}` is missing or damaged")
                 for each in shown.held
                 if not files.has_size(target.directory / each.path, each.size)
@@ -222,16 +221,16 @@ class Publisher:
         what = f"it lacks {missing.num_rows} rows and has {extra.num_rows} that it should not have"
         return [Finding(Trouble.CONTENT, what)]
 
-    def _demand_ours(self, target: Target, noted: int | None) -> Shown:
-        shown, findings = target.look(noted)
+    def _inspect_ours(self, target: Target, recorded: int | None) -> Shown:
+        shown, findings = target.look(recorded)
         if shown is not None:
-            findings = self._of_another_time(shown.mark)
+            findings = self._check_commit(shown.mark)
         if shown is None or findings:
             raise as_error(target.relation, target.directory, findings)
         return shown
 
-    def _of_another_time(self, mark: Mark) -> list[Finding]:
-        """Return a finding if the commit of a mark is not in the warehouse's history."""
+    def _check_commit(self, mark: Mark) -> list[Finding]:
+        """Return a finding if the commit of a mark is not in the history of the warehouse."""
         known = self._catalog.commit_of(mark.commit)
         latest = self._catalog.latest()
         is_future = latest is None or mark.commit > latest.number
@@ -240,13 +239,13 @@ class Publisher:
         what = f"it shows a commit {mark.commit} that this warehouse, or its backup, does not have"
         return [Finding(Trouble.TIME, what)]
 
-    # --- tidying -------------------------------------------------------------------------------
+    # --- removing ------------------------------------------------------------------------------
 
     def clean(self, keep_seconds: float = KEEP_SECONDS) -> list[Path]:
-        """Remove files that no version refers to, or none has for so long; return them.
+        """Remove files that no version has referenced for some time; return them.
 
         Args:
-            keep_seconds: how long readers may go on with a version that has been superseded.
+            keep_seconds: how long readers may use a version that has been superseded.
         """
         return self._tables.clean(keep_seconds)
 
@@ -261,13 +260,11 @@ class Publisher:
                 _, findings = target.look(None)
                 if not target.is_absent() and Trouble.STRANGER in {e.trouble for e in findings}:
                     raise as_error(relation, target.directory, findings)
-                old = beside(target.directory)
+                old = beside(target.directory)  # readers never see half of a table
                 target.directory.rename(old)
                 files.force_directory(self._tables.directory)
                 shutil.rmtree(old)
             self._catalog.forget_published(relation)
-
-    # --- small matters -------------------------------------------------------------------------
 
     def _commit(self, number: int) -> Commit:
         commit = self._catalog.commit_of(number)
@@ -275,6 +272,6 @@ class Publisher:
             raise WarehouseError.of("C0936", f"There is no commit {number} to publish.")
         return commit
 
-    def _noted_version(self, relation: str) -> int | None:
-        noted = self._catalog.published().get(relation)
-        return None if noted is None else noted[1]
+    def _recorded_version(self, relation: str) -> int | None:
+        recorded = self._catalog.published().get(relation)
+        return None if recorded is None else recorded[1]

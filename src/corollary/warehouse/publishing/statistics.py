@@ -1,9 +1,10 @@
-"""The least and the greatest value of each column of a file, as the Delta log tells them.
+"""The minimum and maximum of each column of a file, as in the Delta log.
 
-Readers skip files by them, and so do we when tuples go. A bound may be wide, never narrow: long
-strings are cut, and timestamps rounded to milliseconds, as some readers know no finer ones.
+Readers skip files by them, and so do we when tuples are removed. A bound may be too wide, never too
+narrow: long strings are truncated, and timestamps rounded to milliseconds, as some readers have no
+finer ones.
 
-Bounds are complete or absent: of a column without bounds in a file that has some, `deltalake` makes
+Bounds are complete or absent: for a column without bounds in a file that has some, `deltalake` uses
 the condition `x <= null`, by which its readers skip all rows. NaN would have to be a bound, and
 readers do not agree how it compares, so a file with NaN has none at all.
 """
@@ -16,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-COLUMNS = 32
-"""So many columns have statistics; it is the usual number for Delta."""
-LONGEST = 32
+_MAX_COLUMNS = 32
+"""The maximum number of columns with statistics; it is the usual one for Delta."""
+_BOUND_MAX_CHARACTERS = 32
 _LAST = "\U0010ffff"
-"""The greatest character: it makes a cut string an upper bound."""
+"""The greatest character: it makes a truncated string an upper bound."""
 
 
 def statistics_of(rows: pa.Table) -> str:
@@ -31,7 +32,7 @@ def statistics_of(rows: pa.Table) -> str:
     """
     if any(map(has_nan, rows.columns)):
         return _object({"numRecords": str(rows.num_rows)})
-    names = rows.column_names[:COLUMNS]
+    names = rows.column_names[:_MAX_COLUMNS]
     columns = {name: rows.column(name) for name in names}
     bounds = {
         name: _bounds(column) for name, column in columns.items() if column.null_count < len(column)
@@ -46,22 +47,23 @@ def statistics_of(rows: pa.Table) -> str:
 
 
 def rows_within(rows: pa.Table, low: Any, high: Any, nulls: Any) -> pa.Table:
-    """Return the rows that a file may hold, by the bounds of its columns.
+    """Return the rows that a file may contain, by the bounds of its columns.
 
     Args:
         rows: the rows to look for.
-        low: the least value of each column by name; null, or with nulls, where it is not known.
-        high: the greatest.
+        low: the minimum of each column by name; null, or with nulls, where it is unknown.
+        high: the maximum.
         nulls: how many nulls each column has.
     """
     if not low.is_valid:
         return rows
-    for name in rows.column_names[:COLUMNS]:
+    for name in rows.column_names[:_MAX_COLUMNS]:
         least, greatest = low[name], high[name]
         if not (least.is_valid and greatest.is_valid):
             continue
         column = rows.column(name)
         inside = pc.and_(pc.greater_equal(column, least), pc.less_equal(column, greatest))
+        # Comparing null gives null: such a row may be in the file if that has nulls.
         rows = rows.filter(pc.fill_null(inside, nulls[name].as_py() != 0))
         if not rows.num_rows:
             break
@@ -69,12 +71,12 @@ def rows_within(rows: pa.Table, low: Any, high: Any, nulls: Any) -> pa.Table:
 
 
 def has_nan(column: pa.ChunkedArray) -> bool:
-    """Say whether a column holds NaN."""
+    """Return whether a column contains NaN."""
     return bool(pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py())
 
 
 def _json(value: object) -> str:
-    # The JSON reader of arrow-rs takes some escaped surrogate pairs for other characters.
+    # The JSON reader of arrow-rs decodes some escaped surrogate pairs to other characters.
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -89,7 +91,7 @@ def _bounds(column: pa.ChunkedArray) -> tuple[str, str]:
         column = column.cast(pa.timestamp("us"))
     low, high = (each.as_py() for each in pc.min_max(column).values())
     if pa.types.is_string(type_):
-        return _json(low[:LONGEST]), _json(_text_above(high))
+        return _json(low[:_BOUND_MAX_CHARACTERS]), _json(_text_above(high))
     if pa.types.is_timestamp(type_):
         return _json(_time(low, "milliseconds")), _json(_time_above(high))
     if pa.types.is_date(type_):
@@ -102,9 +104,9 @@ def _bounds(column: pa.ChunkedArray) -> tuple[str, str]:
 
 
 def _text_above(text: str) -> str:
-    if len(text) <= LONGEST or text[LONGEST] == _LAST:
+    if len(text) <= _BOUND_MAX_CHARACTERS or text[_BOUND_MAX_CHARACTERS] == _LAST:
         return text
-    return text[:LONGEST] + _LAST
+    return text[:_BOUND_MAX_CHARACTERS] + _LAST
 
 
 def _time_above(time: datetime) -> str:
@@ -121,7 +123,7 @@ def _time(time: datetime, unit: str) -> str:
 
 
 def _float(number: float) -> str:
-    """Return a number as JSON; an infinite one as Spark writes it."""
+    """Return a number as JSON, and infinity as Spark writes it."""
     if math.isinf(number):
         return '"Infinity"' if number > 0 else '"-Infinity"'
     return _json(number)

@@ -1,16 +1,14 @@
 """New versions of a published table.
 
-A version is made by compare-and-swap on the one that was examined (no retries: `deltalake` would
-rebase an append silently). `deltalake` forces nothing to the disk, so its files are forced here
-before anybody is told.
+A version is made by compare-and-swap on the one that was inspected (no retries: `deltalake` would
+rebase an append silently). `deltalake` does not sync, so its files are synced here before the
+version is acknowledged.
 """
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import (
@@ -31,8 +29,8 @@ from corollary.warehouse.publishing.data_files import Exchange, NewFile
 from corollary.warehouse.publishing.log import Mark
 from corollary.warehouse.publishing.table import CONFIGURATION, Target, first_line
 
-CHECKPOINT = 100
-"""After so many versions the log is summed up in a checkpoint."""
+CHECKPOINT_INTERVAL_VERSIONS = 100
+"""The number of versions between two checkpoints of the log."""
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -40,7 +38,7 @@ def create(target: Target, schema: pa.Schema, new: list[NewFile], mark: Mark) ->
     """Make the first version of a table; return its number, 0.
 
     Raises:
-        ConflictError: somebody else has made one.
+        ConflictError: another writer has made one.
         WarehouseError: `C0942`, it cannot be written.
     """
     mark = replace(mark, actions=len(new))
@@ -57,7 +55,7 @@ def create(target: Target, schema: pa.Schema, new: list[NewFile], mark: Mark) ->
             commit_properties=_properties(target, mark),
             post_commithook_properties=_NO_HOOKS,
         )
-        _force(target, 0)
+        _sync_entry(target, 0)
         files.force_directory(target.directory)
         files.force_directory(target.directory.parent)
     return 0
@@ -66,10 +64,10 @@ def create(target: Target, schema: pa.Schema, new: list[NewFile], mark: Mark) ->
 def overwrite(
     target: Target, delta: DeltaTable, schema: pa.Schema, new: list[NewFile], mark: Mark
 ) -> int:
-    """Make a version that owes nothing to those before it, and may have other columns.
+    """Make a version that does not depend on those before it, and may have other columns.
 
     Raises:
-        ConflictError: the table is no longer at the version that was examined.
+        ConflictError: the table is no longer at the version that was inspected.
         WarehouseError: `C0942`, it cannot be written.
     """
     mark = replace(mark, actions=len(new) + len(delta.file_uris()))
@@ -81,20 +79,20 @@ def overwrite(
             commit_properties=_properties(target, mark),
             post_commithook_properties=_NO_HOOKS,
         )
-        return _after(target, delta)
+        return _sync_version(target, delta)
 
 
 def exchange(
     target: Target, delta: DeltaTable, change: Exchange, mark: Mark, *, is_change: bool
 ) -> int:
-    """Make a version in which files have taken the place of others; return its number.
+    """Make a version in which files replace others; return its number.
 
     Args:
-        target: the place of the table.
-        delta: the table, at the version that was examined.
+        target: the table.
+        delta: the table, at the version that was inspected.
         change: the files.
         mark: what the version shows.
-        is_change: whether the rows of the table change, or only where they stand.
+        is_change: whether the rows of the table change, or only the files that hold them.
 
     Raises:
         ConflictError: the table is no longer at that version.
@@ -111,7 +109,7 @@ def exchange(
             commit_properties=_properties(target, mark),
             post_commithook_properties=_NO_HOOKS,
         )
-        return _after(target, delta)
+        return _sync_version(target, delta)
 
 
 def _properties(target: Target, mark: Mark) -> CommitProperties:
@@ -131,49 +129,41 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _after(target: Target, delta: DeltaTable) -> int:
-    """Force a new version to the disk; return its number."""
-    version = delta.version() + 1  # the swap saw to it, and `deltalake` does not look again
-    _force(target, version)
-    if version % CHECKPOINT == 0:
+def _sync_version(target: Target, delta: DeltaTable) -> int:
+    """Sync a new version to the disk; return its number."""
+    version = delta.version() + 1  # as no other writer was first; `deltalake` does not reload
+    _sync_entry(target, version)
+    if version % CHECKPOINT_INTERVAL_VERSIONS == 0:
         newest = target.open()
         newest.create_checkpoint()
         for path in target.log.glob("*checkpoint*"):
-            _force_file(path)
+            files.force_directory(path)
         files.force_directory(target.log)
         newest.cleanup_metadata()
     return version
 
 
-def _force(target: Target, version: int) -> None:
-    """Force the entry of a version to the disk, which `deltalake` has only written."""
+def _sync_entry(target: Target, version: int) -> None:
+    """Sync the entry of a version to the disk, which `deltalake` has only written."""
     fault.hit("after_publish")
-    _force_file(entry_path(target.log, version))
+    files.force_directory(entry_path(target.log, version))
     files.force_directory(target.log)
-
-
-def _force_file(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
 def _committing(relation: str) -> Iterator[None]:
-    """Turn the errors of a new version into ours."""
+    """Turn errors of `deltalake` into ours."""
     fault.hit("before_publish")
     try:
         yield
     except CommitFailedError as error:
         raise ConflictError(
-            f"somebody wrote to the published table of `{relation}` at the same time"
+            f"another writer changed the published table of `{relation}` at the same time"
         ) from error
     except (DeltaError, OSError) as error:
         raise WarehouseError.of(
             "C0942",
             f"`{relation}` cannot be published: {first_line(error)}.",
             None,
-            "see to the directory of the table, and publish again; the commit itself is safe",
+            "check the directory of the table, and publish again; the commit itself is safe",
         ) from error

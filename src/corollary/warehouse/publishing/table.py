@@ -1,4 +1,4 @@
-"""The Delta table of one relation: what it shows, or what is wrong with it."""
+"""The Delta table of one relation: its state, or its defects."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +23,15 @@ CONFIGURATION = {
     "delta.logRetentionDuration": "interval 1 hours",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
-"""Old versions are kept for readers under way; it is the warehouse that remembers."""
+"""Old versions are only kept for running readers; the history is in the warehouse."""
 READER, WRITER = 1, 2
-"""The version of the Delta protocol that our tables have: no features at all."""
+"""The versions of the Delta protocol that our tables have: without any features."""
 _STRANGER = Finding(Trouble.STRANGER, "it is not a table of this warehouse")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a table shows when nothing is wrong with it."""
+    """The state of a table without defects."""
 
     delta: DeltaTable
     version: int
@@ -40,11 +40,11 @@ class Shown:
 
 
 class Target:
-    """The place of a relation's Delta table.
+    """The Delta table of a relation, which may not exist yet.
 
     Attributes:
         directory: where the table is, or will be.
-        application: what its versions name as the application that made them.
+        application: the application that its versions name as their writer.
     """
 
     def __init__(self, directory: Path, warehouse: str, relation: str) -> None:
@@ -55,7 +55,7 @@ class Target:
         self.log = directory / LOG
 
     def is_absent(self) -> bool:
-        """Say whether there is no table: at most the files of a first version that never was."""
+        """Return whether there is no table; files of a first version that failed do not count."""
         if not self.directory.exists():
             return True
         has_log = versions_in(self.log) or any(self.log.glob("*checkpoint*"))
@@ -67,11 +67,11 @@ class Target:
         )
 
     def take_back(self, noted: int | None) -> None:
-        """Remove what a power failure has left of a version that was never acknowledged."""
+        """Remove the torn entry of a version that was never acknowledged."""
         take_back_torn_entry(self.log, self.application, self.warehouse, noted)
 
     def look(self, noted: int | None) -> tuple[Shown | None, list[Finding]]:
-        """Return what the table shows, or what is wrong with it.
+        """Return the state of the table, or its defects.
 
         Args:
             noted: a version that is known to be ours, from the catalog.
@@ -107,14 +107,14 @@ class Target:
         return next(entries_back(self.log, self.application, None), None)
 
     def has_torn_entry(self) -> bool:
-        """Say whether any version in the log is torn, however old."""
+        """Return whether any version in the log is torn, however old."""
         entries = (
             read_entry(self.log, version, self.application) for version in versions_in(self.log)
         )
         return any(each.finding and each.finding.trouble is Trouble.DAMAGE for each in entries)
 
     def open(self) -> DeltaTable:
-        """Return the table as `deltalake` has it."""
+        """Return the table, opened with `deltalake`."""
         return DeltaTable(self.uri)
 
     def _has_our_files(self) -> bool:
@@ -122,12 +122,12 @@ class Target:
 
     @property
     def uri(self) -> str:
-        """The place as `deltalake` takes it."""
+        """The location for `deltalake`."""
         return self.directory.absolute().as_uri()
 
 
 def rows_in(place: Path) -> tuple[int, int]:
-    """Return the version of the table in a directory and how many rows it has, for any reader."""
+    """Return the version of a Delta table and how many rows it has, as any reader sees it."""
     delta = DeltaTable(str(place))
     return delta.version(), delta.to_pyarrow_table().num_rows
 
@@ -167,5 +167,5 @@ def _features(delta: DeltaTable) -> list[Finding]:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, or its name where it has none."""
+    """Return the first line of an error's message, or its class if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,18 +1,31 @@
-"""Where the published tables of a warehouse are, and the lock of each."""
+"""The directory of all published tables, the lock of each table, and removing unused files.
+
+Files that no version references are left by a publication that was killed, and by versions that
+have been superseded. The former are removed at once: the caller holds the table's lock, so that no
+publication is about to reference them. The latter are removed after a while, as readers may still
+use them.
+"""
 
 import os
 import re
+import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from pathlib import Path
 
+from deltalake.exceptions import DeltaError
+
+from corollary import fault
 from corollary.errors import WarehouseError
-from corollary.warehouse.publishing.clean import clean_directory
-from corollary.warehouse.publishing.names import directory_name
+from corollary.warehouse.delta_entries import LOG, actions_in, entry_path, versions_in
+from corollary.warehouse.publishing.rows import directory_name
 from corollary.warehouse.publishing.table import Target
 
 TABLES = "tables"
+KEEP_SECONDS = 3600.0
+"""How long the files of superseded versions stay by default."""
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
@@ -24,7 +37,7 @@ class Tables:
         warehouse: its id.
 
     Raises:
-        WarehouseError: `C0943`, no table can stand there.
+        WarehouseError: `C0943`, its path cannot be that of a Delta table.
     """
 
     def __init__(self, root: Path, warehouse: str) -> None:
@@ -44,17 +57,17 @@ class Tables:
 
     @contextmanager
     def locked(self, relation: str) -> Iterator[Target]:
-        """Give the table of a relation, which no other publisher touches meanwhile."""
+        """Give the table of a relation, locked against other publishers."""
         path = self.path(relation)
         with self._locked(path.name):
             yield Target(path, self.warehouse, relation)
 
     def clean(self, keep_seconds: float) -> list[Path]:
-        """Remove files that no version refers to, or none has for so long; return them."""
+        """Remove files that no version has referenced for this long; return them."""
         removed: list[Path] = []
         for path in sorted(self.directory.iterdir()) if self.directory.exists() else ():
             if path.is_dir():
-                with self._locked(path.name.partition(".")[0]):
+                with self._locked(path.name.partition(".")[0]):  # temporary ones are `NAME.token`
                     removed += clean_directory(path, self.warehouse, keep_seconds)
         return removed
 
@@ -65,6 +78,8 @@ class Tables:
             handle = os.open(self.directory / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise WarehouseError.cannot_write(self.directory, error) from error
+        # The lock is released when the handle is closed, also by the death of the process. The
+        # file stays: removing it would let two processes hold locks on different files.
         try:
             flock(handle, LOCK_EX)
             yield
@@ -72,3 +87,40 @@ class Tables:
             raise WarehouseError.cannot_write(error.filename or self.directory, error) from error
         finally:
             os.close(handle)
+
+
+def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> list[Path]:
+    """Remove the files of a table that no reader needs; return them.
+
+    A directory with a dot in its name is left over from replacing or removing a whole table, and
+    `….json#1` is what `deltalake` leaves when it is killed. A table that cannot be read stays.
+    """
+    if "." in directory.name:
+        shutil.rmtree(directory)
+        return [directory]
+    since = time.time() - keep_seconds
+    try:
+        needed = _needed_files(directory, warehouse, since)
+    except (DeltaError, OSError, ValueError):
+        return []
+    removed = [
+        *(path for path in directory.glob(f"{warehouse}-*") if path.name not in needed),
+        *(path for path in directory.glob(f"{LOG}/*.json#*") if path.stat().st_mtime < since),
+    ]
+    for path in sorted(removed):
+        fault.hit("during_gc")
+        path.unlink()
+    return sorted(removed)
+
+
+def _needed_files(directory: Path, warehouse: str, since: float) -> set[str]:
+    """Return the files of the newest version, and those that were removed since a time."""
+    log = directory / LOG
+    versions = versions_in(log)
+    if not versions:
+        return set()
+    names = {Path(uri).name for uri in Target(directory, warehouse, "").open().file_uris()}
+    for path in (entry_path(log, version) for version in versions):
+        if path.stat().st_mtime >= since:
+            names |= {each["remove"]["path"] for each in actions_in(path) if "remove" in each}
+    return names

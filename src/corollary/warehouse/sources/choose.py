@@ -1,4 +1,4 @@
-"""Which source an `.input` names.
+"""The source of an `.input`.
 
 | `.input p(…)`                                   | source                                        |
 |-------------------------------------------------|-----------------------------------------------|
@@ -38,19 +38,19 @@ def sources_of(
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
-    Streams are none: they have no state that could be compared.
+    Streams are not sources: they have no state that could be compared.
 
     Args:
         program: the program, checked.
-        relations: the shapes of its relations by name.
+        relations: the signatures of its relations by name.
         base: the directory that file names are relative to (`-F`).
-        root: the directory that files must lie in (`--root`); the base where nothing is said.
+        root: the directory that files must lie in (`--root`); by default the base.
         bad_rows: what is done about malformed records.
         fetch: reads what is read through Spark.
 
     Raises:
-        InputError: `C0805`, a name is out of reach; `C0956`, there is no such source, or a
-            relation reads one in two ways.
+        InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
+            a relation reads one in two ways.
     """
     keys = {declaration.name: declaration.key for declaration in program.declarations}
     found: dict[str, Source] = {}
@@ -83,26 +83,26 @@ def source_of(
     bad_rows: BadRows = BadRows.ABORT,
     fetch: Fetch | None = None,
 ) -> Source:
-    """Return the source that an `.input` names; arguments as for `sources_of`."""
+    """Return the source of an `.input`; arguments as for `sources_of`."""
     if channel_of(directive) == "stdin":
         raise InputError.of(
             "C0956",
-            f"`{relation.name}` reads from standard input, which has no memory: what changed since "
-            "the last run cannot be told.",
+            f"`{relation.name}` reads from standard input, which cannot be read again: what has "
+            "changed since the last run is unknown.",
             directive.span,
             "read from a file, or hand the changes in with `corollary apply`",
         )
-    chosen = Key(tuple(key), directive.parameter("order"))
+    source_key = Key(tuple(key), directive.parameter("order"))
     if is_through_spark(directive):
-        assert fetch is not None, "somebody has to know Spark"
+        assert fetch is not None, "the caller has to read through Spark"
         folder = base if directive.parameter("filename") else Path()  # a table is in no folder
         place = Place(root or base, folder, called(directive), directive.span)
-        return SparkSource(Inlet(relation, directive, place, chosen, bad_rows), fetch)
+        return SparkSource(Inlet(relation, directive, place, source_key, bad_rows), fetch)
     place = Place(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
-    inlet = Inlet(relation, directive, place, chosen, bad_rows)
-    is_unsaid = not directive.parameter("format") and channel_of(directive) == "file"
-    if format_of(directive, place.name) == "delta" or (is_unsaid and (path / LOG).is_dir()):
+    inlet = Inlet(relation, directive, place, source_key, bad_rows)
+    is_open = not directive.parameter("format") and channel_of(directive) == "file"
+    if format_of(directive, place.name) == "delta" or (is_open and (path / LOG).is_dir()):
         from corollary.warehouse.sources.delta_source import DeltaSource
 
         return DeltaSource(inlet, path)

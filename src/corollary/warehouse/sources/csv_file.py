@@ -1,8 +1,8 @@
 """One file of delimited text (CSV, TSV, Soufflé's facts) of a source.
 
 Columns are taken by position, as Soufflé does. If the file has headers, the names at these
-positions are noted when it is read first; later files are read by them, so that a column that was
-put in between is noticed rather than taken for its neighbour.
+positions are recorded when it is first read; later files are read by name, so that a column that
+was inserted between others is not mistaken for its neighbour.
 """
 
 from dataclasses import replace
@@ -14,25 +14,25 @@ from corollary.warehouse.records import split
 from corollary.warehouse.sources import drift
 from corollary.warehouse.sources.drift import Expected, Reading
 
-LONGEST_HEADER = 2**20
+_HEADER_MAX_BYTES = 2**20
 
 
 def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
-    """Return what a file holds from some offset on.
+    """Return the records of a file from some offset on.
 
     Args:
         data: the file's text, without compression and byte order mark.
         name: the name of the file in messages.
-        expected: what it should be like.
+        expected: the columns that it should have.
         start: where to start; a record starts there.
 
     Raises:
-        InputError: `C0806`, the directive makes no sense; `C0950`, a column is missing.
+        InputError: `C0806`, a parameter is wrong; `C0950`, a column is missing.
     """
     relation = expected.relation
     dialect = replace(dialect_of(relation, expected.directive), longest_line=LONGEST_LINE)
     columns = _header(data, dialect) if dialect.has_header else ()
-    named = _named(columns, dialect)
+    named = _names_at_positions(columns, dialect)
     if columns and expected.named and named != expected.named:
         dialect = _found_by_name(columns, name, dialect, expected)
         named = expected.named
@@ -57,13 +57,13 @@ def can_continue_at(data: bytes, offset: int, expected: Expected) -> bool:
 
 
 def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:
-    text = data[:LONGEST_HEADER].decode("utf-8", "replace")
+    text = data[:_HEADER_MAX_BYTES].decode("utf-8", "replace")
     first = next(split(text, dialect), None)
     return () if first is None else tuple(first.fields)
 
 
-def _named(columns: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
-    """Return the names at the positions that the relation takes, if they tell columns apart."""
+def _names_at_positions(columns: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
+    """Return the names at the positions that the relation takes, if they are unique."""
     if len(columns) <= max(dialect.positions, default=-1):
         return ()
     taken = [columns[position] for position in dialect.positions]

@@ -1,7 +1,6 @@
-"""The log of a Delta table that others write: which files it has at a version, and may we read it.
+"""A version of a Delta table that others write: its files, if they can be read as plain Parquet.
 
-Tables whose files say something else than their rows when read as raw Parquet (deletion vectors,
-mapped columns) are refused here, with a sentence each.
+Tables whose files do not contain just their rows (deletion vectors, column mapping) are refused.
 """
 
 import json
@@ -20,8 +19,8 @@ from corollary.warehouse.contents import Fingerprint, fingerprint_of
 from corollary.warehouse.delta_entries import LOG, actions_in, entry_path
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-_UNDERSTOOD = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors"}
-"""Features of readers that do not matter here, and deletion vectors, as long as none is used."""
+_SUPPORTED_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors"}
+"""Reader features that do not matter here, and deletion vectors, as long as none is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class DataFile:
 
     Attributes:
         path: relative to the table, as a file name.
-        rows: how many it has, if that is known.
-        given: the values of the columns that the table is partitioned by.
+        rows: how many it has, if the log has that.
+        given: the values of the partition columns.
     """
 
     path: str
@@ -50,11 +49,11 @@ class Snapshot:
 
 
 def snapshot_of(path: Path, name: str, span: Span | None, version: int | None = None) -> Snapshot:
-    """Return the table at a version, or now.
+    """Return the table at a version, by default the newest.
 
     Raises:
-        InputError: `C0804`, it is no Delta table; `C0955`, it cannot be read as it is.
-        LookupError: the version is no longer there.
+        InputError: `C0804`, it is not a Delta table; `C0955`, it cannot be read as it is.
+        LookupError: the version no longer exists.
     """
     try:
         table = DeltaTable(str(path), version=version)
@@ -72,12 +71,12 @@ def snapshot_of(path: Path, name: str, span: Span | None, version: int | None = 
             raise LookupError(version) from None
         reason = str(error).strip().splitlines()[0]
         raise damaged(name, reason, span) from None
-    _refuse_elsewhere(files, name, span)
+    _refuse_external_files(files, name, span)
     return found
 
 
 def refuse_damage(path: Path, name: str, first: int, last: int, span: Span | None) -> None:
-    """Raise (`C0955`) if a commit of some versions is empty or cut off; those gone are fine."""
+    """Raise (`C0955`) if the entry of one of these versions is truncated; missing ones are fine."""
     for version in range(first, last + 1):
         commit = entry_path(path / LOG, version)
         try:
@@ -99,7 +98,7 @@ def damaged(name: str, reason: str, span: Span | None) -> InputError:
 
 
 def commit_fingerprint(path: Path, version: int) -> Fingerprint | None:
-    """Return the fingerprint of a commit, if its file is still there."""
+    """Return the fingerprint of the entry of a version, if it still exists."""
     try:
         return fingerprint_of(entry_path(path / LOG, version).stat())
     except OSError:
@@ -107,7 +106,7 @@ def commit_fingerprint(path: Path, version: int) -> Fingerprint | None:
 
 
 def first_needed(path: Path) -> int:
-    """Return the version that the present state is read from: behind the last checkpoint."""
+    """Return the first version whose entry the current state needs: after the last checkpoint."""
     try:
         return int(json.loads((path / LOG / "_last_checkpoint").read_bytes())["version"]) + 1
     except (OSError, ValueError, KeyError, TypeError):
@@ -125,12 +124,12 @@ def _files(actions: pa.Table) -> dict[str, DataFile]:
     return files
 
 
-def _refuse_elsewhere(files: dict[str, DataFile], name: str, span: Span | None) -> None:
+def _refuse_external_files(files: dict[str, DataFile], name: str, span: Span | None) -> None:
     for path in files:
         if path.startswith("/") or _URL.match(path):
             raise InputError.of(
                 "C0955",
-                f"The Delta table `{name}` has files elsewhere: `{path}`.",
+                f"The Delta table `{name}` has files outside of its folder: `{path}`.",
                 span,
                 "write a copy of the table that has all its files; nothing was changed",
             )
@@ -141,7 +140,7 @@ def _refuse_features(table: DeltaTable, name: str, span: Span | None) -> None:
     mode = (table.metadata().configuration or {}).get("delta.columnMapping.mode", "none")
     if mode != "none":
         features.add("columnMapping")
-    foreign = sorted(features - _UNDERSTOOD)
+    foreign = sorted(features - _SUPPORTED_FEATURES)
     if not foreign and "deletionVectors" in features and _has_deletion_vectors(table):
         raise InputError.of(
             "C0955",
@@ -162,5 +161,5 @@ def _refuse_features(table: DeltaTable, name: str, span: Span | None) -> None:
 def _has_deletion_vectors(table: DeltaTable) -> bool:
     try:
         return any(batch.num_rows for batch in table.deletion_vectors())
-    except DeltaError:  # one is named but cannot be read
+    except DeltaError:  # there is one that cannot be read
         return True

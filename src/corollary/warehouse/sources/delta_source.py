@@ -1,10 +1,10 @@
 """A Delta table as a source: its change is that of the files between two versions.
 
-Let F be the files that both versions have, G those that went and N those that came. A row of G has
-gone if neither N nor F has it. F need not be read if no row stands in the table twice: that is so
-if the log counts as many rows for the version before as the relation then had. Where a version or
-a file of it is no longer there (vacuum), or rows with the same key are ordered, the whole table is
-compared with what it held before.
+Let F be the files that both versions have, G those that were removed and N those that were added. A
+row of G is removed if neither N nor F has it. F need not be read if no row is in the table twice:
+that is so if the log counts as many rows for the earlier version as the relation had then. Where a
+version or a file of it no longer exists (vacuum), or rows with the same key are ordered, the whole
+table is compared with its earlier rows.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from corollary.core.program import Relation
 from corollary.errors import InputError
 from corollary.warehouse import contents
 from corollary.warehouse.delta_entries import LOG, entry_path
@@ -29,35 +28,25 @@ from corollary.warehouse.sources.delta_log import (
     snapshot_of,
 )
 from corollary.warehouse.sources.drift import Reading
-from corollary.warehouse.sources.inlet import Collector, Inlet
+from corollary.warehouse.sources.inlet import Collector, Inlet, InputSource
 from corollary.warehouse.sources.keys import settle
 from corollary.warehouse.sources.source import Content, Position, SourceChange
 
-ATTEMPTS = 5
-"""How often a table is opened again when a vacuum took a file away meanwhile."""
+_READ_ATTEMPTS = 5
+"""How often a table is opened again when a vacuum has removed a file meanwhile."""
 
 
-class DeltaSource:
+class DeltaSource(InputSource):
     """Reads a Delta table."""
 
     def __init__(self, inlet: Inlet, path: Path) -> None:
-        self._inlet = inlet
+        super().__init__(inlet, "delta")
         self._path = path
-        self._form = inlet.form("delta")
-
-    @property
-    def name(self) -> str:
-        """What the source is called, the same in every run, and unlike all others."""
-        return self._inlet.name
-
-    @property
-    def relation(self) -> Relation:
-        """The relation that it fills."""
-        return self._inlet.relation
 
     def is_same(self, before: Position | None) -> bool:
-        """Return whether the commit read last is still the last one."""
-        if before is None or before.get("form") != self._form:
+        """Return whether the version read last is still the last one."""
+        before = self._comparable(before)
+        if before is None:
             return False
         commit = commit_fingerprint(self._path, before["version"])
         if commit is None or list(commit) != before["commit"]:
@@ -70,10 +59,9 @@ class DeltaSource:
         Raises:
             InputError: the table cannot be read, or has rows that are not acceptable.
         """
-        if before is not None and before.get("form") != self._form:
-            before = None
+        before = self._comparable(before)
         rows_before = cache(lambda: self._inlet.rows(content))
-        for _ in range(ATTEMPTS):
+        for _ in range(_READ_ATTEMPTS):
             try:
                 return self._difference(before, rows_before)
             except FileNotFoundError:
@@ -94,11 +82,11 @@ class DeltaSource:
         parquet_file.refuse_misfits(now.schema, self._shown, collector.expected)
         columns = Reading(self._inlet.empty(), [], tuple(now.schema.names))
         collector.take(self._inlet.place.name, columns)
-        visit = _Visit(self._inlet, collector)
-        rows = visit.rows(then, now, content)
-        # Version, table and commit are of the snapshot, whatever has been written since.
+        attempt = _Attempt(self._inlet, collector)
+        rows = attempt.rows(then, now, content)
+        # The position is that of the snapshot, whatever has been written since.
         position = {**self._position(now.version), "table": now.table}
-        reread = None if visit.has_read_all else frozenset(visit.reread)
+        reread = None if attempt.has_read_all else frozenset(attempt.reread)
         return collector.change(rows, position, reread)
 
     @property
@@ -106,12 +94,12 @@ class DeltaSource:
         return self._inlet.place.shown
 
     def _snapshot_before(self, before: Position | None, now: Snapshot) -> Snapshot | None:
-        """Return the table as it was read last, if it is the same table and still there."""
+        """Return the table as it was last read, if it is the same table and still exists."""
         if before is None or before.get("table") != now.table or before["version"] > now.version:
             return None
         commit = commit_fingerprint(self._path, before["version"])
         if commit is None or list(commit) != before["commit"]:
-            return None  # it may be a copy, from where the history has gone another way
+            return None  # a copy of the table, say, with a different history since
         if before["version"] == now.version:
             return now
         try:
@@ -125,12 +113,12 @@ class DeltaSource:
         return {"form": self._form, "version": version, "commit": commit and list(commit)}
 
 
-class _Visit:
+class _Attempt:
     """One attempt at reading what has changed.
 
     Attributes:
-        reread: the files that were read, or have gone.
-        has_read_all: whether that is all of the table, whatever it was before.
+        reread: the files that were read, or removed.
+        has_read_all: whether the whole table was read.
     """
 
     def __init__(self, inlet: Inlet, collector: Collector) -> None:
@@ -142,41 +130,42 @@ class _Visit:
     def rows(
         self, then: Snapshot | None, now: Snapshot, content: Content
     ) -> tuple[pa.Table, pa.Table]:
-        """Return the rows that came and those that went."""
+        """Return the rows that were added and those that were removed."""
         if then is None:
             return self._all(now, content)
-        kept = now.files.keys() & then.files.keys()
-        gone = [each for path, each in then.files.items() if path not in kept]
-        fresh = [each for path, each in now.files.items() if path not in kept]
-        if not gone:
-            return self._inlet.extended(content, self._read(fresh))
-        if not kept or self._inlet.key.order:
+        common = now.files.keys() & then.files.keys()
+        removed_files = [each for path, each in then.files.items() if path not in common]
+        added_files = [each for path, each in now.files.items() if path not in common]
+        if not removed_files:
+            return self._inlet.extended(content, self._read(added_files))
+        if not common or self._inlet.key.order:
             return self._all(now, content)
         try:
-            went = self._peek(gone)
+            removed = self._reread(removed_files)
         except FileNotFoundError:
             return self._all(now, content)
-        self.reread |= {self._name(each) for each in gone}
-        came = self._read(fresh)
+        self.reread |= {self._name(each) for each in removed_files}
+        new = self._read(added_files)
         before = self._inlet.rows(content)
-        went = minus(went, came)
-        if went.num_rows and _rows_in(then) != before.num_rows:
-            for path in sorted(kept):
-                went = minus(went, self._peek([now.files[path]]))
-                if not went.num_rows:
+        removed = minus(removed, new)
+        if removed.num_rows and _count_rows(then) != before.num_rows:
+            # Some row is in the table twice, so the common files may still have a removed one.
+            for path in sorted(common):
+                removed = minus(removed, self._reread([now.files[path]]))
+                if not removed.num_rows:
                     break
-        added = minus(came, before)
+        added = minus(new, before)
         if self._inlet.key.columns and added.num_rows:
-            rest = self._inlet.union([minus(before, went), added])
+            rest = self._inlet.union([minus(before, removed), added])
             settle(rest, self._inlet.key, self._inlet.relation, self._inlet.directive)
-        return added, went
+        return added, removed
 
     def _all(self, now: Snapshot, content: Content) -> tuple[pa.Table, pa.Table]:
         self.has_read_all = True
         return self._inlet.replaced(content, self._read(now.files.values()))
 
     def _read(self, files: Iterable[DataFile]) -> pa.Table:
-        """Return the rows of files, and note their malformed ones."""
+        """Return the rows of files, and collect the malformed ones."""
         tables = []
         for each in files:
             tables.append(self._collector.take(self._name(each), self._reading(each)))
@@ -184,7 +173,7 @@ class _Visit:
         self._collector.refuse_malformed()
         return self._inlet.union(tables)
 
-    def _peek(self, files: Iterable[DataFile]) -> pa.Table:
+    def _reread(self, files: Iterable[DataFile]) -> pa.Table:
         """Return the good rows of files that have been read before."""
         return self._inlet.union([self._reading(each).table for each in files])
 
@@ -203,7 +192,7 @@ class _Visit:
         return f"{self._inlet.place.name}/{file.path}"
 
 
-def _rows_in(snapshot: Snapshot) -> int | None:
+def _count_rows(snapshot: Snapshot) -> int | None:
     """Return how many rows the log counts, if it counts them for all files."""
     counts = [each.rows for each in snapshot.files.values()]
     return None if None in counts else sum(each or 0 for each in counts)

@@ -1,6 +1,6 @@
-"""What a source expects of its files, and what happens when their columns are others than before.
+"""Schema drift: what happens when the columns of files are not those of earlier files.
 
-| the columns         | are noticed by                     | and                                |
+| the columns         | are detected by                    | and                                |
 |---------------------|------------------------------------|------------------------------------|
 | one more            | its name                           | ignored with a warning, or refused |
 | in another order    | their names                        | found by name                      |
@@ -8,8 +8,8 @@
 | one of another type | its type; or a file had good rows, | refused (`C0950`)                  |
 |                     | and now has malformed records only |                                    |
 
-Refused means: before anything is changed, also where malformed records go to quarantine. Otherwise
-a renamed column would empty the relation.
+Refused means: before anything is changed, even if malformed records go to quarantine. Otherwise a
+renamed column would empty the relation.
 """
 
 from collections.abc import Iterable
@@ -21,17 +21,17 @@ from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError, Severity
 
 MOST_COLUMNS = 1000
-"""So many names of columns are noted; objects with more are maps, and no key of them is new."""
-FEWEST = 2
-"""A single malformed record is an accident; several and nothing else are a change of form."""
+"""The maximum number of recorded column names; objects with more keys are maps, not rows."""
+_MALFORMED_MIN_RECORDS = 2
+"""With this many malformed records and no good one, the format of a file has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the next file should be like.
+    """The columns that the next file should have.
 
     Attributes:
-        named: for each column of the relation, its name in files with headers, once that is known.
+        named: for each column of the relation, its name in headers, once that is known.
         known: all columns that files have had so far.
     """
 
@@ -48,12 +48,12 @@ class Expected:
 
 @dataclass(slots=True)
 class Reading:
-    """What a file holds.
+    """The records of a file.
 
     Attributes:
-        table: its good rows; the same row may be there several times.
-        malformed: the findings about each other record.
-        columns: all columns that it names.
+        table: its good rows, perhaps with duplicates.
+        malformed: the findings about each malformed record.
+        columns: the names of all its columns.
         named: for each column of the relation, its name in the headers of the file.
     """
 
@@ -66,7 +66,7 @@ class Reading:
 def missing(
     expected: Expected, file: str, column: str, cure: str = "take it out of the `.decl`"
 ) -> InputError:
-    """Return the error of a file that has lost a column."""
+    """Return the error for a file without a required column."""
     return InputError.of(
         "C0950",
         f"`{file}` has no column `{column}`, which `{expected.relation.name}` takes from it.",
@@ -76,7 +76,7 @@ def missing(
 
 
 def ambiguous(expected: Expected, file: str, column: str) -> InputError:
-    """Return the error of a file in which two columns bear the name of one."""
+    """Return the error for a file in which several columns have the same name."""
     return InputError.of(
         "C0950",
         f"`{file}` has several columns `{column}`.",
@@ -86,7 +86,7 @@ def ambiguous(expected: Expected, file: str, column: str) -> InputError:
 
 
 def retyped(expected: Expected, file: str, column: int, found: object) -> InputError:
-    """Return the error of a file in which a column has another type."""
+    """Return the error for a file in which a column has another type."""
     relation = expected.relation
     type_ = relation.types[column]
     return InputError.of(
@@ -100,8 +100,8 @@ def retyped(expected: Expected, file: str, column: int, found: object) -> InputE
 
 
 def refuse_lost_form(expected: Expected, file: str, reading: Reading, rows_before: int) -> None:
-    """Raise if a file that had good rows has several records now, and all are malformed."""
-    if not rows_before or reading.table.num_rows or len(reading.malformed) < FEWEST:
+    """Raise if a file that had good rows now has several records, and all are malformed."""
+    if not rows_before or reading.table.num_rows or len(reading.malformed) < _MALFORMED_MIN_RECORDS:
         return
     first = reading.malformed[0][0]
     found = Diagnostic(
@@ -115,10 +115,10 @@ def refuse_lost_form(expected: Expected, file: str, reading: Reading, rows_befor
 
 
 def notice_new_columns(expected: Expected, file: str, columns: Iterable[str]) -> list[Diagnostic]:
-    """Return a warning if a file has columns that none has had before.
+    """Return a warning if a file has columns that no earlier file had.
 
     Raises:
-        InputError: `C0951`; they are to be refused (`new_columns=refuse`).
+        InputError: `C0951`; new columns are refused (`new_columns=refuse`).
     """
     old = expected.known | {*expected.named, *expected.relation.columns}
     new = [name for name in columns if name not in old]
@@ -130,7 +130,7 @@ def notice_new_columns(expected: Expected, file: str, columns: Iterable[str]) ->
         message = f"`{file}` has got {len(new)} new columns: {listed}{', …' if new[10:] else ''}."
     relation, span = expected.relation.name, expected.directive.span
     if expected.directive.parameter("new_columns") == "refuse":
-        cure = f"take it out, or let it be with `.input {relation}(new_columns=ignore)`"
+        cure = f"take it out, or allow it with `.input {relation}(new_columns=ignore)`"
         raise InputError.of("C0951", message, span, f"{cure}; nothing was changed")
     cure = f"it is ignored; to use it, add it to `.decl {relation}`"
     return [Diagnostic("C0951", message, span, cure, severity=Severity.WARNING)]

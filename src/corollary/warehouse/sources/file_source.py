@@ -1,16 +1,16 @@
 """A file, a folder or a pattern of files as a source.
 
-The position notes for each file its fingerprint, a checksum of its content and how many good rows
-it had. Which files are read again:
+The position has for each file its fingerprint, a checksum of its content and how many good rows it
+had. Which files are read again:
 
-| since then                             | read                        | rows that go           |
+| since then                             | read                        | removed rows           |
 |----------------------------------------|-----------------------------|------------------------|
 | nothing                                | none                        | none                   |
 | files were added                       | these                       | none                   |
 | text files were touched, or got longer | these, parsed from the      | none                   |
 |                                        | point where they ended      |                        |
-| files were removed or altered          | all: which rows were in one | those that no file has |
-|                                        | file only is noted nowhere  |                        |
+| files were removed or altered          | all: which rows are in one  | those that no file has |
+|                                        | file only is not recorded   |                        |
 """
 
 from collections.abc import Callable
@@ -20,7 +20,6 @@ from typing import BinaryIO, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from corollary.core.program import Relation
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse import contents
 from corollary.warehouse.contents import Fingerprint
@@ -28,41 +27,41 @@ from corollary.warehouse.dialect import format_of
 from corollary.warehouse.files import checksum_of
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.drift import Expected, Reading
-from corollary.warehouse.sources.inlet import Collector, Inlet
+from corollary.warehouse.sources.inlet import Collector, Inlet, InputSource
 from corollary.warehouse.sources.listing import Found, files_at, is_one_file
 from corollary.warehouse.sources.source import Content, Position, SourceChange
 
-ATTEMPTS = 5
-"""How often the files are listed again when one has vanished meanwhile."""
-_READ = {"csv": csv_file.read, "jsonl": json_file.read}
+_READ_ATTEMPTS = 5
+"""How often the files are listed again when one was removed meanwhile."""
+_PARSERS = {"csv": csv_file.read, "jsonl": json_file.read}
 _CAN_CONTINUE = {"csv": csv_file.can_continue_at, "jsonl": json_file.can_continue_at}
 
 T = TypeVar("T")
 
 
 def read_whole(raw: bytes, name: str, format_: str, expected: Expected) -> Reading:
-    """Return what a file holds.
+    """Return the records of a file.
 
     Args:
         raw: its bytes, perhaps compressed.
         name: its name in messages.
         format_: `csv`, `jsonl` or `parquet`.
-        expected: what it should be like.
+        expected: the columns that it should have.
 
     Raises:
         InputError: it cannot be read, or has other columns.
     """
-    if format_ not in _READ:
+    if format_ not in _PARSERS:
         return parquet_file.read(BytesIO(raw), name, expected)
     text = contents.text_of(raw, name, expected.directive.span)
-    return _READ[format_](text, name, expected, 0)
+    return _PARSERS[format_](text, name, expected, 0)
 
 
 class Entry(NamedTuple):
-    """What the position notes of a file; in JSON it is an array.
+    """The state of a file in the position, where it is a JSON array.
 
     Attributes:
-        checksum: of the content; nothing for a format that is always read as a whole.
+        checksum: of the content; empty for a format that is always read as a whole.
         rows: how many good ones there were.
     """
 
@@ -75,31 +74,21 @@ class Entry(NamedTuple):
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """What tells whether the file has been written since."""
+        """The fingerprint, which every write changes."""
         return self.size, self.modified, self.changed, self.inode
 
 
-class FileSource:
-    """Reads the files that a name stands for."""
+class FileSource(InputSource):
+    """Reads the files that a name or pattern denotes."""
 
     def __init__(self, inlet: Inlet) -> None:
-        self._inlet = inlet
-        self._form = inlet.form("files")
-
-    @property
-    def name(self) -> str:
-        """What the source is called, the same in every run, and unlike all others."""
-        return self._inlet.name
-
-    @property
-    def relation(self) -> Relation:
-        """The relation that it fills."""
-        return self._inlet.relation
+        super().__init__(inlet, "files")
 
     def is_same(self, before: Position | None) -> bool:
-        """Return whether the same files are there, untouched."""
+        """Return whether the same files exist, unchanged."""
         now = {file.name: file.fingerprint for file in files_at(self._inlet.place)}
-        if before is None or before.get("form") != self._form:
+        before = self._comparable(before)
+        if before is None:
             return False
         return {name: entry.fingerprint for name, entry in _entries(before).items()} == now
 
@@ -109,17 +98,16 @@ class FileSource:
         Raises:
             InputError: a file cannot be read, or has rows that are not acceptable.
         """
-        if before is not None and before.get("form") != self._form:
-            before = None
-        for _ in range(ATTEMPTS):
+        before = self._comparable(before)
+        for _ in range(_READ_ATTEMPTS):
             try:
-                return _Visit(self._inlet, self._form, before).change(content)
+                return _Attempt(self._inlet, self._form, before).change(content)
             except FileNotFoundError:
                 continue
         raise InputError.of(
             "C0953",
-            f"Files of `{self._inlet.place.shown}` vanish while they are read; {ATTEMPTS} attempts "
-            "failed.",
+            f"Files of `{self._inlet.place.shown}` vanish while they are read; {_READ_ATTEMPTS} "
+            "attempts failed.",
             self._inlet.directive.span,
             "run it again when their writer is done; nothing was changed",
         )
@@ -129,15 +117,15 @@ def _entries(position: Position) -> dict[str, Entry]:
     return {name: Entry(*entry) for name, entry in position["files"].items()}
 
 
-class _Visit:
+class _Attempt:
     """One attempt at reading what has changed.
 
     Attributes:
-        _known: what was noted of each file before.
-        _noted: what is noted of each file now.
+        _known: the state of each file at the last reading.
+        _noted: the state of each file now.
         _whole: the rows of the files that were read from their start.
-        _tails: the rows that files have got at their end.
-        _has_altered: whether rows may have gone.
+        _tails: the rows that were appended to files.
+        _has_altered: whether rows may have been removed.
     """
 
     def __init__(self, inlet: Inlet, form: str, before: Position | None) -> None:
@@ -153,7 +141,7 @@ class _Visit:
         self._has_altered = bool(self._known.keys() - {file.name for file in self._files})
 
     def change(self, content: Content) -> SourceChange:
-        """Return what has changed."""
+        """Return what has changed since the last reading."""
         for file in self._files:
             entry = self._known.get(file.name)
             if entry is None:
@@ -170,15 +158,15 @@ class _Visit:
             self._collector.refuse_malformed()
             rows = self._inlet.replaced(content, self._inlet.union(list(self._whole.values())))
         else:
-            fresh = self._inlet.union([*self._whole.values(), *self._tails])
-            rows = self._inlet.extended(content, fresh)
-        gone = self._known.keys() - self._noted.keys()
-        reread = None if self._is_first else frozenset(self._whole) | gone
+            new = self._inlet.union([*self._whole.values(), *self._tails])
+            rows = self._inlet.extended(content, new)
+        removed = self._known.keys() - self._noted.keys()
+        reread = None if self._is_first else frozenset(self._whole) | removed
         position = {"form": self._form, "files": self._noted}
-        return self._collector.change(rows, position, reread, self._doubts())
+        return self._collector.change(rows, position, reread, self._warnings())
 
     def _read_changed(self, file: Found, entry: Entry) -> None:
-        """Read what a file has that it had not before."""
+        """Read a file that was written since; of one that only grew, the new records."""
         if not self._is_text(file):
             self._has_altered = True
             self._read_whole(file)
@@ -197,7 +185,7 @@ class _Visit:
             self._take(file, self._parsed(raw, file), fingerprint, checksum)
 
     def _read_whole(self, file: Found) -> None:
-        """Read all rows of a file."""
+        """Read all records of a file."""
         if self._is_text(file):
             raw, fingerprint = self._opened(file, lambda opened: opened.read())
             self._take(file, self._parsed(raw, file), fingerprint, checksum_of(raw))
@@ -209,8 +197,8 @@ class _Visit:
         self._take(file, reading, fingerprint, "")
 
     def _take(self, file: Found, reading: Reading, fingerprint: Fingerprint, checksum: str) -> None:
-        had = self._known[file.name].rows if file.name in self._known else 0
-        rows = self._collector.take(file.name, reading, had)
+        rows_before = self._known[file.name].rows if file.name in self._known else 0
+        rows = self._collector.take(file.name, reading, rows_before)
         self._whole[file.name] = rows
         self._noted[file.name] = Entry(*fingerprint, checksum, rows.num_rows)
 
@@ -224,7 +212,7 @@ class _Visit:
             raise contents.unusable(name, "read", error, span) from None
 
     def _has_grown(self, raw: bytes, file: Found, entry: Entry) -> bool:
-        """Return whether a file begins with all that it held before, whole records."""
+        """Return whether a file begins with its earlier content, which ends with a record."""
         if not 0 < entry.size < len(raw) or raw.startswith(contents.GZIP):
             return False
         can_continue = _CAN_CONTINUE[self._format(file)]
@@ -236,18 +224,18 @@ class _Visit:
         text = contents.text_of(raw, name, self._inlet.directive.span)
         if start:
             start -= len(raw) - len(text)  # the byte order mark
-        return _READ[self._format(file)](text, name, self._collector.expected, start)
+        return _PARSERS[self._format(file)](text, name, self._collector.expected, start)
 
     def _format(self, file: Found) -> str:
         return format_of(self._inlet.directive, file.name)
 
     def _is_text(self, file: Found) -> bool:
-        return self._format(file) in _READ
+        return self._format(file) in _PARSERS
 
     def _shown(self, file: Found) -> str:
         return str(self._inlet.place.base / file.name)
 
-    def _doubts(self) -> list[Diagnostic]:
+    def _warnings(self) -> list[Diagnostic]:
         if self._files or is_one_file(self._inlet.place):
             return []
         place, span = self._inlet.place, self._inlet.directive.span

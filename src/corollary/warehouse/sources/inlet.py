@@ -1,4 +1,4 @@
-"""What all kinds of sources share: the directive and its relation, and what a reading brings up."""
+"""What all kinds of sources share: the specification, and collecting the results of a run."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from corollary.warehouse.sources.source import Content, Position, SourceChange
 
 @dataclass(frozen=True, slots=True)
 class Inlet:
-    """An `.input`: which relation it fills, from where, and how strictly."""
+    """An `.input`: its relation, location and key, and the policy for malformed records."""
 
     relation: Relation
     directive: Directive
@@ -32,34 +32,34 @@ class Inlet:
 
     @property
     def name(self) -> str:
-        """What the source is called, the same in every run, and unlike all others."""
+        """The unique name of the source, the same in every run."""
         return f"{self.relation.name} < {self.place.name}"
 
     def form(self, kind: str) -> str:
-        """Return a digest of all that makes the same files mean the same rows."""
-        said = [pair for pair in self.directive.parameters if pair[0] != "new_columns"]
+        """Return a digest of all settings with which the same files have the same rows."""
+        settings = [pair for pair in self.directive.parameters if pair[0] != "new_columns"]
         types = [str(type_) for type_ in self.relation.types]
-        parts = [kind, sorted(said), self.relation.columns, types, self.key.columns]
+        parts = [kind, sorted(settings), self.relation.columns, types, self.key.columns]
         return checksum_of(json.dumps(parts).encode())
 
     def empty(self) -> pa.Table:
-        """Return no rows."""
+        """Return a table without rows."""
         return schema_of(self.relation).empty_table() if self.relation.types else nullary_table(0)
 
     def union(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """Return the rows of several tables in one."""
+        """Return the rows of several tables as one."""
         if not self.relation.types:
             return nullary_table(min(1, sum(table.num_rows for table in tables)))
         return pa.concat_tables([self.empty(), *tables])
 
     def replaced(self, content: Content, now: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Return what came and what went if the source has just these rows now."""
+        """Return the added and removed rows if the source now has exactly these rows."""
         if self.key.columns:
             now = settle(now, self.key, self.relation, self.directive)
         return difference(self.rows(content), now)
 
     def extended(self, content: Content, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Return what came and what went if the source has these rows beside those before."""
+        """Return the added and removed rows if these rows were added to the source."""
         if not fresh.num_rows:
             return self.empty(), self.empty()
         before = self.rows(content)
@@ -68,15 +68,42 @@ class Inlet:
         return minus(fresh, before), self.empty()
 
     def rows(self, content: Content) -> pa.Table:
-        """Return the rows that the caller has kept, with the columns of the relation in order."""
-        kept = content if isinstance(content, pa.Table) else content()
+        """Return the rows that the source had, with the columns of the relation in order."""
+        rows = content if isinstance(content, pa.Table) else content()
         if not self.relation.types:
-            return kept
-        return kept.select(list(self.relation.columns)).cast(schema_of(self.relation))
+            return rows
+        return rows.select(list(self.relation.columns)).cast(schema_of(self.relation))
+
+
+class InputSource:
+    """What the sources of all kinds have in common.
+
+    Args:
+        inlet: the `.input`.
+        kind: the kind of source, for the digest of its settings.
+    """
+
+    def __init__(self, inlet: Inlet, kind: str) -> None:
+        self._inlet = inlet
+        self._form = inlet.form(kind)
+
+    @property
+    def name(self) -> str:
+        """The unique name of the source, the same in every run."""
+        return self._inlet.name
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that it fills."""
+        return self._inlet.relation
+
+    def _comparable(self, before: Position | None) -> Position | None:
+        """Return a position if it was recorded with the same settings; else all is read again."""
+        return before if before is not None and before.get("form") == self._form else None
 
 
 class Collector:
-    """Takes what the readings of one run bring up: malformed records, columns, warnings."""
+    """Collects malformed records, columns and warnings from the files that one run reads."""
 
     def __init__(self, inlet: Inlet, before: Position | None) -> None:
         self._inlet = inlet
@@ -93,17 +120,17 @@ class Collector:
         self._warnings: list[Diagnostic] = []
 
     def take(self, name: str, reading: Reading, rows_before: int = 0) -> pa.Table:
-        """Return the good rows of a reading of a file, and note the rest.
+        """Return the good rows of a file, and collect the rest.
 
         Raises:
-            InputError: `C0950` or `C0951`; or there is too much to stop for.
+            InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
         """
         expected = self.expected
         shown = str(self._inlet.place.base / name)
         drift.refuse_lost_form(expected, shown, reading, rows_before)
         self._warnings += drift.notice_new_columns(expected, shown, reading.columns)
         self._columns |= set(reading.columns)
-        # In the first run no column is new, however the files differ.
+        # In the first run no column counts as new, even if the files differ.
         known = expected.known | set(reading.columns) if expected.known else expected.known
         named = expected.named or reading.named
         self.expected = replace(expected, named=named, known=known)
@@ -122,16 +149,16 @@ class Collector:
         reread: frozenset[str] | None,
         warnings: Sequence[Diagnostic] = (),
     ) -> SourceChange:
-        """Return the change, with what has been noted."""
-        noted = {
+        """Return the change, with everything collected."""
+        recorded = {
             **position,
             "columns": sorted(self._columns)[:MOST_COLUMNS],
             "named": list(self.expected.named),
         }
         bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)
-        return SourceChange(*rows, noted, bad, reread, (*self._warnings, *warnings))
+        return SourceChange(*rows, recorded, bad, reread, (*self._warnings, *warnings))
 
     def refuse_malformed(self) -> None:
-        """Raise if there are malformed records, and they are a reason to stop."""
+        """Raise if there are malformed records, and the policy is to abort."""
         if self._malformed:
             raise InputError(first_findings(self._malformed, self._inlet.place.shown))

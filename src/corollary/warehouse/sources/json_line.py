@@ -1,4 +1,4 @@
-"""One line of JSON lines: its value, the values of columns in it, and what is wrong with it."""
+"""One line of JSON lines: its value, the values of its columns, and its defects."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.contents import LONGEST_LINE
 from corollary.warehouse.exact import too_long
-from corollary.warehouse.sources.typed import from_json, good_rows
+from corollary.warehouse.sources.typed import convert_columns, from_json
 
 CURES = {
-    "C0801": "correct the value, or the type of the column; text stands in quotes, numbers do not",
+    "C0801": "correct the value, or the type of the column; texts are in quotes, numbers are not",
     "C0802": "give a value for each column; one that may be missing is declared with `?`",
     "C0803": "JSON is plain text; a NUL inside of a text is written \\u0000",
     "C0957": "write one whole JSON object or array on each line",
@@ -27,13 +27,13 @@ Line = tuple[int, bytes]
 
 
 class BadLineError(Exception):
-    """A line that is no row.
+    """A line that is not a row.
 
     Attributes:
         code: of the finding.
         message: what is wrong.
         offset: where in the line, in characters from 0.
-        note: how to mend it.
+        note: how to correct it.
     """
 
     def __init__(self, code: str, message: str, offset: int = 0, note: str | None = None) -> None:
@@ -45,7 +45,7 @@ class BadLineError(Exception):
 
 
 def decoder(*, is_exact: bool) -> Callable[[str], Any]:
-    """Return what makes a value of a JSON text; exact numbers are decimals, others floats."""
+    """Return a decoder of JSON texts; fractions become decimals if exact, else floats."""
     return json.JSONDecoder(
         object_pairs_hook=_object,
         parse_float=Decimal if is_exact else float,
@@ -54,10 +54,10 @@ def decoder(*, is_exact: bool) -> Callable[[str], Any]:
 
 
 def parsed(line: bytes, decode: Callable[[str], Any]) -> Any:
-    """Return the value that a line is the text of.
+    """Return the JSON value on a line.
 
     Raises:
-        BadLineError: it is the text of none.
+        BadLineError: it is not JSON.
     """
     if len(line) > LONGEST_LINE:
         raise BadLineError("C0952", "")
@@ -79,10 +79,10 @@ def parsed(line: bytes, decode: Callable[[str], Any]) -> Any:
 
 
 def values_of(value: object, relation: Relation) -> list[Any]:
-    """Return what a value has for the columns: an object by their names, an array in their order.
+    """Return the values of the columns: in an object by name, in an array in order.
 
     Raises:
-        BadLineError: it does not have one for each.
+        BadLineError: one is missing.
     """
     match value:
         case dict():
@@ -105,23 +105,15 @@ def values_of(value: object, relation: Relation) -> list[Any]:
 def converted(
     rows: Sequence[Sequence[Any]], relation: Relation
 ) -> tuple[pa.Table, dict[int, list[str]]]:
-    """Return the table of the rows whose values fit, and for each other row, from 0, why not."""
+    """Return a table of the rows whose values have the right types, and why others do not."""
     if not relation.types:
         return nullary_table(len(rows)), {}
     columns = list(zip(*rows, strict=True)) if rows else [()] * relation.arity
-    found = []
-    failures: dict[int, list[str]] = {}
-    for at, (values, type_) in enumerate(zip(columns, relation.types, strict=True)):
-        array, failed = from_json(values, type_)
-        found.append(array)
-        for row, reason in failed.items():
-            where = f"column `{relation.columns[at]}` of `{relation.name}`"
-            failures.setdefault(row, []).append(f"{reason} ({where})")
-    return good_rows(found, failures, relation), failures
+    return convert_columns(columns, relation, from_json)
 
 
 def finding(name: str, place: Line, bad: BadLineError) -> Diagnostic:
-    """Return what is wrong with a line of a file as a finding."""
+    """Return the finding about a malformed line of a file."""
     span = span_of(name, place, bad.offset)
     if bad.code == "C0952":
         return too_long(name, span.line, span.file.text)
@@ -135,14 +127,14 @@ def line_of(findings: Sequence[Diagnostic]) -> int:
 
 
 def span_of(name: str, place: Line, offset: int = 0) -> Span:
-    """Return where something stands in a line of a file."""
+    """Return the span of a character in a line of a file."""
     number, line = place
     raw = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
     return Span(SourceFile(name, raw, number), number, offset + 1, number, offset + 2)
 
 
 def _absent(relation: Relation, column: int) -> Any:
-    """Return what a column has that an object lacks: null, if it may be null."""
+    """Return the value of a column that is missing in an object: null, if it may be null."""
     if relation.types[column].nullable:
         return None
     where = f"column `{relation.columns[column]}` of `{relation.name}`"
@@ -157,4 +149,4 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"`{name}` is no JSON; write it as a text")
+    raise ValueError(f"`{name}` is not JSON; write it as a text")

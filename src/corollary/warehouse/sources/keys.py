@@ -1,7 +1,7 @@
-"""Keys within one source: of rows with the same key and different rest, the last one or none.
+"""Keys within one source: of several rows with the same key, the last one is taken or none.
 
 With `.input p(order="column")` the row with the greatest value in that column is taken (null is
-least, NaN greatest); rows that are equal there too, and any without such a column, are a conflict.
+least, NaN greatest). Rows that are equal there too are a conflict, and all without such a column.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from corollary.core.values import row_text
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.set_difference import distinct
 
-MOST_CONFLICTS = 20
+_CONFLICTS_SHOWN_MAX = 20
 _ROW = "row"
 
 
@@ -32,7 +32,7 @@ def settle(rows: pa.Table, key: Key, relation: Relation, directive: Directive) -
     """Return the rows, each once, such that no two have the same key.
 
     Raises:
-        InputError: `C0954`, listing the rows, where that needs a decision.
+        InputError: `C0954`, listing the rows that are in conflict.
     """
     rows = distinct(rows)
     positions = [relation.columns.index(name) for name in key.columns]
@@ -47,6 +47,7 @@ def settle(rows: pa.Table, key: Key, relation: Relation, directive: Directive) -
 
 def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
     """Return for each key the row with the greatest value in a column; two if several have it."""
+    # Sorted by that column first, so that the last row of a group has its greatest value.
     every = range(rows.num_columns)
     first = [order, *(at for at in every if at != order)]
     rows = sort(rows.select(first)).select([first.index(at) for at in every])
@@ -74,7 +75,7 @@ def _conflicts(
         if key.order
         else f'keep one of them, or say which counts: `.input {relation.name}(order="…")`'
     )
-    shown = (to_python(side.slice(0, MOST_CONFLICTS)) for side in (ones, others))
+    shown = (to_python(side.slice(0, _CONFLICTS_SHOWN_MAX)) for side in (ones, others))
     pairs = zip(*shown, strict=True)
     findings = [
         Diagnostic(
@@ -86,7 +87,7 @@ def _conflicts(
         )
         for pair in pairs
     ]
-    if ones.num_rows > MOST_CONFLICTS:
-        more = f"and {ones.num_rows - MOST_CONFLICTS} keys more of `{relation.name}`"
+    if ones.num_rows > _CONFLICTS_SHOWN_MAX:
+        more = f"and {ones.num_rows - _CONFLICTS_SHOWN_MAX} more keys of `{relation.name}`"
         findings.append(Diagnostic("C0954", more, directive.span))
     return findings

@@ -1,8 +1,8 @@
-"""Which files a name stands for: a file, all files below a folder, or those that a pattern matches.
+"""The files that a name denotes: a file, all files in a folder, or those that match a pattern.
 
 `*`, `?` and `[…]` match within a name, `**` any number of folders. Names that begin with `.` or `_`
-are no data (writers put their own there) unless the pattern begins with the same. Links to files
-are followed as far as the root reaches; links to folders are refused, since they may run in rings.
+are not data (writers use them internally) unless the pattern begins with the same. Links to files
+are followed within the root; links to folders are refused, since they may form cycles.
 """
 
 import os
@@ -18,7 +18,7 @@ from corollary.source import Span
 from corollary.warehouse.contents import Fingerprint, fingerprint_of, unusable
 from corollary.warehouse.paths import resolve
 
-_WILD = re.compile(r"[*?[]")
+_WILDCARD = re.compile(r"[*?[]")
 _EVERYTHING = ("**", "*")
 
 
@@ -27,8 +27,8 @@ class Found:
     """A file of a source.
 
     Attributes:
-        name: what the position and messages call it.
-        path: where it really is; as text, since folders may have many files.
+        name: its name in positions and messages.
+        path: its real path; as text, since folders may have many files.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The name as messages have it."""
+        """The name for messages."""
         return str(self.base / self.name)
 
     def resolve(self, name: str) -> Path:
@@ -63,14 +63,14 @@ class Place:
 
 
 def files_at(place: Place) -> list[Found]:
-    """Return the files that a place has now, in the order of their names.
+    """Return the files that exist now, ordered by name.
 
     Raises:
-        InputError: `C0804`, there is none of that name; `C0805`, it is out of reach.
+        InputError: `C0804`, there is none of that name; `C0805`, it leads outside the root.
     """
     try:
         path = place.resolve(place.name)
-        if _WILD.search(place.name) and not path.exists():
+        if _WILDCARD.search(place.name) and not path.exists():
             folder, pattern = _split(place.name)
             found = _matching(place, place.resolve(folder), folder, pattern)
         else:
@@ -78,26 +78,26 @@ def files_at(place: Place) -> list[Found]:
             if not stat.S_ISDIR(status.st_mode):
                 return [Found(place.name, str(path), fingerprint_of(status))]
             found = _matching(place, path, place.name, _EVERYTHING)
-        # Two `**` reach a file in several ways.
+        # Two `**` may find a file several times.
         return [each for _, each in sorted({each.name: each for each in found}.items())]
     except OSError as error:
         raise unusable(place.shown, "read", error, place.span) from None
 
 
 def is_wild(place: Place) -> bool:
-    """Return whether a name is a pattern, and not that of a file or folder."""
-    return bool(_WILD.search(place.name)) and not place.resolve(place.name).exists()
+    """Return whether a name is a pattern, and not the name of an existing file or folder."""
+    return bool(_WILDCARD.search(place.name)) and not place.resolve(place.name).exists()
 
 
 def is_one_file(place: Place) -> bool:
-    """Return whether a name can stand for one file only."""
-    return not _WILD.search(place.name) and not place.resolve(place.name).is_dir()
+    """Return whether a name can denote one file only."""
+    return not _WILDCARD.search(place.name) and not place.resolve(place.name).is_dir()
 
 
 def _split(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the folder before the first wild part, and the parts from there on."""
+    """Return the folder before the first part with a wildcard, and the parts from there on."""
     parts = Path(name).parts
-    first = next(at for at, part in enumerate(parts) if _WILD.search(part))
+    first = next(at for at, part in enumerate(parts) if _WILDCARD.search(part))
     return str(Path(*parts[:first])), parts[first:]
 
 
@@ -105,7 +105,7 @@ def _matching(place: Place, folder: Path, name: str, pattern: tuple[str, ...]) -
     """Yield the files below a folder that the parts of a pattern match."""
     part, rest = pattern[0], pattern[1:]
     if part == "..":
-        message = f"`{place.name}` has `..` behind a wild part"
+        message = f"`{place.name}` has `..` after a wildcard"
         raise InputError.of("C0805", message, place.span, "name the folder itself")
     is_deep = part == "**"
     if is_deep:
@@ -115,22 +115,22 @@ def _matching(place: Place, folder: Path, name: str, pattern: tuple[str, ...]) -
         for entry in entries:
             if not is_match(entry.name) or _is_hidden(entry.name, part):
                 continue
-            called = entry.name if name in {"", "."} else f"{name}/{entry.name}"
+            path = entry.name if name in {"", "."} else f"{name}/{entry.name}"
             if entry.is_dir():
                 if entry.is_symlink() and (is_deep or rest):
-                    message = f"`{called}` is a link to a folder, which is not followed"
+                    message = f"`{path}` is a link to a folder, which is not followed"
                     raise InputError.of("C0805", message, place.span, "name that folder itself")
                 if is_deep or rest:
                     below = pattern if is_deep else rest
-                    yield from _matching(place, Path(entry.path), called, below)
-            elif not is_deep and not rest and (found := _found(place, entry, called)):
+                    yield from _matching(place, Path(entry.path), path, below)
+            elif not is_deep and not rest and (found := _found(place, entry, path)):
                 yield found
 
 
 def _found(place: Place, entry: "os.DirEntry[str]", name: str) -> Found | None:
     try:
         status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # it has gone since the folder was listed
+    except FileNotFoundError:  # removed since the folder was listed
         return None
     if stat.S_ISREG(status.st_mode):
         return Found(name, entry.path, fingerprint_of(status))

@@ -1,4 +1,4 @@
-"""One Parquet file of a source or of a Delta table: columns by name, types before values."""
+"""One Parquet file of a source or a Delta table: columns by name, types checked before values."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ from corollary.warehouse.contents import HARMLESS_SIZE, HIGHEST_RATIO
 from corollary.warehouse.sources import drift
 from corollary.warehouse.sources.drift import Expected, Reading
 from corollary.warehouse.sources.quarantine import LONGEST_RAW
-from corollary.warehouse.sources.typed import Failures, from_arrow, good_rows, is_readable
+from corollary.warehouse.sources.typed import Failures, convert_columns, from_arrow, is_readable
 
-WIDTH = 8
-"""Bytes that a value takes at least in memory."""
+_VALUE_MIN_BYTES = 8
+"""The memory that a value takes at least."""
 
 
 def read(
@@ -29,17 +29,17 @@ def read(
     given: Mapping[str, pa.Scalar] | None = None,
     may_lack: bool = False,
 ) -> Reading:
-    """Return what a file holds.
+    """Return the records of a file.
 
     Args:
         file: the file, open.
         name: its name in messages.
-        expected: what it should be like.
+        expected: the columns that it should have.
         given: columns that have one value for the whole file (the partition of a Delta table).
-        may_lack: whether columns that it lacks are null.
+        may_lack: whether missing columns are null.
 
     Raises:
-        InputError: `C0804`, it is no sound Parquet file; `C0950`, a column is missing or of
+        InputError: `C0804`, it is a damaged Parquet file; `C0950`, a column is missing or of
             another type.
     """
     given = given or {}
@@ -53,21 +53,21 @@ def read(
         table = parquet.read(columns=present)
     except pa.ArrowException as error:
         message = f"`{name}` cannot be read: it is not a sound Parquet file ({error})"
-        cure = "write the file anew, or say which format it has, as in format=csv"
+        cure = "write the file again, or give its format, as in format=csv"
         raise InputError.of("C0804", message, expected.directive.span, cure) from None
     count = parquet.metadata.num_rows
     columns = tuple(schema.names)
     if not relation.types:
         return Reading(nullary_table(min(1, count)), [], columns)
-    held = []
+    arrays = []
     for each, type_ in zip(relation.columns, relation.types, strict=True):
         if each in given:
-            held.append(pa.chunked_array([pa.repeat(given[each], count)]))
+            arrays.append(pa.chunked_array([pa.repeat(given[each], count)]))
         elif each in present:
-            held.append(table.column(each))
+            arrays.append(table.column(each))
         else:
-            held.append(pa.chunked_array([pa.nulls(count, arrow_type(type_))]))
-    good, malformed = rows_of(held, name, expected)
+            arrays.append(pa.chunked_array([pa.nulls(count, arrow_type(type_))]))
+    good, malformed = rows_of(arrays, name, expected)
     return Reading(good, malformed, columns)
 
 
@@ -79,21 +79,21 @@ def refuse_misfits(
     given: Mapping[str, Any] | None = None,
     may_lack: bool = False,
 ) -> None:
-    """Raise if a schema has not the columns of the relation (`C0950`)."""
+    """Raise if a schema does not have the columns of the relation (`C0950`)."""
     for at, (column, type_) in enumerate(
         zip(expected.relation.columns, expected.relation.types, strict=True)
     ):
         if given and column in given:
             continue
-        places = schema.get_all_field_indices(column)
-        if len(places) > 1:
+        positions = schema.get_all_field_indices(column)
+        if len(positions) > 1:
             raise drift.ambiguous(expected, name, column)
-        if not places:
+        if not positions:
             if may_lack or (type_.nullable and column not in expected.known):
                 continue
             raise drift.missing(expected, name, column)
-        if not is_readable(schema.field(places[0]).type, type_):
-            raise drift.retyped(expected, name, at, schema.field(places[0]).type)
+        if not is_readable(schema.field(positions[0]).type, type_):
+            raise drift.retyped(expected, name, at, schema.field(positions[0]).type)
 
 
 def rows_of(
@@ -104,22 +104,17 @@ def rows_of(
     convert: Callable[[pa.ChunkedArray, Type], tuple[pa.ChunkedArray, Failures]] = from_arrow,
     has_order: bool = True,
 ) -> tuple[pa.Table, list[list[Diagnostic]]]:
-    """Return the good rows of columns as they are in a file, and the findings about the others.
+    """Return the good rows of the columns of a file, and the findings about the others.
 
     Args:
         columns: one for each of the relation.
         name: what messages call the file.
-        expected: what it should be like.
-        convert: makes a column one of our types.
+        expected: the columns that it should have.
+        convert: converts a column to one of our types.
         has_order: whether rows have numbers; otherwise all findings are about line 0.
     """
     relation = expected.relation
-    converted = []
-    failures: dict[int, list[str]] = {}
-    for at, (column, type_) in enumerate(zip(columns, relation.types, strict=True)):
-        array, failed = convert(column, type_)
-        converted.append(array)
-        _collect(failed, f"column `{relation.columns[at]}` of `{relation.name}`", failures)
+    table, failures = convert_columns(columns, relation, convert)
     malformed = [
         [
             _finding(name, row, reason, columns, relation.columns, has_order=has_order)
@@ -127,12 +122,7 @@ def rows_of(
         ]
         for row, reasons in sorted(failures.items())
     ]
-    return good_rows(converted, failures, relation), malformed
-
-
-def _collect(failed: Failures, where: str, failures: dict[int, list[str]]) -> None:
-    for row, reason in failed.items():
-        failures.setdefault(row, []).append(f"{reason} ({where})")
+    return table, malformed
 
 
 def _finding(
@@ -159,7 +149,9 @@ def _shown(scalar: pa.Scalar) -> str | None:
         return None
     if pa.types.is_dictionary(scalar.type):
         return _shown(scalar.value)
-    text = scalar.cast(pa.string())  # `as_py` fails for what is out of range or not UTF-8
+    text = scalar.cast(
+        pa.string()
+    )  # `as_py` fails for values out of range and texts that are not UTF-8
     content = text.as_buffer().to_pybytes()[:LONGEST_RAW]
     return str(content.decode("utf-8", "backslashreplace"))
 
@@ -170,7 +162,7 @@ def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: E
     groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
     expanded = max(
         sum(group.total_byte_size for group in groups),
-        metadata.num_rows * max(1, expected.arity) * WIDTH,
+        metadata.num_rows * max(1, expected.arity) * _VALUE_MIN_BYTES,
     )
     if expanded > max(HARMLESS_SIZE, HIGHEST_RATIO * size):
         message = f"`{name}` cannot be read: it expands to more than {HIGHEST_RATIO} times its size"

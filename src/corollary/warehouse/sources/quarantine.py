@@ -1,7 +1,7 @@
-"""Malformed records: the reason to stop, or set aside while the good rows are taken.
+"""Malformed records: they abort the run, or are quarantined while the good rows are taken.
 
-The relation of those set aside follows the files: when a file is read again, its records of earlier
-readings go, and those that are malformed still come back.
+The relation `quarantine` follows the files: when a file is read again, its records of earlier
+readings are removed, and those that are still malformed are added again.
 """
 
 from collections.abc import Iterable
@@ -18,18 +18,18 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.set_difference import difference
 
 LONGEST_RAW = 1000
-"""So many characters of a malformed record are kept."""
+"""The maximum characters of a malformed record that are stored."""
 QUARANTINE = Relation(
     "quarantine",
     ("relation", "source", "file", "line", "code", "reason", "raw"),
     (SYMBOL, SYMBOL, SYMBOL, NUMBER, SYMBOL, SYMBOL, SYMBOL),
     is_derived=False,
 )
-"""The shape of the relation that holds them; its columns are the attributes of `BadRow`."""
+"""The relation of quarantined records; its columns are the attributes of `BadRow`."""
 
 
 class BadRows(StrEnum):
-    """What is done about malformed records (`--bad-rows`)."""
+    """The policies for malformed records (`--bad-rows`)."""
 
     ABORT = "abort"
     QUARANTINE = "quarantine"
@@ -37,16 +37,16 @@ class BadRows(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record that is no row of its relation.
+    """A malformed record.
 
     Attributes:
         relation: the relation that it was meant for.
-        source: the name of the source that has it.
+        source: the name of its source.
         file: the name of its file.
         line: the number of its first line, or in a format without lines of the row; from 1.
-        code: what is wrong, as in `docs/diagnostics.md`.
-        reason: the same in a sentence.
-        raw: its text, cut if it is long.
+        code: of the diagnostic, as in `docs/diagnostics.md`.
+        reason: the message of the diagnostic.
+        raw: its text, truncated if it is long.
     """
 
     relation: str
@@ -75,14 +75,14 @@ def bad_rows_of(
 def quarantine_change(
     held: pa.Table, source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
 ) -> tuple[pa.Table, pa.Table]:
-    """Return what comes to the quarantine and what goes, after a source has been read.
+    """Return the rows to add to the quarantine and those to remove, after reading a source.
 
     Args:
-        held: what is in quarantine.
+        held: the rows in quarantine.
         source: the name of the source.
         bad: its malformed records, from `SourceChange.bad`.
         reread: the files whose earlier records no longer count, from `SourceChange.reread`; None
-            for all, which is right for a source that is no longer read, too.
+            for all, also for a source that is no longer read.
     """
     is_stale = pc.equal(held.column("source"), source)
     if reread is not None:

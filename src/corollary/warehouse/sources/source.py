@@ -1,8 +1,8 @@
-"""What a source is to a run: something that can tell what has changed since it was last read.
+"""The protocol of sources, which return what has changed since they were last read.
 
-Between runs the caller keeps the *position* of each source, and the rows that it gave: its *part*
-of the relation. A position and a part belong together, so both change in one commit; then a run
-that is killed at any point is simply done again.
+Between runs the caller stores the *position* of each source, and its rows: its *part* of the
+relation. A position and a part belong together, so both change in one commit; then a run that is
+killed at any point is simply repeated.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.sources.quarantine import BadRow
 
 Position = dict[str, Any]
-"""How far a source has been read, fit for JSON; only the source itself looks inside."""
+"""The state of a source when it was last read, as JSON values that only the source interprets."""
 Content: TypeAlias = pa.Table | Callable[[], pa.Table]
-"""The rows that a source had when it was last read, or what returns them when they are needed."""
+"""The rows that a source had when it was last read, or a function that returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class SourceChange:
     """What has changed in a source since a position.
 
     Attributes:
-        added: the rows that it has now and had not then, each once.
-        removed: the rows that it had then and has not now, each once.
-        position: where it has been read to; worth keeping also if no row has changed.
-        bad: the malformed records that were found, set aside.
-        reread: the files whose malformed records of earlier readings no longer count; None if
-            that is so for all files of the source.
-        warnings: what is doubtful, but was no reason to stop.
+        added: the rows that it has now and did not have then, each once.
+        removed: the rows that it had then and does not have now, each once.
+        position: its position now; worth storing even if no row has changed.
+        bad: the malformed records that were found.
+        reread: the files whose malformed records of earlier readings no longer count; None for all
+            files of the source.
+        warnings: problems that did not abort the run.
     """
 
     added: pa.Table
@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What the source is called, the same in every run, and unlike all others."""
+        """The unique name of the source, the same in every run."""
 
     @property
     def relation(self) -> Relation:
@@ -58,7 +58,7 @@ class Source(Protocol):
         """Return whether nothing has changed since a position, without reading data.
 
         Raises:
-            InputError: the source is gone or out of reach.
+            InputError: the source does not exist or cannot be read.
         """
 
     def difference(self, before: Position | None, content: Content) -> SourceChange:
@@ -66,8 +66,8 @@ class Source(Protocol):
 
         Args:
             before: the position of the last reading; None if there is none.
-            content: the rows that the source had then, as a table with the relation's columns, or
-                what returns them; that is called at most once, and not if files tell it all.
+            content: the rows that the source had then, with the relation's columns, or a function
+                that returns them, which is called at most once, and only if needed.
 
         Raises:
             InputError: the source cannot be read, or has rows that are not acceptable.

@@ -1,7 +1,7 @@
-"""What Spark reads as a source: its change is a full difference, since Spark tells none.
+"""Whatever Spark reads as a source: its change is a full difference, since Spark reports none.
 
-Columns are found by name, and have the types that Spark gives them. In formats of texts (CSV, JSON)
-a value is what the same text is in a file of ours. Rows have no numbers: Spark keeps no order.
+Columns are found by name, and have the types that Spark gives them. In text formats (CSV, JSON) a
+value is read as in our own facts files. Rows have no numbers: Spark does not keep their order.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,44 +11,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, nullary_table
-from corollary.core.program import Directive, Relation
+from corollary.core.program import Directive
 from corollary.core.through_spark import CORRUPT, TEXTS
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.sources.drift import Expected, Reading
-from corollary.warehouse.sources.inlet import Collector, Inlet
+from corollary.warehouse.sources.inlet import Collector, Inlet, InputSource
 from corollary.warehouse.sources.listing import files_at, is_wild
 from corollary.warehouse.sources.parquet_file import refuse_misfits, rows_of
 from corollary.warehouse.sources.source import Content, Position, SourceChange
 from corollary.warehouse.sources.typed import Failures, from_arrow, from_texts
 
 Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
-"""Reads what an `.input` names (with these files, if it names files): the names of all columns, and
-those of the relation with their rows."""
+"""Reads an `.input` (with these files, if it names files): returns the names of all columns, and a
+table with those of the relation."""
 
 
-class SparkSource:
+class SparkSource(InputSource):
     """Reads a source through Spark."""
 
     def __init__(self, inlet: Inlet, fetch: Fetch) -> None:
-        self._inlet = inlet
+        super().__init__(inlet, "spark")
         self._fetch = fetch
-        self._form = inlet.form("spark")
         self._is_text = inlet.directive.parameter("format").lower() in TEXTS
 
-    @property
-    def name(self) -> str:
-        """What the source is called, the same in every run, and unlike all others."""
-        return self._inlet.name
-
-    @property
-    def relation(self) -> Relation:
-        """The relation that it fills."""
-        return self._inlet.relation
-
     def is_same(self, _: Position | None) -> bool:
-        """Return False: only reading tells."""
+        """Return False: Spark has no fingerprints to compare."""
         return False
 
     def difference(self, before: Position | None, content: Content) -> SourceChange:
@@ -57,8 +46,7 @@ class SparkSource:
         Raises:
             InputError: the source cannot be read, or has rows that are not acceptable.
         """
-        if before is not None and before.get("form") != self._form:
-            before = None
+        before = self._comparable(before)
         collector = Collector(self._inlet, before)
         rows_before = 0 if before is None else before["rows"]
         reading = self._reading(collector.expected)
@@ -95,17 +83,17 @@ class SparkSource:
         return Reading(rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT))
 
     def _types(self, table: pa.Table) -> pa.Schema:
-        """Return the schema, in which a text may be anything if the format has texts only."""
+        """Return the schema; in text formats a text counts as the type of its column."""
         if not self._is_text:
             return table.schema
-        wanted = dict(zip(self.relation.columns, self.relation.types, strict=True))
+        types = dict(zip(self.relation.columns, self.relation.types, strict=True))
         return pa.schema(
-            field.with_type(arrow_type(wanted[field.name])) if field.type == pa.string() else field
+            field.with_type(arrow_type(types[field.name])) if field.type == pa.string() else field
             for field in table.schema
         )
 
     def _without_corrupt(self, table: pa.Table) -> tuple[pa.Table, list[list[Diagnostic]]]:
-        """Return the records, and the findings about those that are none."""
+        """Return the rows, and the findings about records that Spark could not parse."""
         if CORRUPT not in table.column_names or CORRUPT in self.relation.columns:
             return table, []
         corrupt = table.column(CORRUPT)

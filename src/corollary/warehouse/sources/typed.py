@@ -1,4 +1,4 @@
-"""Values of formats that have types of their own, as values of ours; nothing is lost or guessed.
+"""Converts values of formats with types of their own to our types, without loss or guessing.
 
 | type      | JSON                               | Arrow (Parquet, Delta)                          |
 |-----------|------------------------------------|-------------------------------------------------|
@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -26,20 +26,20 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, canonical_floats, schema_of
 from corollary.core.program import Relation
-from corollary.core.terms import Value
+from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
 from corollary.core.values import canonical_float, is_text, shown, value_of
 
-_MOST_DIGITS = 40
+_MAX_DIGITS = 40
 _FIRST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min.replace(tzinfo=UTC)}
 _LAST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max.replace(tzinfo=UTC)}
 
 Failures = dict[int, str]
-"""For the number of a row, from 0, why its value is none of the type."""
+"""By the number of a row, from 0, why its value does not have the type."""
 
 
 def is_readable(found: pa.DataType, type_: Type) -> bool:
-    """Return whether a column of an Arrow type can hold values of one of ours."""
+    """Return whether values of an Arrow type can be converted to one of ours."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     is_whole = pa.types.is_integer(found) or (pa.types.is_decimal(found) and found.scale == 0)
@@ -63,7 +63,7 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
 
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
-    """Return a column as one of our types, null where a row has no value of it."""
+    """Return a column as one of our types, null where a value cannot be converted."""
     converted = _cast(column, type_)
     if converted is not None:
         return converted, {}
@@ -77,7 +77,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
 
 
 def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, Failures]:
-    """Return values out of JSON texts as a column, null where a row has no value of the type."""
+    """Return decoded JSON values as a column, null where a value cannot be converted."""
     classes = set(map(type, values))
     if type_.nullable:
         classes.discard(type(None))
@@ -87,7 +87,7 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
         Kind.UNSIGNED: int,
         Kind.BOOL: bool,
     }
-    if classes <= {plain.get(type_.kind)}:
+    if classes <= {plain.get(type_.kind)}:  # exact classes: `bool` is a subclass of `int`
         try:
             return pa.chunked_array([pa.array(values, arrow_type(type_))]), {}
         except (pa.ArrowException, OverflowError, UnicodeError):
@@ -96,20 +96,35 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
 
 
 def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
-    """Return texts as a column of the values that they stand for, as in delimited files."""
+    """Return texts as a column of values, read as in delimited files."""
     return _one_by_one(column.to_pylist(), type_, lambda text, type_: value_of(str(text), type_))
 
 
-def good_rows(
-    columns: Sequence[pa.ChunkedArray], failures: Iterable[int], relation: Relation
-) -> pa.Table:
-    """Return the table of converted columns without the rows that failed."""
-    table = pa.table(list(columns), list(relation.columns))
-    if failed := list(failures):
+def convert_columns(
+    columns: Iterable[Any],
+    relation: Relation,
+    convert: Callable[[Any, Type], tuple[pa.ChunkedArray, Failures]],
+) -> tuple[pa.Table, dict[int, list[str]]]:
+    """Return the table of the rows that can be converted, and for each other row, from 0, why not.
+
+    Args:
+        columns: one for each column of the relation.
+        relation: the relation of the rows.
+        convert: one of the functions above.
+    """
+    converted: list[pa.ChunkedArray] = []
+    failures: dict[int, list[str]] = {}
+    for column, name, type_ in zip(columns, relation.columns, relation.types, strict=True):
+        array, failed = convert(column, type_)
+        converted.append(array)
+        for row, reason in failed.items():
+            failures.setdefault(row, []).append(f"{reason} (column `{name}` of `{relation.name}`)")
+    table = pa.table(converted, list(relation.columns))
+    if failures:
         is_good = np.ones(table.num_rows, np.bool_)
-        is_good[failed] = False
+        is_good[list(failures)] = False
         table = table.filter(pa.array(is_good))
-    return table.cast(schema_of(relation))
+    return table.cast(schema_of(relation)), failures
 
 
 def _one_by_one(
@@ -120,7 +135,7 @@ def _one_by_one(
     for number, value in enumerate(values):
         try:
             if value is None and not type_.nullable:
-                raise ValueError("null is no value of a column that is not nullable")
+                raise ValueError("null is not allowed in a column that is not nullable")
             converted.append(None if value is None else convert(value, type_))
         except ValueError as error:
             converted.append(None)
@@ -132,11 +147,13 @@ def _one_by_one(
 
 
 def _from_json(value: object, type_: Type) -> Value:
-    """Return the value that a part of a JSON text stands for; numbers are exact or float."""
+    """Return a decoded JSON value as one of our values."""
     match type_.kind, value:
         case Kind.SYMBOL, str():
             if not is_text(value):
-                raise ValueError(f"{shown(value)} holds half a surrogate pair, which is no text")
+                raise ValueError(
+                    f"{shown(value)} contains half a surrogate pair, which is not text"
+                )
             return value
         case Kind.BOOL, bool():
             return value
@@ -156,15 +173,19 @@ def _from_json(value: object, type_: Type) -> Value:
             return value_of(value, type_.with_null(False))
         case _:
             pass
-    raise ValueError(_no_value(value, type_))
+    raise ValueError(_mismatch(value, type_))
 
 
 def _digits(number: int | Decimal) -> str:
-    """Return a number without exponent; one out of all ranges as some number out of all ranges."""
+    """Return a number without exponent.
+
+    One beyond all our types becomes another such number: the digits of `1e999999999` would not fit
+    into memory.
+    """
     if isinstance(number, int):
-        return str(number) if number.bit_length() < 128 else "1" + "0" * _MOST_DIGITS
-    if number and not -_MOST_DIGITS < number.adjusted() < _MOST_DIGITS:
-        return "1" + "0" * _MOST_DIGITS if number.adjusted() > 0 else "0." + "0" * 50 + "1"
+        return str(number) if number.bit_length() < 128 else "1" + "0" * _MAX_DIGITS
+    if number and not -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS:
+        return "1" + "0" * _MAX_DIGITS if number.adjusted() > 0 else "0." + "0" * 50 + "1"
     return f"{number:f}"
 
 
@@ -178,7 +199,7 @@ def _finite(number: float | Decimal, type_: Type) -> float:
     return canonical_float(value)
 
 
-def _no_value(value: object, type_: Type) -> str:
+def _mismatch(value: object, type_: Type) -> str:
     match value:
         case dict():
             subject = "an object"
@@ -198,7 +219,7 @@ def _no_value(value: object, type_: Type) -> str:
 
 
 def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
-    """Return the column as one of our types, or None if a row has no value of it."""
+    """Return the column as one of our types, or None if a value cannot be converted."""
     if column.null_count and not type_.nullable:
         return None
     wanted = arrow_type(type_)
@@ -207,24 +228,24 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
             column = column.cast(pa.decimal128(20, 0))
         converted = column.cast(wanted)
         if type_.kind is Kind.SYMBOL:
-            converted.validate(full=True)  # Parquet readers believe that texts are UTF-8
+            converted.validate(full=True)  # Parquet readers do not check that texts are UTF-8
     except pa.ArrowException:
         return None
     if type_.kind is Kind.FLOAT:
         return canonical_floats(converted)
-    if type_.kind in _FIRST and not _is_of_calendar(converted, type_):
+    if type_.kind in _FIRST and not _is_in_calendar(converted, type_):
         return None
     return converted
 
 
-def _is_of_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
+def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
     first, last = (pa.scalar(each[type_.kind], arrow_type(type_)) for each in (_FIRST, _LAST))
     is_within = pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))
     return bool(pc.all(is_within, min_count=0).as_py())
 
 
 def _from_arrow(value: object, type_: Type) -> Value:
-    """Return the value of an Arrow column whose type is readable as ours."""
+    """Return a value of an Arrow column, whose type is readable, as one of our values."""
     match value:
         case UnicodeDecodeError():
             raise ValueError("the text is not UTF-8")
@@ -241,10 +262,10 @@ def _from_arrow(value: object, type_: Type) -> Value:
         case int() | Decimal():
             return value_of(_digits(value), type_)
         case datetime():
-            if getattr(value, "nanosecond", 0):  # pandas has its own class of times
+            if getattr(value, "nanosecond", 0):  # a pandas Timestamp, which has nanoseconds
                 raise ValueError(f"{shown(str(value))} has parts of a microsecond")
             return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
         case date():
             return value
         case _:
-            raise ValueError(_no_value(value, type_))
+            raise ValueError(_mismatch(value, type_))

@@ -1,0 +1,1 @@
+"""Running the steps of plans: pipelines, expressions, aggregates, and breadth-first search."""

@@ -1,0 +1,1 @@
+"""Tables of packed tuples: layouts, sorted runs, states, and index files."""

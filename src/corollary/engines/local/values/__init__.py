@@ -1,0 +1,1 @@
+"""Values and their codes: native arrays, code domains, and the dictionary of all domains."""
