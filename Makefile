@@ -7,6 +7,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
 # command in the header is ours: nothing of the machine that compiled a file gets into it.
@@ -16,21 +17,21 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --no-config --universal 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long docs-check lint format bench fuzz crash soak requirements upgrade clean
+.PHONY: help demo test test-all docs-check lint format bench fuzz crash soak requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, bench, fuzz, crash and soak.'
+	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
 
 demo: $(STAMP) ## run the bundled example from end to end
 	$(BIN)/corollary demo
 
-test: $(STAMP) ## run the tests
-	$(PYTEST) -n 2 --dist loadgroup -q --hypothesis-profile=ci $(ARGS)
+test: $(STAMP) ## run the tests: everything of one kind once, a sample of the matrix
+	$(PYTEST) $(WORKERS) $(ARGS)
 
-test-long: $(STAMP) ## run the tests that take minutes each
-	$(PYTEST) -n 2 --dist loadgroup -q --hypothesis-profile=ci -m long $(ARGS) || test $$? -eq 5 # 5: there is none
+test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
+	$(PYTEST) $(WORKERS) --all $(if $(SHARD),--shard $(SHARD)) $(ARGS)
 
 docs-check: $(STAMP) ## run the examples of README.md and docs/
 	$(PYTEST) -q tests/docs $(ARGS)

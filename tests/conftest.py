@@ -1,6 +1,7 @@
-"""Hypothesis profiles, where warehouses stand, and the one session of Spark.
+"""Hypothesis profiles, the selection of tests, where warehouses are, the one session of Spark.
 
-`dev` explores; `ci` takes the same examples in every run.
+`dev` explores; `ci` takes the same examples in every run. `make test` runs a sample of each matrix
+(see `support.selection`), `--all` everything, `--shard 2/8` the second of eight parts of it.
 """
 
 import os
@@ -15,18 +16,90 @@ from xdist.scheduler import LoadGroupScheduling
 
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
+from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("dev")
 
 # Processes that tests start, workers of Spark among them, find the same modules as this one.
-os.environ["PYTHONPATH"] = os.pathsep.join(
-    str(Path(each).resolve())
-    for each in (TESTS, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
-)
+PATHS = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).resolve()) for each in PATHS)
 
 CATALOGS = ("sqlite", "postgresql")
+GROUPS = ("spark", "postgresql")
+"""Tests with one of these words in their id run in one process, which has the session or server."""
+
+
+# -------------------------------------------------------------------------------------- selection
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose tests."""
+    group = parser.getgroup("corollary")
+    group.addoption("--all", action="store_true", help="run the whole matrix and the long tests")
+    group.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the tests")
+    group.addoption("--seed", type=int, help="choose the sample by this number, not by the date")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell this process, and those of xdist, what is chosen."""
+    if config.option.seed is not None:
+        os.environ[SEED] = str(config.option.seed)
+    os.environ[SEED] = str(seed_of_today())
+    if config.option.all:
+        os.environ[WHOLE] = "1"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say what is chosen, and how the choice is repeated."""
+    shard = f", shard {config.option.shard}" if config.option.shard else ""
+    return f"{_selection()}{shard}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
+    """Say it again below failures."""
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        terminalreporter.write_line(_selection())
+
+
+def _selection() -> str:
+    if os.environ.get(WHOLE):
+        return "the whole matrix (--all)"
+    return f"a sample of the matrix: --seed {os.environ[SEED]} repeats it, --all runs everything"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not chosen; a test that is asked for by its id is run."""
+    is_whole = config.option.all or any("::" in each for each in config.args)
+    selected = {*items} if is_whole else selection(items, seed_of_today())
+    chosen = [
+        item
+        for item in items
+        if item in selected and (not config.option.shard or is_in_shard(item, config.option.shard))
+    ]
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=list({*items} - {*chosen}))
+        items[:] = chosen
+
+
+class Scheduling(LoadGroupScheduling):
+    """Lets one worker run all tests on Spark, and one all tests with a server.
+
+    By the ids of tests: xdist 3.8 writes groups into `_nodeid`, which pytest 9.2 does not read
+    (pytest-dev/pytest-xdist#1386), so that marks are of no effect.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((each for each in GROUPS if each in nodeid), super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    """Group tests where `--dist loadgroup` asks for it."""
+    return Scheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+# --------------------------------------------------------------------------------------- fixtures
 
 
 @pytest.fixture(scope="session")
@@ -38,24 +111,6 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
-
-
-class Scheduling(LoadGroupScheduling):
-    """Lets one worker run all tests on Spark, so that there is one session.
-
-    By the name of the file: xdist 3.8 writes groups into `_nodeid`, which pytest 9.2 does not read
-    (pytest-dev/pytest-xdist#1386), so that marks are of no effect.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        return (
-            "spark" if "tests/spark/" in nodeid.partition("::")[0] else super()._split_scope(nodeid)
-        )
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
-    """Group tests where `--dist loadgroup` asks for it."""
-    return Scheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

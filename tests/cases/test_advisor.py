@@ -9,7 +9,7 @@ import pytest
 
 from corollary.advisor.scheme import Options
 from oracles import evaluation
-from support.advisor_cases import CASES, advice_for, arities, changed_program, degrees, program_of
+from support.cases.advisor import CASES, advice_for, arities, changed_program, degrees, program_of
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 TRIES = 10

@@ -13,10 +13,10 @@ from corollary.analysis.check import check, diagnose
 from corollary.errors import Diagnostic, InputError, Severity, render
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
+from support.diagnostic_codes import codes_in
 from support.paths import REPOSITORY
 
 CASES = sorted((REPOSITORY / "tests" / "cases" / "errors").glob("*.dl"))
-CODE = re.compile(r"C(?:0[1-9]|1[0-2])\d\d")
 
 
 def read(path: Path) -> SourceFile:
@@ -46,13 +46,6 @@ def test_errors(path: Path) -> None:
     if os.environ.get("COROLLARY_ACCEPT"):
         expected.write_text(said, "utf-8")
     assert said == expected.read_text("utf-8")
-
-
-def codes_in(*packages: str) -> set[str]:
-    files = [
-        f for name in packages for f in (REPOSITORY / "src" / "corollary" / name).rglob("*.py")
-    ]
-    return {code for file in files for code in CODE.findall(file.read_text("utf-8"))}
 
 
 def documentation() -> str:

@@ -21,6 +21,7 @@ from corollary.database.transaction import Transaction
 from corollary.errors import EvaluationError
 from corollary.maintain.choose import SELECTABLE
 from support.generators.programs import programs, updates
+from support.selection import examples
 
 OK, INPUT, USAGE, LIMIT = 0, 1, 2, 5
 
@@ -231,7 +232,7 @@ def traces(draw: st.DrawFn) -> Transaction:
     return tx
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(traces())
 def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
     said = as_json(tx, 10**6)
@@ -254,7 +255,7 @@ def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
             assert found.get((name, sign), set()) == expected, (name, sign)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(traces(), st.booleans(), st.integers(0, 5))
 def test_reports_of_random_programs_fit(tx: Transaction, is_full: bool, most: int) -> None:
     lines = list(report(tx, most, is_full=is_full))
@@ -301,7 +302,7 @@ def test_symbols_that_could_be_misread_are_quoted() -> None:
 def test_cells_break_between_pieces_and_inside_long_ones() -> None:
     assert tables.wrap(["abcdefgh", "ij"], 3) == ["abc", "def", "gh", "ij"]
     assert tables.wrap([], 3) == [""]
-    assert tables.cut(["a"], 0) == ["… 1 more"]
+    assert tables.truncate(["a"], 0) == ["… 1 more"]
     rows = [[["1"], ["x" * 30], ["y" * 30]]]
     assert max(map(len, tables.table(["a", "b", "c"], rows, 40))) <= 40
 
@@ -357,8 +358,8 @@ WRONG = {
     'edge("a", b)': ("C0406", "write a symbol in quotes"),
     'edge("a", _)': ("C0405", "`_`"),
     'edge("a", cat("b", "c"))': ("C0919", 'as in `edge("a", "b")`'),
-    "tc(x, y) :- edge(y, x).": ("C0919", "is no tuple"),
-    '+edge("a", "b")': ("C0919", "is no tuple"),
+    "tc(x, y) :- edge(y, x).": ("C0919", "is not a tuple"),
+    '+edge("a", "b")': ("C0919", "is not a tuple"),
     ".decl p(x: number)": ("C0101", ""),
     "": ("C0919", "nothing is there"),
     'edge("a", "b"': ("C0101", "never closed"),

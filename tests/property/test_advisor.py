@@ -6,16 +6,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from oracles import evaluation
-from support.advisor_cases import advice_for, changed_program, checked_of
 from support.advisor_obligations import WAYS, judge
+from support.cases.advisor import advice_for, changed_program, checked_of
 from support.generators.advisor_programs import program
 from support.generators.programs import Case, programs
+from support.selection import examples, sampled
 
 PROGRAMS = 80
 BATCH = 20
 
 
-@pytest.mark.parametrize("first", range(0, PROGRAMS, BATCH))
+@pytest.mark.parametrize("first", sampled(range(0, PROGRAMS, BATCH), 4))
 def test_random_programs(first: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(first, first + BATCH):
@@ -26,7 +27,7 @@ def test_random_programs(first: int) -> None:
 
 @given(programs())
 @settings(
-    max_examples=40,
+    max_examples=examples(12, 40),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.generate),

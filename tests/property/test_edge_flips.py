@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.edge_flips import circuit, edges_on, walk
+from support.selection import sampled
 
 
 def test_the_walk_makes_every_flip_once_and_comes_back() -> None:
@@ -18,7 +19,7 @@ def test_the_walk_makes_every_flip_once_and_comes_back() -> None:
     assert len(edges_on(3, loops=True)) == 9
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "recompute", "epf"])
+@pytest.mark.parametrize("algorithm", sampled(["auto", "ranked", "dred", "recompute", "epf"], 5))
 def test_every_flip_on_three_nodes(algorithm: str) -> None:
     changed = list(walk(3, algorithm))
     assert len(changed) == 6 * 2**6

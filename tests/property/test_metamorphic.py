@@ -28,8 +28,9 @@ from support.maintained_database import (
 )
 from support.payload_check import check_payload
 from support.program_variants import rephrased
+from support.selection import examples
 
-SETTINGS = unhurried(20)
+SETTINGS = unhurried(examples(4, 20))
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""The cases of `tests/cases/active` on Spark, in every placement: a few always, the rest `long`."""
+"""The cases of `tests/cases/active` on Spark, in every placement: a few always, a sample of the rest."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cases.test_active import CASES, name_of, run_case
-from support.active_cases import ActiveCase
+from support.cases.active import ActiveCase
+from support.cases.active_runs import CASES, name_of, run_case
 from support.maintained_database import opened
 
 pytestmark = pytest.mark.spark
@@ -26,7 +26,7 @@ QUICK = {
             case,
             placement,
             id=f"{name_of(case)}-{placement}",
-            marks=() if (name_of(case), placement) in QUICK else pytest.mark.long,
+            marks=() if (name_of(case), placement) in QUICK else pytest.mark.matrix(45),
         )
         for case in CASES
         for placement in ("auto", "tasks", "sql")

@@ -1,6 +1,7 @@
 """The cases of `tests/cases/changes` on Spark, and random ones: what changes is what must.
 
-A selection runs in `make test`; all cases with all algorithms that Spark SQL is for are `long`.
+A selection always runs; of all cases with all algorithms that Spark SQL is for, `make test` runs a
+sample.
 """
 
 from __future__ import annotations
@@ -11,17 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cases.test_changes import (
-    CASES,
-    LIMITS,
-    State,
-    algorithm_of,
-    check_changes,
-    check_failure,
-    check_state,
-    name_of,
-    states,
-)
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.recorder import Tally
@@ -34,7 +24,18 @@ from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain import seminaive
 from corollary.source import SourceFile
-from support.change_cases import FORMS, ChangeCase, asserted, commit
+from support.cases.change_runs import (
+    CASES,
+    LIMITS,
+    State,
+    algorithm_of,
+    check_changes,
+    check_failure,
+    check_state,
+    name_of,
+    states,
+)
+from support.cases.changes import FORMS, ChangeCase, asserted, commit
 from support.comparison import comparable
 from support.generators.programs import Case, programs
 from support.maintained_database import closure, flips, opened
@@ -55,7 +56,7 @@ RUNS = [
         case,
         algorithm,
         id=f"{name_of(case)}-{algorithm}",
-        marks=() if (name_of(case), algorithm) in QUICK else pytest.mark.long,
+        marks=() if (name_of(case), algorithm) in QUICK else pytest.mark.matrix(120),
     )
     for case in CASES
     for algorithm in ALGORITHMS

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from support.paths import TESTS
+from support.selection import sampled
 
 pytestmark = pytest.mark.spark
-LONG = [pytest.param(what, marks=pytest.mark.long) for what in ("sql", "auto", "cases")]
+PARTS = ("tasks", "documents", "sql", "auto", "cases")
 
 
 def last_line(*command: str) -> str:
@@ -27,7 +28,7 @@ def last_line(*command: str) -> str:
     return found.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("what", ["tasks", "documents", *LONG])
+@pytest.mark.parametrize("what", sampled(PARTS, 5))
 def test_all_is_right_on_connect(what: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     assert last_line("spark_connect.py", what) == "right"

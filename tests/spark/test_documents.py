@@ -9,33 +9,12 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.documents.spark import ARRIVALS, watch
+from corollary.documents.spark import watch
 from corollary.errors import InputError
 from support.command_line import cli
-
-VIEWS = {"shipped": "/r[pay/*$o][ship/*$o]", "any": "/r/alarm"}
-TEMPLATE = "r[!pay !ship]"
+from support.spark_documents import VIEWS, arrive, follow
 
 pytestmark = pytest.mark.spark
-
-
-def arrive(folder: Path, name: str, *rows: tuple[str, str, int, str | None, bool]) -> None:
-    folder.mkdir(exist_ok=True)
-    keys = ("doc", "fn", "seq", "xml", "eos")
-    lines = (json.dumps(dict(zip(keys, row, strict=True))) for row in rows)
-    (folder / name).write_text("\n".join(lines), "utf-8")
-
-
-def follow(spark: Any, folder: Path, place: Path) -> dict[str, set[tuple[Any, ...]]]:
-    """Read all that has come; return what the warehouse holds then."""
-    frame = spark.readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1).json(str(folder))
-    with corollary.open(place, engine="local") as database:
-        query = watch(database, frame, VIEWS, template=TEMPLATE, trigger={"availableNow": True})
-        query.awaitTermination()
-        return {
-            name: set(database.relation(f"document_{name}").rows())
-            for name in ("answer", "value", "closed", "refused")
-        }
 
 
 def test_documents_are_followed_and_rows_count_once(spark: Any, tmp_path: Path) -> None:

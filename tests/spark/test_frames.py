@@ -22,7 +22,7 @@ from corollary.core.arrow import from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
 from corollary.database import once, pipeline
-from corollary.database.frames import Frames
+from corollary.database.engines import Frames
 from corollary.database.program import read_programs
 from corollary.errors import InputError
 from corollary.warehouse.sources.choose import source_of

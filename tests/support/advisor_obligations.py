@@ -18,7 +18,7 @@ from collections import Counter
 from corollary.advisor.advice import Advice
 from corollary.advisor.scheme import Options
 from oracles import evaluation
-from support.advisor_cases import advice_for, changed_program, degrees
+from support.cases.advisor import advice_for, changed_program, degrees
 from support.generators.advisor_programs import Program
 
 WAYS = (

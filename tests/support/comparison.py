@@ -10,9 +10,9 @@ from corollary.console import SilentConsole
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.rules import Constant, Literal, Variable
+from corollary.database.counters import Progress
 from corollary.database.once import Places, answer_relation, evaluate, fill
 from corollary.database.program import Loaded, load
-from corollary.database.progress import Progress
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parse import parse

@@ -44,6 +44,15 @@ CLOSURES = {
     "non-linear": "reach(x, z) :- reach(x, y), reach(y, z).",
 }
 
+SAME_GENERATION = """
+.decl up(x: symbol, y: symbol)
+.decl flat(x: symbol, y: symbol)
+.decl down(x: symbol, y: symbol)
+.decl sg(x: symbol, y: symbol)
+sg(x, y) :- flat(x, y).
+sg(x, y) :- up(x, z1), sg(z1, z2), flat(z2, z3), sg(z3, z4), down(z4, y).
+"""
+
 
 def closure(kind: str = "left-linear", type_: str = "symbol") -> str:
     """Return the program of a closure."""

@@ -33,7 +33,8 @@ from corollary.warehouse import delimited, exact, fast
 from corollary.warehouse.dialect import dialect_of, file_name_of
 from corollary.warehouse.lines import text_column
 from corollary.warehouse.outputs import Output, write_all
-from unit.core.test_values import is_same, values
+from support.generators.values import is_same, values
+from support.selection import examples
 
 BASIC = (SYMBOL, NUMBER, UNSIGNED, FLOAT, decimal(12, 2), decimal(18, 9), BOOL, DATE, TIMESTAMP)
 ALL_TYPES = BASIC + tuple(type_.with_null(True) for type_ in BASIC)
@@ -114,7 +115,7 @@ def tables(draw: st.DrawFn) -> tuple[Relation, list[tuple[Value, ...]]]:
     st.booleans(),
     st.booleans(),
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(100, 300))
 def test_round_trip_with_quotes(
     table: tuple[Relation, list[tuple[Value, ...]]],
     delimiter: str,
@@ -143,7 +144,7 @@ def test_round_trip_with_quotes(
 
 
 @given(tables(), st.sampled_from(["\t", ",", ";;", "-", ".", "a"]), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=examples(100, 300))
 def test_round_trip_without_quotes_or_a_refusal(
     table: tuple[Relation, list[tuple[Value, ...]]], delimiter: str, is_crlf: bool
 ) -> None:
@@ -266,7 +267,7 @@ def files(draw: st.DrawFn) -> tuple[Relation, Directive, bytes]:
 
 
 @given(files())
-@settings(max_examples=1500)
+@settings(max_examples=examples(300, 1500))
 def test_the_fast_reader_agrees_or_declines(file: tuple[Relation, Directive, bytes]) -> None:
     p, asked, data = file
     quick = fast.read(data, p, dialect_of(p, asked))
@@ -277,7 +278,7 @@ def test_the_fast_reader_agrees_or_declines(file: tuple[Relation, Directive, byt
 
 
 @given(st.sampled_from(BASIC), st.text(st.sampled_from('0123459-+.:eEnaif TZxu,"'), max_size=12))
-@settings(max_examples=1500)
+@settings(max_examples=examples(300, 1500))
 def test_the_fast_reader_accepts_no_more(type_: Type, text: str) -> None:
     p = relation(type_)
     data = (text + "\n").encode()
@@ -319,7 +320,7 @@ def test_a_file_of_many_blocks() -> None:
 
 
 @given(files(), st.integers(1, 20))
-@settings(max_examples=300)
+@settings(max_examples=examples(100, 300))
 def test_pieces_read_like_the_whole(file: tuple[Relation, Directive, bytes], size: int) -> None:
     p, asked, data = file
     malformed: list[list[Diagnostic]] = []

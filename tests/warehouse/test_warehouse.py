@@ -45,13 +45,14 @@ from support.maintained_database import (
     reopened,
 )
 from support.payload_check import check_payload
+from support.selection import examples
 from support.warehouse_scenarios import index_files, keep, reported, store_of, stored
 
 NOW = datetime(2026, 11, 15, 8, 30, 1, 999_999, tzinfo=UTC)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 """A counterexample is as hard to shrink as it was to find; it is told as it came."""
-EXAMPLES = {"sqlite": 8, "postgresql": 2}
+EXAMPLES = {"sqlite": examples(2, 8), "postgresql": examples(1, 2)}
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "auto": (("auto",), {}),
     "mixed": ((MIXED, "ranked", "counting"), {}),
@@ -69,19 +70,19 @@ def test_it_lasts(
 ) -> None:
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
-    examples = EXAMPLES[request.node.callspec.params["places"]]
+    number = EXAMPLES[request.node.callspec.params["places"]]
 
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
 
-    @settings(max_examples=examples, suppress_health_check=SLOW, phases=PHASES)
+    @settings(max_examples=number, suppress_health_check=SLOW, phases=PHASES)
     @given(scenarios(algorithms, **options), st.integers(0, 999), st.sampled_from((1, 1 << 16)))
     def run(scenario: Scenario, seed: int, inline: int) -> None:
         monkeypatch.setattr(warehouse, "INLINE_BYTES", inline)
         counts.update(keep(scenario, places(), seed))
 
     run()
-    assert counts["steps"] >= examples
-    if examples > 4:
+    assert counts["steps"] >= number
+    if number > 4:
         assert counts["changed"] >= LIVELY * counts["steps"]
         acts = {"reopen", "fold", "lose", "travel", "follow", "collect", "verify"}
         assert counts.keys() >= acts

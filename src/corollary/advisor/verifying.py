@@ -26,7 +26,7 @@ from corollary.core.rules import Constant, Value
 from corollary.core.types import Kind, Type
 from corollary.database.database import Database, state_of
 from corollary.database.keys import Dependence, dependences
-from corollary.database.upkeep.recompute import recompute
+from corollary.database.upkeep.rightful import recompute
 from corollary.errors import ConstraintError, CorollaryError
 from corollary.warehouse.set_difference import difference
 

@@ -14,6 +14,8 @@ from corollary.advisor.reporting import duration
 from corollary.advisor.sampling import sample
 from corollary.advisor.scratch import base_tables
 from corollary.advisor.verifying import Finding, differing_views, verify
+from corollary.cli.advise_options import AdviseOptions
+from corollary.cli.options import OutputOptions
 from corollary.console import TerminalConsole
 from corollary.core.printer import print_clause, print_declaration
 from corollary.core.program import Program
@@ -21,18 +23,27 @@ from corollary.errors import Diagnostic, InputError, Severity, render
 
 if TYPE_CHECKING:
     from corollary.advisor.advice import Advice
-    from corollary.cli.advise import Source
+    from corollary.database.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSource:
+    """The program to advise on, the database with its data, and the one to apply the advice to."""
+
+    program: Program
+    data: "Database | None"
+    target: "Database | None"
 
 
 @dataclass(slots=True)
-class Actions:
-    """The actions, and the document of what they have found."""
+class AdviceActions:
+    """Does what is asked with advice, and collects the results for the JSON document."""
 
     advice: "Advice"
-    source: "Source"
+    source: AdviceSource
     after: Program
-    asked: dict[str, Any]
-    format: str
+    options: AdviseOptions
+    output: OutputOptions
     console: TerminalConsole
     document: dict[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
@@ -41,21 +52,21 @@ class Actions:
         """Do what is asked, in order.
 
         Raises:
-            InputError: something differs, so that nothing is applied, or is taken back.
+            InputError: answers differ, so that nothing is applied, or it is reverted.
         """
         if self.source.data is not None:
             self._check()
-        if self.asked["sample"]:
-            self._sample()
-        if self.asked["verify"]:
+        if self.options.sample is not None:
+            self._sample(self.options.sample)
+        if self.options.verify:
             self._verify()
-        if self.asked["measure"]:
+        if self.options.measure:
             self._measure()
         if self.source.target is not None:
             self._apply()
 
-    def _say(self, text: str) -> None:
-        if self.format == "text":
+    def _print(self, text: str) -> None:
+        if not self.output.is_json:
             self.console.done()
             click.echo(text)
 
@@ -74,31 +85,31 @@ class Actions:
             self.console.note(render(finding))
         if broken:
             self.document["broken_dependencies"] = [str(each) for each in broken]
-        if self.asked["keys"]:
+        if self.options.keys:
             keys = list(proposed_keys(data))
             self.document["proposed_keys"] = [
                 {"relation": each.relation, "columns": list(each.columns)} for each in keys
             ]
             for key in keys:
-                self._say(f"proposed  {key}; declare it if that is no accident")
+                self._print(f"proposed  {key}; declare it if that is no accident")
 
-    def _sample(self) -> None:
+    def _sample(self, share: float) -> None:
         if self.source.data is None:
             raise click.UsageError("--sample needs data: give --stats, --apply or -F")
         self.console.progress("sampling")
-        found = sample(
+        samples = sample(
             self.advice,
             self.source.program,
             self.after,
             base_tables(self.source.data),
-            self.asked["sample"],
-            engine=self.asked["engine"],
+            share,
+            engine=self.options.engine,
         )
-        self.document["sampled"] = samples_as_json(found)
-        for each in found:
+        self.document["sampled"] = samples_as_json(samples)
+        for each in samples:
             figures = self.advice.views[each.view].figures
             guess = "" if figures is None else f"; {figures.rows:,.0f} were expected"
-            self._say(
+            self._print(
                 f"sampled   {each.view} has about {each.rows:,.0f} rows: {each.found:,} for "
                 f"{each.values:,} of {each.total:,} values of {each.variable}{guess}"
             )
@@ -110,9 +121,9 @@ class Actions:
         for each in verify(self.advice, self.source.program, self.after, tables):
             findings.append(each)
             verdict = "same" if each.is_fine else "DIFFERS"
-            self._say(f"verified  {each.check}: {each.about}: {verdict}")
+            self._print(f"verified  {each.check}: {each.about}: {verdict}")
         self.document["verified"] = findings_as_json(findings)
-        _demand_same([text for each in findings for text in each.differences], "was changed")
+        _check_same([text for each in findings for text in each.differences], "was changed")
 
     def _measure(self) -> None:
         if self.source.data is None:
@@ -123,27 +134,29 @@ class Actions:
             self.source.program,
             self.after,
             base_tables(self.source.data),
-            engine=self.asked["engine"],
+            engine=self.options.engine,
         )
         self.document["measured"] = measurements_as_json(measured)
         for each in measured.queries:
-            self._say(_measurement(each, measured, self._expected(each)))
+            self._print(_measurement_line(each, measured, self._expected(each)))
         for name, rows in measured.rows.items():
             figures = self.advice.views[name].figures
             guess = "" if figures is None else f", {figures.rows:,.0f} were expected"
-            self._say(f"measured  {name} has {rows:,} rows{guess}")
+            self._print(f"measured  {name} has {rows:,} rows{guess}")
         self._calibrate(measured)
 
     def _calibrate(self, measured: Measurements) -> None:
-        """Tell how long a row-operation takes, and upkeep at that."""
-        found = self.calibration = from_runs(self.advice, measured)
-        if found is None:
+        """Print how long a row operation takes, and what upkeep of the views then costs."""
+        calibration = self.calibration = from_runs(self.advice, measured)
+        if calibration is None:
             return
-        self._say(f"measured  {duration(found.seconds)} for a row-op, going by {found.source}")
+        self._print(
+            f"measured  {duration(calibration.seconds)} for a row-op, going by {calibration.source}"
+        )
         for name, view in self.advice.views.items():
             if view.figures is not None and view.figures.upkeep:
-                upkeep = duration(found.of(view.figures.upkeep))
-                self._say(f"expected  {name} takes {upkeep} an hour to keep true")
+                upkeep = duration(calibration.of(view.figures.upkeep))
+                self._print(f"expected  {name} takes {upkeep} an hour to keep true")
 
     def _expected(self, each: Measured) -> str:
         """Return the speed-up that the estimate promises."""
@@ -154,35 +167,35 @@ class Actions:
         target = self.source.target
         assert target is not None
         if not self.advice.is_applicable:
-            self._say("nothing to apply")
+            self._print("nothing to apply")
             return
         self.console.progress("storing views")
         transaction = apply(target, self.advice, self.source.program, self.after)
-        if self.asked["verify"]:
+        if self.options.verify:
             wrong = list(differing_views(target, self.advice.views))
             if wrong:
                 revert(target)
-            _demand_same(wrong, "is kept: the advice was taken back")
+            _check_same(wrong, "is kept: the advice was taken back")
         target.publish(transaction)
         number = transaction.commit_number
         self.document["applied"] = {"commit": number, "views": list(self.advice.views)}
         stored = [view.name for view in self.advice.views.values() if not view.is_virtual]
         what = f"stored {', '.join(stored)}" if stored else "rules rewritten, nothing stored"
-        self._say(f"commit {number}: {what}")
-        self._say("the program now says; change your files likewise (--to FILE writes all of it)")
+        self._print(f"commit {number}: {what}")
+        self._print("the program now says; change your files likewise (--to FILE writes all of it)")
         for declaration in self.after.declarations:
             if declaration.name in self.advice.views:
-                self._say(f"  {print_declaration(declaration)}")
+                self._print(f"  {print_declaration(declaration)}")
         for view in self.advice.views.values():
             for clause in view.clauses:
-                self._say(f"  {print_clause(clause)}")
+                self._print(f"  {print_clause(clause)}")
         for each in self.advice.predicates.values():
             if each.is_applicable:
                 for clause in each.rewritten:
-                    self._say(f"  {print_clause(clause)}")
+                    self._print(f"  {print_clause(clause)}")
 
 
-def _measurement(each: Measured, measured: Measurements, expected: str) -> str:
+def _measurement_line(each: Measured, measured: Measurements, expected: str) -> str:
     pays = each.break_even(measured.build)
     when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
     cold = f"cold {1000 * each.cold[0]:.1f} -> {1000 * each.cold[1]:.1f} ms"
@@ -193,7 +206,7 @@ def _measurement(each: Measured, measured: Measurements, expected: str) -> str:
     )
 
 
-def _demand_same(differences: list[str], what: str) -> None:
+def _check_same(differences: list[str], what: str) -> None:
     if differences:
         raise InputError.of(
             "C1105",

@@ -1,13 +1,12 @@
-"""What `run --warehouse` and `apply` print: what changed, the commit, what became of it."""
+"""What `run --warehouse`, `apply` and `watch` print: changes, the commit, alerts, notes."""
 
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import click
-
-from corollary.cli import options
-from corollary.cli.tables import aligned, counted, signed
+from corollary.cli.options import ChangeOutputOptions
+from corollary.cli.output import print_warnings
+from corollary.cli.tables import align, counted, signed
 from corollary.console import TerminalConsole
 from corollary.database.database import Database, state_of
 from corollary.errors import without_password
@@ -17,18 +16,15 @@ if TYPE_CHECKING:
     from corollary.database.pipeline import Run
     from corollary.database.transaction import Transaction
 
+MAX_VIOLATIONS = 20
+"""The maximum number of tuples that are listed for a new constraint."""
 
-MOST_SHOWN = 20
-"""So many tuples that violate a new constraint are listed."""
 
-
-def tell(
+def report_run(
     outcome: "Run",
-    database: "Database",
+    database: Database,
     warehouse: str,
-    *,
-    max_rows: int,
-    format_: str,
+    output: ChangeOutputOptions,
     console: TerminalConsole,
 ) -> None:
     """Print an outcome: results to standard output, everything else as notes.
@@ -37,26 +33,21 @@ def tell(
         outcome: what was done.
         database: the database afterwards.
         warehouse: what the user calls the warehouse.
-        max_rows: so many tuples of a relation, and so many alerts, are listed.
-        format_: `text` or `json`.
+        output: the format, and the maximum number of tuples of a relation and of alerts.
         console: where notes go.
     """
     console.done()
-    if format_ == "json":
-        options.print_json(outcome.as_json(max_rows))
-    else:
-        for line in _result(outcome, max_rows):
-            click.echo(line)
-    options.print_warnings(dict.fromkeys(outcome.warnings), console)
+    output.show(lambda: outcome.as_json(output.max_rows), _result(outcome, output.max_rows))
+    print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
-        for line in _kept(outcome.transaction, database):
+        for line in _retained(outcome.transaction, database):
             console.note(line)
         for line in _existing(outcome.transaction):
             console.note(line)
     if outcome.published is not None:
-        options.print_warnings(outcome.published.problems, console)
+        print_warnings(outcome.published.problems, console)
         names = [each.relation for each in outcome.published.published]
-        if names and format_ == "text":
+        if names and not output.is_json:
             console.note(f"published: {', '.join(names)}")
     note_delivery(outcome.delivered, console)
     if outcome.quarantined:
@@ -68,11 +59,11 @@ def tell(
 
 
 def note_delivery(delivered: "Delivered | None", console: TerminalConsole) -> None:
-    """Say what became of alerts that go elsewhere."""
+    """Note how many alerts were delivered, and what failed."""
     if delivered is not None:
         if delivered.alerts:
             console.note(f"delivered: {counted(delivered.alerts, 'alert')}")
-        options.print_warnings(delivered.problems, console)
+        print_warnings(delivered.problems, console)
 
 
 def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
@@ -88,10 +79,10 @@ def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
 
 
 def _result(outcome: "Run", max_rows: int) -> Iterator[str]:
-    """Yield a line for each relation that changed, what became of it, then the alerts."""
+    """Yield a line for each relation that changed, one for the commit, then the alerts."""
     transaction = outcome.transaction
     if transaction is not None:
-        yield from lines(transaction)
+        yield from change_lines(transaction)
     if transaction is not None and transaction.is_repeated:
         yield f"nothing was done: commit {transaction.commit_number} was made under this key before"
     elif outcome.commit is None:
@@ -108,35 +99,40 @@ def _result(outcome: "Run", max_rows: int) -> Iterator[str]:
 
 
 def _existing(transaction: "Transaction") -> Iterator[str]:
-    """Yield what violates new constraints and was there before them."""
-    for each in transaction.existing[:MOST_SHOWN]:
+    """Yield the tuples that violate new constraints and were there before them."""
+    for each in transaction.existing[:MAX_VIOLATIONS]:
         yield f"there before the constraint `{each.constraint}`: {each.message}"
-    if len(transaction.existing) > MOST_SHOWN:
-        yield f"and {len(transaction.existing) - MOST_SHOWN:,} more tuples that violate it"
+    if len(transaction.existing) > MAX_VIOLATIONS:
+        yield f"and {len(transaction.existing) - MAX_VIOLATIONS:,} more tuples that violate it"
 
 
-def lines(transaction: "Transaction") -> Iterator[str]:
-    """Yield a line for each relation that changed: what came and went, how, where and when."""
-    yield from aligned([*_cells(transaction)])
+def change_lines(transaction: "Transaction") -> list[str]:
+    """Return a line for each relation that changed: counts, algorithm, placement, seconds."""
+    return align(_cells(transaction))
+
+
+def change_summary(transaction: "Transaction") -> str:
+    """Return the counts of all relations that changed, separated by commas."""
+    return ", ".join(f"{name} {signed(each.counts)}" for name, each in transaction.changes.items())
 
 
 def _cells(transaction: "Transaction") -> Iterator[list[str]]:
     for name, change in transaction.changes.items():
         stats = transaction.stats.get(name)
-        told = [name, " ".join(signed(change.counts))]
+        cells = [name, signed(change.counts)]
         if stats is not None and change.relation.is_derived:
-            told += [stats.algorithm, stats.placement, f"{stats.seconds:.2f} s"]
-        yield told
+            cells += [stats.algorithm, stats.placement, f"{stats.seconds:.2f} s"]
+        yield cells
 
 
-def _kept(transaction: "Transaction", database: "Database") -> Iterator[str]:
-    """Yield which tuples are still there although they were to be deleted, and why."""
+def _retained(transaction: "Transaction", database: Database) -> Iterator[str]:
+    """Yield which deleted tuples stay because another part asserts them."""
     from corollary.database.parts import MANUAL, described
 
     normal = state_of(database).loaded.normal
-    for name, kept in transaction.kept.items():
+    for name, tuples in transaction.kept.items():
         parts = normal.parts.get(normal.bases.get(name, name), {})
         others = described(part for part in parts if part != MANUAL)
-        stays = "stays" if len(kept) == 1 else "stay"
-        them = "it" if len(kept) == 1 else "them"
-        yield f"{counted(len(kept), 'tuple')} of `{name}` {stays}: {others} asserts {them} too"
+        stays = "stays" if len(tuples) == 1 else "stay"
+        them = "it" if len(tuples) == 1 else "them"
+        yield f"{counted(len(tuples), 'tuple')} of `{name}` {stays}: {others} asserts {them} too"

@@ -2,9 +2,10 @@
 
 import click
 
-from corollary.cli import options
-from corollary.cli.warehouses import opened, seen_by, warehouse
-from corollary.console import TerminalConsole
+from corollary.cli.databases import open_warehouse
+from corollary.cli.options import FormatOptions, ReaderOptions
+from corollary.cli.output import print_json, print_rows
+from corollary.cli.parameters import family, warehouse
 
 
 @click.command()
@@ -12,21 +13,21 @@ from corollary.console import TerminalConsole
 @click.argument("relation", required=False)
 @click.option("--commit", type=click.IntRange(min=1), help="Only what this commit changed.")
 @click.option("--since", type=click.IntRange(min=0), help="Only what later commits changed.")
-@options.as_reader
-@options.format_
+@family("read", ReaderOptions)
+@family("output", FormatOptions)
 def command(
     warehouse: str,
     relation: str | None,
     commit: int | None,
     since: int | None,
-    reader: str | None,
-    format: str,
+    read: ReaderOptions,
+    output: FormatOptions,
 ) -> None:
     """Print what commits have changed, row by row: the audit feed.
 
     Each row is a tuple that came or went, with the columns that change feeds of Delta and Spark
     have: _change_type (insert or delete), _commit_version and _commit_timestamp. Without --commit
-    or --since, all commits that are kept are told; without RELATION, all relations, one after the
+    or --since, it prints all commits that are kept; without RELATION, all relations, one after the
     other.
 
     \b
@@ -36,28 +37,27 @@ def command(
     """
     if commit is not None and since is not None:
         raise click.UsageError("--commit asks for one commit, --since for all after one")
-    console = TerminalConsole()
-    with options.reported(format, console), opened(warehouse, console) as database:
+    with output.reporting() as console, open_warehouse(warehouse, console) as database:
         from corollary.database.changes import json_rows
 
         first = since if commit is None else commit - 1
-        feeds = seen_by(database, reader).feed(relation, since=first, upto=commit)
-        if format == "json":
-            feed = [
+        feeds = read.view(database).feed(relation, since=first, upto=commit)
+        if output.is_json:
+            documents = [
                 {
-                    "relation": told.name,
-                    "columns": list(told.columns),
-                    "rows": json_rows(table, told, is_ordered=True),
+                    "relation": changed.name,
+                    "columns": list(changed.columns),
+                    "rows": json_rows(table, changed, is_ordered=True),
                 }
-                for told, table in feeds
+                for changed, table in feeds
             ]
-            options.print_json({"changes": feed})
+            print_json({"changes": documents})
             return
         is_first = True
-        for told, table in feeds:
+        for changed, table in feeds:
             if relation is None:
-                click.echo(told.name if is_first else f"\n{told.name}")
-            options.print_rows(table, told)
+                click.echo(changed.name if is_first else f"\n{changed.name}")
+            print_rows(table, changed)
             is_first = False
         if is_first:
             console.note("nothing has changed")

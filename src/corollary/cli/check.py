@@ -5,46 +5,45 @@ from pathlib import Path
 
 import click
 
-from corollary.cli import options
+from corollary.cli.options import OutputOptions
+from corollary.cli.output import diagnostic_as_json
+from corollary.cli.parameters import family, programs
 from corollary.cli.tables import counted
-from corollary.console import TerminalConsole
 
 
 @click.command()
-@options.programs
+@programs
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@options.format_
-@options.quiet
-def command(programs: tuple[Path, ...], strict: bool, format: str, quiet: bool) -> None:
-    """Say everything that is wrong or doubtful about a program.
+@family("output", OutputOptions)
+def command(programs: tuple[Path, ...], strict: bool, output: OutputOptions) -> None:
+    """Report everything that is wrong or doubtful about a program.
 
-    Every finding has a code, the place with a caret, and a note that says how to mend it. All are
+    Every finding has a code, the place with a caret, and a note on how to fix it. All are
     reported at once. The exit status is 1 if there is an error.
 
     \b
       corollary check network.dl
       corollary check types.dl rules.dl --strict
     """
-    console = TerminalConsole(quiet)
-    with options.reported(format, console):
+    with output.reporting() as console:
         from corollary.analysis.check import diagnose
         from corollary.database.program import load, read_programs
         from corollary.errors import InputError, Severity, render
 
         program = read_programs(programs)
-        found = diagnose(program)
-        errors = sum(each.severity is Severity.ERROR for each in found)
+        diagnostics = diagnose(program)
+        errors = sum(each.severity is Severity.ERROR for each in diagnostics)
         if not errors:
             try:
                 load(program)
             except InputError as error:
-                found, errors = (*found, *error.diagnostics), len(error.diagnostics)
-        warnings = len(found) - errors
-        if format == "json":
-            options.print_json({"diagnostics": [options.as_json(each) for each in found]})
-        else:
-            for each in found:
-                click.echo(render(each) + "\n")
+                diagnostics, errors = (*diagnostics, *error.diagnostics), len(error.diagnostics)
+        warnings = len(diagnostics) - errors
+        output.show(
+            lambda: {"diagnostics": [diagnostic_as_json(each) for each in diagnostics]},
+            (render(each) + "\n" for each in diagnostics),
+        )
+        if not output.is_json:
             rules = len(program.clauses)
             console.note(
                 f"{counted(errors, 'error')}, {counted(warnings, 'warning')} in "

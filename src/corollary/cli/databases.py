@@ -1,75 +1,105 @@
-"""The database that `trace` and `explain` look at: in memory, filled, its virtual views watched."""
+"""The database that a command works on: a warehouse, or a program that is loaded into memory."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from corollary.console import Console
-from corollary.database.database import Database, state_of
+from corollary.cli.options import PropagationOptions
+from corollary.console import Console, TerminalConsole
+from corollary.database.database import Database, state_of, warehouse_of
+from corollary.errors import without_password
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
-    from corollary.core.program import NormalProgram
+    from corollary.warehouse.warehouse import Warehouse
+
+CATALOG_SCHEMES = ("postgresql://", "postgresql+psycopg://")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked for: an algorithm for each relation (the default under ''), what to watch."""
-
-    algorithms: Mapping[str, str]
-    watch: tuple[str, ...]
-
-    def check(self, program: "NormalProgram") -> None:
-        """Demand that the relations that are named exist, and can be maintained or watched.
-
-        Raises:
-            InputError: one does not.
-        """
-        from corollary.database.names import readable
-        from corollary.errors import InputError
-
-        for name in (*filter(None, self.algorithms), *self.watch):
-            if not readable(program, name).is_derived:
-                raise InputError.of(
-                    "C0917",
-                    f"`{name}` is a base relation, so nothing maintains it.",
-                    None,
-                    "name a relation that has rules",
-                )
-
-    def watched(self, program: "NormalProgram") -> Iterable[str]:
-        """Return the relations to watch: those named, or else all declared virtual ones.
-
-        If there are active rules, they say what is watched.
-        """
-        if program.active.reactions or program.active.triggers:
-            return self.watch
-        return self.watch or [
-            name
-            for name, each in program.relations.items()
-            if each.is_declared and each.is_derived and each.is_virtual
-        ]
+def is_warehouse(place: str) -> bool:
+    """Whether a name on the command line is a warehouse rather than a program."""
+    return place.startswith(CATALOG_SCHEMES) or Path(place).is_dir()
 
 
-def filled(
+def open_files(place: str) -> "closing[Warehouse]":
+    """Open the catalog and the files of a warehouse, of which no relation is read.
+
+    Raises:
+        WarehouseError: there is no warehouse.
+    """
+    from corollary.warehouse.warehouse import Warehouse
+
+    return closing(Warehouse.open(place, create=False))
+
+
+@contextmanager
+def open_warehouse(
+    place: str, console: TerminalConsole, *, create: bool = False, **options: Any
+) -> Iterator[Database]:
+    """Open the database of a warehouse, and close it at the end.
+
+    Args:
+        place: a directory, or the URL of a catalog on PostgreSQL.
+        console: where progress is shown.
+        create: whether to make the warehouse if there is none.
+        options: others of `open_database`.
+
+    Raises:
+        WarehouseError: there is none, or it cannot be read.
+        KeyboardInterrupt: with a sentence that says what the interrupted work has committed.
+    """
+    from corollary.database.opening import open_database
+
+    outcome = "nothing was changed"
+    try:
+        console.progress(f"opening {without_password(place)}")
+        with open_database(place, create=create, console=console, **options) as database:
+            console.done()
+            before = database.commits
+            try:
+                yield database
+            except KeyboardInterrupt:
+                outcome = _interrupted(database, before, place)
+                raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(outcome) from None
+    finally:
+        console.done()
+
+
+def _interrupted(database: Database, before: int, place: str) -> str:
+    """Return a sentence about what an interrupt leaves behind."""
+    if database.commits > before:
+        return (
+            f"commit {database.commits} was made and stays; published tables that lag behind "
+            "follow with the next run"
+        )
+    warehouse = warehouse_of(database)
+    latest = None if warehouse is None else warehouse.catalog.latest()
+    if latest is not None and latest.number > before:
+        return f"`corollary log {without_password(place)}` tells what was committed meanwhile"
+    return "nothing was changed"
+
+
+def load_in_memory(
     programs: tuple[Path, ...],
     facts: Path,
     root: Path | None,
-    wanted: Wanted,
+    propagation: PropagationOptions,
     limits: "Limits",
     console: Console,
     placement: str = "driver",
     without: Iterable[str] = (),
-) -> "Database":
-    """Return a database with a program in force, its facts read and its virtual views watched."""
+) -> Database:
+    """Return a database in memory with a program, its facts, and its virtual views watched."""
     from corollary.database.opening import open_database
 
     database = open_database(
         None,
         engine="local" if placement == "driver" else "spark",
         placement=placement,
-        algorithm=wanted.algorithms,
+        algorithm=propagation.algorithms,
         without=without,
         limits=limits,
         console=console,
@@ -77,7 +107,7 @@ def filled(
     state_of(database).is_trial = True
     database.load(*programs, facts=facts, root=root)
     normal = state_of(database).loaded.normal
-    wanted.check(normal)
-    for name in wanted.watched(normal):
+    propagation.check(normal)
+    for name in propagation.watched(normal):
         database.watch(name)
     return database

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corollary.cli import options
+from corollary.cli.options import EngineOption, FormatOptions
+from corollary.cli.parameters import family
 from corollary.console import TerminalConsole
 from corollary.database.database import Database, state_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
 
 REGIONS, TOWNS, STREETS, HOMES, RING = 20, 50, 10, 24, 10
-"""Every region has an exchange, that feeds rings of towns; towns feed streets, streets homes."""
+"""Every region has an exchange that feeds rings of towns; towns feed streets, streets homes."""
 
 CUT = (("r3", "r3.t10"), ("r7.t2", "r7.t2.s4"), ("r11.t40.s9", "r11.t40.s9.h0"))
 LAID = (("r7.t3", "r7.t2.s4"), ("r4", "r3.t18"))
@@ -27,8 +28,8 @@ LAID = (("r7.t3", "r7.t2.s4"), ("r4", "r3.t18"))
 CUT_AGAIN = (("r5", "r5.t20"),)
 """What the digger cuts when it comes back."""
 
-SHOWN = 3
-"""So many tuples are shown of what has changed."""
+MAX_TUPLES = 3
+"""The maximum number of changed tuples that are printed."""
 
 
 @click.command()
@@ -37,25 +38,24 @@ SHOWN = 3
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the example into this directory and leave it there.",
 )
-@options.engine
-def command(keep: Path | None, engine: str) -> None:
+@family("options", EngineOption)
+def command(keep: Path | None, options: EngineOption) -> None:
     """Run the bundled example from end to end, on Spark.
 
-    A fibre network of a quarter of a million cables. Finds out what is fed from where, shared out
-    to Spark tasks, and who is in the dark; keeps that true when cables are cut and laid, tells what
-    has changed and how much quicker that was than computing everything again; reads the Delta table
-    that was published; and alerts those who watch for outages.
+    A fibre network of a quarter of a million cables. Finds out what is fed from where, divided
+    among Spark tasks, and which homes are cut off; keeps that true when cables are cut and laid,
+    shows what has changed and how much quicker that was than computing everything again; reads the
+    Delta table that was published; and alerts those who watch for outages.
 
     \b
       corollary demo
       corollary demo --keep example
       corollary demo --engine local
     """
-    console = TerminalConsole()
-    with options.reported("text", console), tempfile.TemporaryDirectory() as temporary:
+    with FormatOptions("text").reporting() as console, tempfile.TemporaryDirectory() as temporary:
         directory = keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        _run(directory, engine, console)
+        _run(directory, options.engine, console)
         if keep is not None:
             click.echo(f"\nThe example is in {keep}: network.dl, cable.facts, warehouse")
 
@@ -78,25 +78,25 @@ def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
     with open_database(warehouse, engine=engine, placement=placement, console=console) as database:
         command = f"corollary run network.dl --warehouse warehouse --placement {placement}"
         click.secho(f"\n{command}", bold=True)
-        _keep(database, directory)
+        _update(database, directory)
 
         click.secho(f"\nA digger cuts {_listed(CUT)}; others lay {_listed(LAID)}", bold=True)
         _write(directory / "cable.facts", [*(set(cables) - set(CUT)), *LAID])
         click.secho(command, bold=True)
-        transaction, _ = _keep(database, directory)
+        transaction, _ = _update(database, directory)
         for name, change in transaction.changes.items():
             for sign, rows in (("+", change.added), ("−", change.removed)):
                 if change.relation.is_derived and rows.num_rows:
-                    click.echo(f"    {sign} {_some(name, rows)}")
+                    click.echo(f"    {sign} {_example_tuples(name, rows)}")
         _alert(transaction)
 
         click.secho("\nWhat was cut is mended", bold=True)
         _write(directory / "cable.facts", [*cables, *LAID])
         click.secho(command, bold=True)
-        _, seconds = _keep(database, directory)
+        _, seconds = _update(database, directory)
 
         console.progress("computing everything again, for comparison")
-        again = _recomputed(database)
+        again = _recomputation_seconds(database)
         console.done()
         click.secho("\nOnly the change flowed", bold=True)
         click.echo(
@@ -108,13 +108,13 @@ def _run(directory: Path, engine: str, console: TerminalConsole) -> None:
         click.secho(f"\nThe digger comes back, and cuts {_listed(CUT_AGAIN)}", bold=True)
         _write(directory / "cable.facts", [*(set(cables) - set(CUT_AGAIN)), *LAID])
         click.secho(command, bold=True)
-        transaction, _ = _keep(database, directory)
+        transaction, _ = _update(database, directory)
         _alert(transaction)
 
 
-def _keep(database: "Database", directory: Path) -> "tuple[Transaction, float]":
-    """Run the pipeline; return what happened, and how long the views took."""
-    from corollary.cli.change_report import lines
+def _update(database: Database, directory: Path) -> "tuple[Transaction, float]":
+    """Run the pipeline; return the transaction, and how long the views took."""
+    from corollary.cli.change_report import change_lines
     from corollary.database.pipeline import Inputs, run
     from corollary.database.program import read_programs
 
@@ -123,43 +123,43 @@ def _keep(database: "Database", directory: Path) -> "tuple[Transaction, float]":
     state_of(database).console.done()
     transaction = outcome.transaction
     assert transaction is not None
-    for line in lines(transaction):
+    for line in change_lines(transaction):
         click.echo(f"    {line}")
     seconds = time.monotonic() - began
     click.echo(f"    commit {outcome.commit}, published, in {seconds:.1f} s all in all")
-    return transaction, _views(transaction)
+    return transaction, _maintenance_seconds(transaction)
 
 
 def _alert(transaction: "Transaction") -> None:
-    """Print what those are told who watch."""
+    """Print the alerts."""
     from corollary.cli.change_report import alert_lines
 
-    for line in alert_lines(transaction, SHOWN):
+    for line in alert_lines(transaction, MAX_TUPLES):
         click.secho(f"    {line}", bold=True)
 
 
-def _views(transaction: "Transaction") -> float:
+def _maintenance_seconds(transaction: "Transaction") -> float:
     """Return how long the maintenance of all views took."""
     return sum(each.seconds for each in transaction.stats.values())
 
 
-def _recomputed(database: "Database") -> float:
+def _recomputation_seconds(database: Database) -> float:
     """Return how long it takes to compute the views again, for a change like those before."""
     with database.transaction(algorithm="recompute", is_dry=True) as transaction:
         transaction.delete("cable", [LAID[0]])
         transaction.insert("cable", [("r5", "r6.t0")])
-    return _views(transaction)
+    return _maintenance_seconds(transaction)
 
 
 def _listed(cables: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(" → ".join(cable) for cable in cables)
 
 
-def _some(name: str, rows: Any) -> str:
+def _example_tuples(name: str, rows: Any) -> str:
     from corollary.core.arrow import to_python
 
-    listed = [json.dumps(row)[1:-1] for row in to_python(rows.slice(0, SHOWN))]
-    more = f" and {rows.num_rows - SHOWN:,} more" if rows.num_rows > SHOWN else ""
+    listed = [json.dumps(row)[1:-1] for row in to_python(rows.slice(0, MAX_TUPLES))]
+    more = f" and {rows.num_rows - MAX_TUPLES:,} more" if rows.num_rows > MAX_TUPLES else ""
     return ", ".join(f"{name}({each})" for each in listed) + more
 
 

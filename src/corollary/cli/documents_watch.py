@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from corollary.cli import options
-from corollary.cli.documents_match import types_of
+from corollary.cli.databases import open_warehouse
+from corollary.cli.documents_match import FUNCTION, types_of
+from corollary.cli.options import OutputOptions
+from corollary.cli.parameters import Pair, action, family
 from corollary.cli.tables import counted
-from corollary.cli.warehouses import opened
-from corollary.console import TerminalConsole
 
 
 @click.command()
@@ -18,7 +18,7 @@ from corollary.console import TerminalConsole
     "--views",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     required=True,
-    help="A file with a query in each line, perhaps behind a name: `late: /r[…]`.",
+    help="A file with a query in each line, perhaps after a name: `late: /r[…]`.",
 )
 @click.option(
     "--source",
@@ -27,28 +27,30 @@ from corollary.console import TerminalConsole
     show_default=True,
     help="A folder into which JSON lines come: doc, fn, seq, xml, eos.",
 )
-@options.update("--answers-once", "F", "A function that answers at most once, with one tree.")
-@options.update("--type", "F=A,B", "The labels that the trees of a function begin with.")
+@action("--answers-once", "F", "A function that answers at most once, with one tree.")
+@action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
 @click.option("--template", metavar="FILE|TREE", help="What every document is in the beginning.")
 @click.option(
-    "--interval", metavar="SECONDS", default=2.0, show_default=True, help="A batch so often."
+    "--interval",
+    metavar="SECONDS",
+    default=2.0,
+    show_default=True,
+    help="The time between batches.",
 )
-@click.option("--files", metavar="N", type=int, help="So many files in a batch at most.")
+@click.option("--files", metavar="N", type=int, help="The maximum number of files in a batch.")
 @click.option("--once", is_flag=True, help="End when all that is there now has been read.")
-@options.format_
-@options.quiet
+@family("output", OutputOptions)
 def command(
     warehouse: str,
     views: Path,
     source: Path,
     answers_once: tuple[str, ...],
-    type: tuple[str, ...],
+    type: tuple[Pair, ...],
     template: str | None,
     interval: float,
     files: int | None,
     once: bool,
-    format: str,
-    quiet: bool,
+    output: OutputOptions,
 ) -> None:
     """Keep the answers of views on many documents up to date, with Structured Streaming.
 
@@ -61,8 +63,7 @@ def command(
     \b
       corollary documents watch --warehouse wh --views views.txt --template 'r[!pay !ship]'
     """
-    console = TerminalConsole(quiet)
-    with options.reported(format, console):
+    with output.reporting() as console:
         from corollary.documents.spark import ARRIVALS, wait, watch
         from corollary.documents.views_file import read_views
         from corollary.engines.spark.session import local
@@ -76,13 +77,11 @@ def command(
             {"availableNow": True} if once else {"processingTime": f"{interval} seconds"}
         )
 
-        def tell(number: int, events: int) -> None:
-            if format == "json":
-                options.print_json({"batch": number, "events": events})
-            else:
-                click.echo(f"batch {number}: {counted(events, 'event')}")
+        def report(number: int, events: int) -> None:
+            document = {"batch": number, "events": events}
+            output.show(lambda: document, [f"batch {number}: {counted(events, 'event')}"])
 
-        with opened(warehouse, console, create=True, engine="local") as database:
+        with open_warehouse(warehouse, console, create=True, engine="local") as database:
             query = watch(
                 database,
                 reader.json(str(source.absolute())),
@@ -91,7 +90,7 @@ def command(
                 once=answers_once,
                 types=types_of(type),
                 trigger=trigger,
-                on_batch=tell,
+                on_batch=report,
             )
             try:
                 wait(query)

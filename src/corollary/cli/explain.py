@@ -1,69 +1,65 @@
 """`corollary explain`."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from corollary.cli import options
-from corollary.cli.databases import Wanted, filled
-from corollary.console import TerminalConsole
+from corollary.cli.databases import load_in_memory
+from corollary.cli.options import (
+    FormatOptions,
+    LimitOptions,
+    Placement,
+    PropagationOptions,
+    RootOption,
+    Without,
+)
+from corollary.cli.parameters import DIRECTORY, family, option, programs
+from corollary.console import Console
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from corollary.core.program import NormalProgram
     from corollary.core.states import State
+    from corollary.explain.forecast import Forecast
 
 
-SHARES = 2
-"""How many there are in an explanation, for which Spark is not asked."""
+PARTITIONS = 2
+"""The number of partitions in an explanation, which starts no Spark session to ask for it."""
+
+
+@dataclass(frozen=True)
+class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
+    """What is explained, and with which sizes."""
+
+    goal: Annotated[
+        str | None, "Explain how this goal is answered, instead of a full evaluation.", option()
+    ]
+    added: Annotated[
+        tuple[str, ...],
+        "Explain what happens when this base relation gains N tuples (1 if not given).",
+        option(metavar="RELATION[=N]", multiple=True),
+    ]
+    removed: Annotated[
+        tuple[str, ...],
+        "Explain what happens when it loses some.",
+        option(metavar="RELATION[=N]", multiple=True),
+    ]
+    facts: Annotated[
+        Path | None,
+        "Directory of the facts files, to measure sizes; without it they are guessed.",
+        option("-F", "--facts", type=DIRECTORY),
+    ]
+    placement: Placement
+    without: Without
 
 
 @click.command()
-@options.programs
-@click.option("--goal", help="Explain how this goal is answered, instead of a full evaluation.")
-@click.option(
-    "--added",
-    metavar="RELATION[=N]",
-    multiple=True,
-    help="Explain what happens when this base relation gains N tuples (1 if not given).",
-)
-@click.option(
-    "--removed",
-    metavar="RELATION[=N]",
-    multiple=True,
-    help="Explain what happens when it loses some.",
-)
-@options.placement
-@options.algorithm
-@options.by_relation
-@options.watch
-@options.without
-@click.option(
-    "-F",
-    "--facts",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory of the facts files, to measure sizes; without it they are guessed.",
-)
-@options.root
-@options.limits
-@options.format_
-def command(
-    programs: tuple[Path, ...],
-    goal: str | None,
-    added: tuple[str, ...],
-    removed: tuple[str, ...],
-    placement: str,
-    algorithm: str,
-    relations: tuple[str, ...],
-    watch: tuple[str, ...],
-    without: tuple[str, ...],
-    facts: Path | None,
-    root: Path | None,
-    format: str,
-    **rest: Any,
-) -> None:
+@programs
+@family("options", ExplainOptions)
+@family("output", FormatOptions)
+def command(programs: tuple[Path, ...], options: ExplainOptions, output: FormatOptions) -> None:
     """Show how a program will be evaluated, or maintained.
 
     Prints the strata in order; for each one whether it is recursive, stored or virtual, by which
@@ -71,7 +67,7 @@ def command(
     of their probes, with the columns that are bound (b) and free (f), and the column orders that
     the probes need.
 
-    With --added or --removed, shows how a change would be met instead: which relations may change
+    With --added or --removed, shows how a change is propagated instead: which relations may change
     and which are asked for, what maintains each stratum and why, the delta pipelines and the plan;
     with active rules also what they watch, and the copies of views that are watched for constants.
 
@@ -81,44 +77,50 @@ def command(
       corollary explain network.dl --removed direct_link
       corollary explain network.dl --added direct_link=1000 -F facts
     """
-    if goal is not None and (added or removed):
+    is_change = bool(options.added or options.removed)
+    if options.goal is not None and is_change:
         raise click.UsageError("--goal explains a query, --added and --removed explain a change")
-    console = TerminalConsole()
-    with options.reported(format, console):
-        wanted = Wanted(options.algorithms_of(algorithm, relations), watch)
-        limits = options.limits_of(rest)
-        if not (added or removed):
-            text, document = _evaluation(programs, goal)
+    with output.reporting() as console:
+        if not is_change:
+            text, document = _evaluation(programs, options.goal)
         else:
-            from corollary.core.optimisations import optimisations
-            from corollary.database.engines import SPARK, made
-            from corollary.database.forecast import forecast_guessed, forecast_measured
-            from corollary.database.program import load, read_programs
             from corollary.explain.forecast import forecast_as_json, print_forecast
 
-            normal = load(read_programs(programs)).normal
-            changes = _changes(normal, added, removed)
-            wanted.check(normal)
-            if facts is None:
-                engine = made(SPARK, placement=placement, shares=SHARES)
-                forecast = forecast_guessed(
-                    normal,
-                    changes,
-                    wanted.algorithms,
-                    wanted.watched(normal),
-                    engine=engine,
-                    without=optimisations(without),
-                )
-            else:
-                database = filled(
-                    programs, facts, root, wanted, limits, console, placement, without
-                )
-                forecast = forecast_measured(database, changes)
+            forecast = _forecast(programs, options, console)
             text, document = print_forecast(forecast), forecast_as_json(forecast)
-        if format == "json":
-            options.print_json(document)
-        else:
-            click.echo(text)
+        output.show(lambda: document, [text])
+
+
+def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Console) -> "Forecast":
+    """Return how a change would be propagated, with sizes that are measured or guessed."""
+    from corollary.core.optimisations import optimisations
+    from corollary.database.engines import SPARK, made
+    from corollary.database.forecast import forecast_guessed, forecast_measured
+    from corollary.database.program import load, read_programs
+
+    normal = load(read_programs(programs)).normal
+    changes = _changes(normal, options.added, options.removed)
+    options.check(normal)
+    if options.facts is None:
+        return forecast_guessed(
+            normal,
+            changes,
+            options.algorithms,
+            options.watched(normal),
+            engine=made(SPARK, placement=options.placement, shares=PARTITIONS),
+            without=optimisations(options.without),
+        )
+    database = load_in_memory(
+        programs,
+        options.facts,
+        options.root,
+        options,
+        options.limits,
+        console,
+        options.placement,
+        options.without,
+    )
+    return forecast_measured(database, changes)
 
 
 def _evaluation(programs: tuple[Path, ...], goal: str | None) -> tuple[str, dict[str, Any]]:
@@ -140,20 +142,20 @@ def _evaluation(programs: tuple[Path, ...], goal: str | None) -> tuple[str, dict
 
 def _changes(
     program: "NormalProgram", added: tuple[str, ...], removed: tuple[str, ...]
-) -> "Mapping[str, Mapping[State, int]]":
+) -> Mapping[str, Mapping["State", int]]:
     """Return how many tuples base relations gain and lose, from the options."""
     from corollary.core.states import State
     from corollary.database.names import writable
 
-    found: dict[str, dict[State, int]] = {}
-    for sign, options_ in ((State.ADDED, added), (State.REMOVED, removed)):
-        for option in options_:
-            name, equals, count = option.partition("=")
+    changes: dict[str, dict[State, int]] = {}
+    for sign, texts in ((State.ADDED, added), (State.REMOVED, removed)):
+        for text in texts:
+            name, equals, count = text.partition("=")
             if equals and not (count.isdecimal() and int(count)):
                 raise click.BadParameter(
                     f"'{count}' is not a number of tuples; write {name}=100",
                     param_hint=f"'--{sign}'",
                 )
             writable(program, name)
-            found.setdefault(name, {})[sign] = int(count or 1)
-    return found
+            changes.setdefault(name, {})[sign] = int(count or 1)
+    return changes

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli import options
-from corollary.cli.tables import counted
-from corollary.cli.upkeep import kept, size
-from corollary.cli.warehouses import warehouse
-from corollary.console import TerminalConsole
+from corollary.cli.databases import open_files
+from corollary.cli.options import OutputOptions
+from corollary.cli.parameters import family, warehouse
+from corollary.cli.tables import counted, format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.retention import Collected
@@ -17,28 +16,28 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse
 @click.option(
-    "--keep-commits", type=click.IntRange(min=1), help="Keep so many of the last commits."
+    "--keep-commits", type=click.IntRange(min=1), help="Keep this many of the last commits."
 )
-@click.option("--keep-days", type=click.FloatRange(min=0), help="Keep the commits of so many days.")
+@click.option(
+    "--keep-days", type=click.FloatRange(min=0), help="Keep the commits of this many days."
+)
 @click.option(
     "--keep-intents",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=3600.0,
     show_default=True,
-    help="Take a writer for dead that has shown no sign of life for so long.",
+    help="Take a writer for dead after this long without a sign of life.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@options.format_
-@options.quiet
+@click.option("--dry-run", is_flag=True, help="Only report what would go.")
+@family("output", OutputOptions)
 def command(
     warehouse: str,
     keep_commits: int | None,
     keep_days: float | None,
     keep_intents: float,
     dry_run: bool,
-    format: str,
-    quiet: bool,
+    output: OutputOptions,
 ) -> None:
     """Drop old history, dead writers, and files that nobody needs.
 
@@ -54,37 +53,32 @@ def command(
       corollary gc warehouse --dry-run --keep-days 30
       corollary gc warehouse --keep-days 30 --keep-commits 100
     """
-    console = TerminalConsole(quiet)
-    with options.reported(format, console), kept(warehouse) as found:
+    with output.reporting() as console, open_files(warehouse) as files:
         from corollary.database.upkeep.retention import Retention, collect
 
         retention = Retention(keep_commits, keep_days, keep_intents)
-        collected = collect(found, retention, is_dry=dry_run, console=console)
-        if format == "json":
-            options.print_json(collected.as_json())
-            return
-        for line in _lines(collected):
-            click.echo(line)
+        collected = collect(files, retention, is_dry=dry_run, console=console)
+        output.show(collected.as_json, _lines(collected))
 
 
 def _lines(collected: "Collected") -> list[str]:
     verb = "would be " if collected.is_dry else ""
-    found = [f"{verb}given up: the writer {writer}" for writer in collected.expired]
+    lines = [f"{verb}given up: the writer {writer}" for writer in collected.expired]
     dropped = collected.dropped
     if dropped is not None:
-        found.append(
+        lines.append(
             f"{verb}no longer kept: {counted(dropped.commits, 'commit')} before commit "
             f"{collected.oldest}, with {counted(dropped.changes, 'change')}, "
             f"{counted(dropped.snapshots, 'snapshot')} and "
             f"{counted(dropped.indexes, 'index file')}"
         )
     if collected.has_folded:
-        found.append(f"{verb}written first: snapshots of commit {collected.oldest}")
+        lines.append(f"{verb}written first: snapshots of commit {collected.oldest}")
     if collected.files:
-        what = f"{counted(collected.files, 'file')}, {size(collected.file_bytes)}"
-        found.append(f"{verb}removed: {what}")
+        what = f"{counted(collected.files, 'file')}, {format_bytes(collected.file_bytes)}"
+        lines.append(f"{verb}removed: {what}")
     if collected.table_files:
-        found.append(f"removed: {counted(collected.table_files, 'file')} of published tables")
+        lines.append(f"removed: {counted(collected.table_files, 'file')} of published tables")
     if collected.catalog_bytes:
-        found.append(f"the catalog is {size(collected.catalog_bytes)} smaller")
-    return found or ["nothing to do"]
+        lines.append(f"the catalog is {format_bytes(collected.catalog_bytes)} smaller")
+    return lines or ["nothing to do"]

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from corollary.cli import options
-from corollary.console import TerminalConsole
+from corollary.cli.options import FormatOptions
+from corollary.cli.parameters import programs
 
 
 @click.command()
-@options.programs
+@programs
 @click.option(
     "--to",
     type=click.Choice(["svg", "dot"]),
@@ -29,8 +29,7 @@ def command(programs: tuple[Path, ...], to: str, output: Path | None) -> None:
     \b
       corollary graph network.dl --to svg -o network.svg
     """
-    console = TerminalConsole()
-    with options.reported("text", console):
+    with FormatOptions("text").reporting():
         from corollary.database.program import load, read_programs
         from corollary.explain.graph import to_dot, to_svg
 

@@ -1,13 +1,14 @@
 """`corollary log`."""
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from corollary.cli import options
-from corollary.cli.tables import signed, table, width
-from corollary.cli.warehouses import opened, seen_by, warehouse
-from corollary.console import TerminalConsole
+from corollary.cli.databases import open_warehouse
+from corollary.cli.options import FormatOptions, ReaderOptions
+from corollary.cli.parameters import family, warehouse
+from corollary.cli.tables import comma_separated, signed, table, terminal_width
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import text_of
 
@@ -17,41 +18,45 @@ if TYPE_CHECKING:
 
 @click.command()
 @warehouse
-@click.option("--limit", type=click.IntRange(min=1), help="Show so many commits. Default: all.")
-@options.as_reader
-@options.format_
-def command(warehouse: str, limit: int | None, reader: str | None, format: str) -> None:
+@click.option("--limit", type=click.IntRange(min=1), help="Show this many commits. Default: all.")
+@family("read", ReaderOptions)
+@family("output", FormatOptions)
+def command(warehouse: str, limit: int | None, read: ReaderOptions, output: FormatOptions) -> None:
     """List the commits of a warehouse, newest first.
 
     For each one: its number, when it was made (UTC), how many tuples came to each relation and how
-    many went, whether the program changed, and the key it was made under. What exactly changed is
-    told by `corollary changes`; `--at` of `query` and `export` goes back to a commit.
+    many went, whether the program changed, and the key it was made under. `corollary
+    changes` prints what exactly changed; `--at` of `query` and `export` goes back to a commit.
 
     \b
       corollary log warehouse
       corollary log warehouse --limit 10 --format json
     """
-    console = TerminalConsole()
-    with options.reported(format, console):
-        with opened(warehouse, console) as database:
-            commits = seen_by(database, reader).log(limit)
-        if format == "json":
-            options.print_json({"commits": [_as_json(each) for each in commits]})
-        elif not commits:
-            click.echo("no commit yet")
-        else:
-            rows = [_cells(each) for each in commits]
-            for line in table(("commit", "when", "changes", ""), rows, width()):
-                click.echo(line)
+    with output.reporting() as console:
+        with open_warehouse(warehouse, console) as database:
+            commits = read.view(database).log(limit)
+        output.show(lambda: {"commits": [_as_json(each) for each in commits]}, _lines(commits))
+
+
+def _lines(commits: "Sequence[Logged]") -> Iterator[str]:
+    header = ("commit", "when", "changes", "")
+    if commits:
+        yield from table(header, [_cells(each) for each in commits], terminal_width())
+    else:
+        yield "no commit yet"
 
 
 def _cells(commit: "Logged") -> list[list[str]]:
-    changes = [f"{name} {' '.join(signed(counts))}" for name, counts in commit.changes.items()]
+    changes = [f"{name} {signed(counts)}" for name, counts in commit.changes.items()]
     remarks = ["new program"] if commit.has_new_program else []
     remarks += [f"key {commit.idempotency}"] if commit.idempotency else []
     when = text_of(commit.at.replace(microsecond=0), TIMESTAMP)
-    listed = [f"{each}," for each in changes[:-1]] + changes[-1:]
-    return [[str(commit.number)], [when], listed or ["no tuple"], [", ".join(remarks)]]
+    return [
+        [str(commit.number)],
+        [when],
+        comma_separated(changes) or ["no tuple"],
+        [", ".join(remarks)],
+    ]
 
 
 def _as_json(commit: "Logged") -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""`corollary`: the group of commands, loaded one by one so that `--help` is quick."""
+"""`corollary`: the group of commands, each imported when it is used so that `--help` is quick."""
 
-import importlib
+from pkgutil import resolve_name
 from typing import Any
 
 import click
@@ -8,53 +8,66 @@ import click
 from corollary import __version__
 
 COMMANDS = {
-    "run": "Evaluate a program once, or keep a warehouse up to date with it.",
-    "watch": "Keep a warehouse up to date continuously, with streams.",
-    "apply": "Change a warehouse: one transaction, all or nothing.",
-    "query": "Answer one goal, computing only what it asks for.",
-    "log": "List the commits of a warehouse, newest first.",
-    "changes": "Print what commits have changed, row by row: the audit feed.",
-    "export": "Write a relation of a warehouse to a file.",
-    "check": "Say everything that is wrong or doubtful about a program.",
-    "show": "Print a program in its normal form.",
-    "graph": "Draw which relation is computed from which.",
-    "explain": "Show how a program will be evaluated, or maintained.",
-    "trace": "Show one propagation step by step, as the tables of the papers do.",
-    "advise": "Find views that are worth storing, and rewrite queries to use them.",
-    "grant": "Let a reader see relations of a warehouse.",
-    "revoke": "Let a reader not see relations of a warehouse any more.",
-    "grants": "List who may see what of a warehouse.",
-    "status": "Say what a warehouse holds, and how it is.",
-    "verify": "Compare everything that a warehouse says with everything else.",
-    "gc": "Drop old history, dead writers, and files that nobody needs.",
-    "backup": "Copy a warehouse while others use it.",
-    "restore": "Make a warehouse of a backup.",
-    "alter": "Add, rename or drop columns of a base relation, keeping the data.",
-    "erase": "Take tuples out of the data and out of history.",
-    "documents": "Match tree patterns against documents that streams write into.",
-    "demo": "Run the bundled example from end to end.",
+    "run": ("run:command", "Evaluate a program once, or keep a warehouse up to date with it."),
+    "watch": ("watch:command", "Keep a warehouse up to date continuously, with streams."),
+    "apply": ("apply:command", "Change a warehouse: one transaction, all or nothing."),
+    "query": ("query:command", "Answer one goal, computing only what it asks for."),
+    "log": ("log:command", "List the commits of a warehouse, newest first."),
+    "changes": ("changes:command", "Print what commits have changed, row by row: the audit feed."),
+    "export": ("export:command", "Write a relation of a warehouse to a file."),
+    "check": ("check:command", "Report everything that is wrong or doubtful about a program."),
+    "show": ("show:command", "Print a program in its normal form."),
+    "graph": ("graph:command", "Draw which relation is computed from which."),
+    "explain": ("explain:command", "Show how a program will be evaluated, or maintained."),
+    "trace": (
+        "trace:command",
+        "Show one propagation step by step, as the tables of the papers do.",
+    ),
+    "advise": (
+        "advise:command",
+        "Find views that are worth storing, and rewrite queries to use them.",
+    ),
+    "grant": ("grants:grant", "Let a reader see relations of a warehouse."),
+    "revoke": ("grants:revoke", "Let a reader not see relations of a warehouse any more."),
+    "grants": ("grants:grants", "List who may see what of a warehouse."),
+    "status": ("status:command", "Show what a warehouse holds, and its condition."),
+    "verify": ("verify:command", "Check a warehouse: its files, histories, relations and tables."),
+    "gc": ("gc:command", "Drop old history, dead writers, and files that nobody needs."),
+    "backup": ("backup:backup", "Copy a warehouse while others use it."),
+    "restore": ("backup:restore", "Make a warehouse of a backup."),
+    "alter": (
+        "alter:command",
+        "Add, rename or drop columns of a base relation, keeping the data.",
+    ),
+    "erase": ("erase:command", "Remove tuples from the data and from history."),
+    "documents": (
+        "documents:command",
+        "Match tree patterns against documents that streams write into.",
+    ),
+    "demo": ("demo:command", "Run the bundled example from end to end."),
 }
+"""Where each command is in this package, and its line in the help, in the order for newcomers."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in modules of their names, imported when they are used."""
+    """A group whose commands are imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of a first visit."""
+        """Return the names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module."""
+        """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"corollary.cli.{cmd_name}").command
+        command = resolve_name(f"{__package__}.{COMMANDS[cmd_name][0]}")
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

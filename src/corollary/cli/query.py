@@ -1,48 +1,42 @@
 """`corollary query`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli import options
-from corollary.cli.warehouses import is_warehouse, opened, seen_by
-from corollary.console import TerminalConsole
+from corollary.cli.databases import is_warehouse, open_warehouse
+from corollary.cli.options import FileOptions, LimitOptions, OutputOptions, SnapshotOptions
+from corollary.cli.output import print_json, print_rows
+from corollary.cli.parameters import family, is_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.core.engine import Limits
     from corollary.core.program import Relation
 
 
 @click.command()
 @click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 @click.argument("goal")
-@options.at
-@options.as_reader
+@family("read", SnapshotOptions)
 @click.option(
     "--log/--no-log",
     default=True,
     show_default=True,
     help="Count the goal, without its values, in the query log of the warehouse.",
 )
-@options.facts
-@options.root
-@options.limits
-@options.format_
-@options.quiet
+@family("files", FileOptions)
+@family("limits", LimitOptions)
+@family("output", OutputOptions)
 def command(
     places: tuple[str, ...],
     goal: str,
-    at: int | None,
-    reader: str | None,
     log: bool,
-    facts: Path,
-    root: Path | None,
-    format: str,
-    quiet: bool,
-    **rest: Any,
+    read: SnapshotOptions,
+    files: FileOptions,
+    limits: LimitOptions,
+    output: OutputOptions,
 ) -> None:
     """Answer one goal, computing only what it asks for.
 
@@ -62,57 +56,44 @@ def command(
     """
     of_warehouse = is_warehouse(places[0])
     if of_warehouse:
-        _refuse_misfits(places)
-    elif at is not None:
+        _check_usage(places)
+    elif read.at is not None:
         raise click.UsageError("--at asks an earlier commit, and only a warehouse has commits")
-    elif reader is not None:
+    elif read.reader is not None:
         raise click.UsageError("--as asks as a reader, and only a warehouse has grants")
-    console = TerminalConsole(quiet)
-    with options.reported(format, console):
-        limits = options.limits_of(rest)
+    with output.reporting() as console:
         if of_warehouse:
-            answers, table = _ask(places[0], goal, at, reader, limits, console, log=log)
+            with open_warehouse(
+                places[0], console, limits=limits.limits, log_queries=log
+            ) as database:
+                answers, table = read.view(database).answers(goal)
         else:
             from corollary.database.once import Places, query
             from corollary.database.program import read_programs
 
             program = read_programs([Path(each) for each in places])
-            answers, table = query(program, goal, Places(facts, facts, root), limits, console)
-        _print(answers, table, format)
+            source = Places(files.facts, files.facts, files.root)
+            answers, table = query(program, goal, source, limits.limits, console)
+        _print(answers, table, is_json=output.is_json)
 
 
-def _refuse_misfits(places: tuple[str, ...]) -> None:
-    """Raise if something is said that makes no sense for a warehouse."""
+def _check_usage(places: tuple[str, ...]) -> None:
+    """Raise if arguments do not go with a warehouse."""
     if len(places) > 1:
         raise click.UsageError(f"'{places[0]}' is a warehouse, so the goal comes next, and no more")
     for option in ("facts", "root"):
-        if options.is_given(option):
+        if is_given(option):
             raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")
 
 
-def _ask(
-    place: str,
-    goal: str,
-    at: int | None,
-    reader: str | None,
-    limits: "Limits",
-    console: TerminalConsole,
-    *,
-    log: bool,
-) -> "tuple[Relation, pa.Table]":
-    with opened(place, console, limits=limits, log_queries=log) as database:
-        seen = seen_by(database, reader)
-        return (seen if at is None else seen.at(at)).answers(goal)
-
-
-def _print(answers: "Relation", table: "pa.Table", format_: str) -> None:
+def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
     from corollary.core.arrow import sort
     from corollary.database.changes import json_rows
 
-    if format_ == "json":
+    if is_json:
         rows = json_rows(table, answers)
-        options.print_json({"columns": list(answers.columns), "rows": rows})
+        print_json({"columns": list(answers.columns), "rows": rows})
     elif not answers.columns:
         click.echo("yes" if table.num_rows else "no")
     else:
-        options.print_rows(sort(table), answers)
+        print_rows(sort(table), answers)

@@ -6,67 +6,64 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corollary.cli import options
-from corollary.cli.databases import Wanted
+from corollary.cli.databases import open_warehouse
+from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
+from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
 from corollary.cli.tables import counted
-from corollary.cli.warehouses import opened
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
+    from corollary.core.program import Program
     from corollary.database.once import Outcome
+    from corollary.database.pipeline import Inputs
 
-LASTING = {
-    "algorithm": "--algorithm",
-    "relations": "--relation",
-    "strict": "--strict",
-    "idempotency_key": "--idempotency-key",
-    "max_rows": "--max-rows",
-    "existing": "--existing",
-    "without": "--without",
-    "allow_webhook": "--allow-webhook",
-    "alerts": "--alerts",
-}
-"""The options that have a meaning for a warehouse only."""
+WAREHOUSE_PARAMETERS = (
+    "algorithm",
+    "relations",
+    "strict",
+    "idempotency_key",
+    "max_rows",
+    "existing",
+    "without",
+    "allow_webhook",
+    "alerts",
+)
+"""The parameters that have a meaning for a warehouse only."""
 
 
 @click.command()
-@options.programs
+@programs
 @click.option(
     "--warehouse",
     metavar="DIR|URL",
     help="Keep the results there, and find out what has changed since the last run.",
 )
-@options.facts
-@options.outputs
-@options.root
+@family("files", FileOptions)
+@click.option(
+    "-D",
+    "--outputs",
+    type=DIRECTORY,
+    default=Path(),
+    help="Directory for the outputs (.output). Default: here.",
+)
 @click.option(
     "--bad-rows",
     type=click.Choice(["abort", "quarantine"]),
     help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
 )
-@options.engine
-@options.placement
-@options.algorithm
-@options.by_relation
-@options.strict
-@options.idempotency_key
-@options.max_rows
-@options.limits
-@options.monitoring
-@options.outlets
-@options.format_
-@options.quiet
+@idempotency_key
+@family("maintenance", MaintenanceOptions)
+@family("output", ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],
     warehouse: str | None,
-    facts: Path,
     outputs: Path,
-    root: Path | None,
-    engine: str,
-    placement: str,
-    format: str,
-    quiet: bool,
-    **rest: Any,
+    bad_rows: str | None,
+    idempotency_key: str | None,
+    files: FileOptions,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
 ) -> None:
     """Evaluate a program once, or keep a warehouse up to date with it.
 
@@ -76,96 +73,99 @@ def command(
 
     With --warehouse: the first run reads the sources and materialises everything; later ones find
     what has changed in the sources and in the program, maintain only that, commit it, publish the
-    `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. Each line tells
-    of one relation what came and went, what maintained it, where, and in what time. A warehouse is
-    a directory, or postgresql://user@host/name?data=DIRECTORY.
+    `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. A line for each
+    relation shows what was added and removed, what maintained it, where, and in what time. A
+    warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
 
     \b
       corollary run network.dl -F facts -D out
       corollary run network.dl -F facts --warehouse warehouse
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
-    _refuse_misfits(warehouse, rest["bad_rows"])
-    console = TerminalConsole(quiet)
-    with options.reported(format, console):
-        limits = options.limits_of(rest)
-        if warehouse is not None:
-            asked = {"limits": limits, "engine": engine, "placement": placement}
-            asked |= options.outlets_of(rest)
-            asked |= {name: rest.pop(name) for name in ("existing", "without")}
-            _keep(programs, warehouse, facts, root, format, asked, console, **rest)
-            return
-        from corollary.database.engines import made
-        from corollary.database.once import Places, run
+    _check_usage(warehouse, bad_rows)
+    with output.reporting() as console:
+        from corollary.database.pipeline import Inputs
         from corollary.database.program import read_programs
-        from corollary.warehouse.delimited import print_rows
+        from corollary.warehouse.sources.quarantine import BadRows
 
         program = read_programs(programs)
-        outcome = run(
-            program, Places(facts, outputs, root), limits, console, made(engine, None, placement)
-        )
-        if format == "json":
-            options.print_json(_as_json(outcome))
-            return
-        options.print_warnings(outcome.warnings, console)
-        options.note_reactions(program, console)
-        for directive, relation, table in outcome.printed:
-            print_rows(table, sys.stdout.buffer, relation, directive)
-        sys.stdout.flush()
-        for name, size in outcome.sizes.items():
-            click.echo(f"{name}\t{size}")
-        for each in outcome.written:
-            console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
+        if warehouse is None:
+            _evaluate(program, files, outputs, maintenance, output, console)
+        else:
+            inputs = Inputs(files.facts, files.root, BadRows(bad_rows or BadRows.QUARANTINE))
+            _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
 
 
-def _refuse_misfits(warehouse: str | None, bad_rows: str | None) -> None:
-    """Raise if options do not go together; what is set in the environment is no matter."""
-    if warehouse is not None and options.is_given("outputs"):
-        raise click.UsageError(
-            "-D goes with a run that ends with its files; a warehouse publishes its outputs as "
-            "Delta tables in its directory `tables`, and `corollary export` writes files"
-        )
-    if warehouse is None and bad_rows == "quarantine" and options.is_given("bad_rows"):
+def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
+    """Raise if options do not go together; those set in the environment do not matter."""
+    if warehouse is not None:
+        if is_given("outputs"):
+            raise click.UsageError(
+                "-D goes with a run that ends with its files; a warehouse publishes its outputs as "
+                "Delta tables in its directory `tables`, and `corollary export` writes files"
+            )
+        return
+    if bad_rows == "quarantine" and is_given("bad_rows"):
         raise click.UsageError(
             "--bad-rows quarantine goes with --warehouse, which has a place for malformed records; "
             "a run that ends with its files stops at them"
         )
-    for name, option in LASTING.items():
-        if warehouse is None and options.is_given(name):
-            raise click.UsageError(f"{option} goes with --warehouse only")
+    for each in click.get_current_context().command.params:
+        if each.name in WAREHOUSE_PARAMETERS and is_given(each.name):
+            raise click.UsageError(f"{each.opts[0]} goes with --warehouse only")
 
 
-def _keep(
-    programs: tuple[Path, ...],
-    warehouse: str,
-    facts: Path,
-    root: Path | None,
-    format_: str,
-    asked: dict[str, Any],
+def _evaluate(
+    program: "Program",
+    files: FileOptions,
+    outputs: Path,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
     console: TerminalConsole,
-    *,
-    bad_rows: str | None,
-    algorithm: str,
-    relations: tuple[str, ...],
-    strict: bool,
-    idempotency_key: str | None,
-    max_rows: int,
 ) -> None:
-    """Bring a warehouse to what a program and its sources say now."""
-    from corollary.cli.change_report import tell
-    from corollary.database.pipeline import Inputs, run
-    from corollary.database.program import load, read_programs
-    from corollary.warehouse.dialect import is_stream
-    from corollary.warehouse.sources.quarantine import BadRows
+    """Evaluate a program once, and write its outputs to files."""
+    from corollary.database.engines import made
+    from corollary.database.once import Places, run
+    from corollary.warehouse.delimited import print_rows
 
-    program = read_programs(programs)
-    wanted = Wanted(options.algorithms_of(algorithm, relations), ())
-    wanted.check(load(program).normal)
-    inputs = Inputs(facts, root, BadRows(bad_rows or BadRows.QUARANTINE))
-    asked |= {"algorithm": wanted.algorithms, "strict": strict}
-    with opened(warehouse, console, create=True, create_on_commit=True, **asked) as database:
+    engine = made(maintenance.engine, None, maintenance.placement)
+    places = Places(files.facts, outputs, files.root)
+    outcome = run(program, places, maintenance.limits, console, engine)
+    if output.is_json:
+        print_json(_as_json(outcome))
+        return
+    print_warnings(outcome.warnings, console)
+    note_reactions(program, console)
+    for directive, relation, table in outcome.printed:
+        print_rows(table, sys.stdout.buffer, relation, directive)
+    sys.stdout.flush()
+    for name, size in outcome.sizes.items():
+        click.echo(f"{name}\t{size}")
+    for each in outcome.written:
+        console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
+
+
+def _update(
+    warehouse: str,
+    program: "Program",
+    inputs: "Inputs",
+    idempotency_key: str | None,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
+    console: TerminalConsole,
+) -> None:
+    """Bring a warehouse up to date with a program and its sources."""
+    from corollary.cli.change_report import report_run
+    from corollary.database.pipeline import run
+    from corollary.database.program import load
+    from corollary.warehouse.dialect import is_stream
+
+    maintenance.check(load(program).normal)
+    with open_warehouse(
+        warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
+    ) as database:
         outcome = run(database, program, inputs, idempotency=idempotency_key)
-        tell(outcome, database, warehouse, max_rows=max_rows, format_=format_, console=console)
+        report_run(outcome, database, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(streamed))
@@ -184,6 +184,6 @@ def _as_json(outcome: "Outcome") -> dict[str, Any]:
         "rows": {
             relation.name: json_rows(table, relation) for _, relation, table in outcome.printed
         },
-        "warnings": [options.as_json(each) for each in outcome.warnings],
+        "warnings": [diagnostic_as_json(each) for each in outcome.warnings],
         "seconds": round(outcome.seconds, 6),
     }

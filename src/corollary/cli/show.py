@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from corollary.cli import options
-from corollary.console import TerminalConsole
+from corollary.cli.options import FormatOptions
+from corollary.cli.parameters import family, programs
 
 
 @click.command()
-@options.programs
+@programs
 @click.option("--written", is_flag=True, help="Only format the program as it was written.")
-@options.format_
-def command(programs: tuple[Path, ...], written: bool, format: str) -> None:
+@family("output", FormatOptions)
+def command(programs: tuple[Path, ...], written: bool, output: FormatOptions) -> None:
     """Print a program in its normal form.
 
     Disjunctions are split, aggregates have become relations of their own, negated literals are
@@ -23,14 +23,10 @@ def command(programs: tuple[Path, ...], written: bool, format: str) -> None:
       corollary show network.dl
       corollary show network.dl --written
     """
-    console = TerminalConsole()
-    with options.reported(format, console):
+    with output.reporting():
         from corollary.core.printer import print_normal, print_program
         from corollary.database.program import load, read_programs
 
         program = read_programs(programs)
         text = print_program(program) if written else print_normal(load(program).normal)
-        if format == "json":
-            options.print_json({"program": text})
-        else:
-            click.echo(text, nl=not text.endswith("\n"))
+        output.show(lambda: {"program": text}, [text.removesuffix("\n")])

@@ -1,15 +1,15 @@
 """`corollary status`."""
 
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli import options
-from corollary.cli.tables import counted
-from corollary.cli.upkeep import kept, lines, size
-from corollary.cli.warehouses import warehouse
-from corollary.console import TerminalConsole
+from corollary.cli.databases import open_files
+from corollary.cli.options import FormatOptions
+from corollary.cli.parameters import family, warehouse
+from corollary.cli.tables import counted, format_bytes, table, terminal_width
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.status import Status, TableState
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @warehouse
-@options.format_
-def command(warehouse: str, format: str) -> None:
-    """Say what a warehouse holds, and how it is.
+@family("output", FormatOptions)
+def command(warehouse: str, output: FormatOptions) -> None:
+    """Show what a warehouse holds, and its condition.
 
     Shows the commits that are kept, how old the index is (opening goes through all changes since),
     what is on the disk, the relations and their sizes, how far published tables lag behind, when
@@ -29,51 +29,46 @@ def command(warehouse: str, format: str) -> None:
       corollary status warehouse
       corollary status warehouse --format json
     """
-    console = TerminalConsole()
-    with options.reported(format, console), kept(warehouse) as found:
+    with output.reporting(), open_files(warehouse) as files:
         from corollary.database.upkeep.status import status
 
-        state = status(found)
-        if format == "json":
-            options.print_json(state.as_json())
-            return
-        for line in _lines(state):
-            click.echo(line)
+        state = status(files)
+        output.show(state.as_json, _lines(state))
 
 
-def _lines(state: "Status") -> list[str]:
+def _lines(state: "Status") -> Iterator[str]:
     from corollary.database.upkeep.status import moment
 
     if state.latest is None:
-        return ["no commit yet"]
-    latest = f"{state.oldest} to {state.latest.number}, the last at {moment(state.latest.created)}"
-    parts = ", ".join(f"{kind} {size(count)}" for kind, count in state.bytes.items() if count)
-    found = [
-        f"commits  {latest}",
-        f"index    {_index(state)}",
-        f"disk     {size(sum(state.bytes.values()))}: {parts}",
-        f"outbox   {_outbox(state)}",
-    ]
+        yield "no commit yet"
+        return
+    parts = (f"{kind} {format_bytes(count)}" for kind, count in state.bytes.items() if count)
+    last = f"{state.latest.number}, the last at {moment(state.latest.created)}"
+    yield f"commits  {state.oldest} to {last}"
+    yield f"index    {_index(state)}"
+    yield f"disk     {format_bytes(sum(state.bytes.values()))}: {', '.join(parts)}"
+    yield f"outbox   {_outbox(state)}"
     for each in state.intents:
         seconds = time.time() - each.heartbeat
-        found.append(f"writer   {each.writer}, since {seconds:,.0f} seconds")
+        yield f"writer   {each.writer}, since {seconds:,.0f} seconds"
     relations = [
         (each.name, each.kind, "" if each.tuples is None else f"{each.tuples:,}")
         for each in state.relations
     ]
-    found += ["", *lines(("relation", "kind", "tuples"), relations)] if relations else []
+    yield from _table(("relation", "kind", "tuples"), relations)
     tables = [
-        (
-            each.relation,
-            f"commit {each.commit}" if each.commit else "nothing yet",
-            _lag(each),
-        )
+        (each.relation, f"commit {each.commit}" if each.commit else "nothing yet", _lag(each))
         for each in state.tables
     ]
-    found += ["", *lines(("table", "shows", "lag"), tables)] if tables else []
+    yield from _table(("table", "shows", "lag"), tables)
     sources = [(each.name, moment(each.read), f"commit {each.commit}") for each in state.sources]
-    found += ["", *lines(("source", "last read", "in"), sources)] if sources else []
-    return found
+    yield from _table(("source", "last read", "in"), sources)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    if rows:
+        yield ""
+        yield from table(header, [[[text] for text in row] for row in rows], terminal_width())
 
 
 def _outbox(state: "Status") -> str:

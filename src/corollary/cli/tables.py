@@ -1,24 +1,27 @@
-"""Tables and lists for the terminal: columns that fit its width, lists wrapped and cut."""
+"""Tables and lists for the terminal: columns that fit its width, lists wrapped and truncated."""
 
 import shutil
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-GAP = 2
-NARROWEST = 12
-"""A column that does not fit is not made narrower than this."""
+COLUMN_GAP = 2
+COLUMN_MIN_WIDTH = 12
+UNBREAKABLE = "\ue000"
+"""Replaces the blanks inside a piece while a cell is wrapped; any character of private use does."""
+BYTE_UNITS = ("B", "KB", "MB", "GB", "TB")
 
 Cell = Sequence[str]
-"""Pieces that stand in one cell; lines break between them."""
+"""The pieces of a cell; lines break between them."""
 
 
-def width() -> int:
+def terminal_width() -> int:
     """Return the width of the terminal; 100 where there is none."""
     return max(40, shutil.get_terminal_size((100, 24)).columns)
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things in words.
+    """Return a number with its noun.
 
     >>> counted(1, "tuple"), counted(1200, "tuple")
     ('1 tuple', '1,200 tuples')
@@ -26,92 +29,90 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def signed(counts: tuple[int, int]) -> list[str]:
-    """Return how many tuples came and went, as far as any did.
+def format_bytes(count: int) -> str:
+    """Return a number of bytes as text.
+
+    >>> format_bytes(999), format_bytes(34542), format_bytes(2_500_000)
+    ('999 B', '34.5 KB', '2.5 MB')
+    """
+    number, unit = float(count), 0
+    while number >= 999.5 and unit < len(BYTE_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.1f} {BYTE_UNITS[unit]}" if unit else f"{count} B"
+
+
+def signed(counts: tuple[int, int]) -> str:
+    """Return the numbers of added and removed tuples, without zeros.
 
     >>> signed((1200, 3))
-    ['+1,200', '−3']
+    '+1,200 −3'
     """
     added, removed = counts
-    return [f"+{added:,}"] * bool(added) + [f"−{removed:,}"] * bool(removed)
+    return " ".join([f"+{added:,}"] * bool(added) + [f"−{removed:,}"] * bool(removed))
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines whose columns begin below each other.
+def comma_separated(names: Sequence[str]) -> list[str]:
+    """Return the pieces of a list that is separated by commas.
 
-    >>> aligned([["link", "+12"], ["direct_link", "+3"]])
-    ['link         +12', 'direct_link  +3']
+    >>> comma_separated(["a", "b"])
+    ['a,', 'b']
     """
-    widths = [max(map(len, column), default=0) for column in zip_longest(*rows, fillvalue="")]
-    return [_line(row, widths[: len(row)]) for row in rows]
+    return [*(f"{each}," for each in names[:-1]), *names[-1:]]
 
 
-def cut(pieces: Sequence[str], most: int) -> list[str]:
-    """Return at most so many pieces, and how many more there are.
+def truncate(pieces: Sequence[str], limit: int) -> list[str]:
+    """Return at most `limit` pieces, then how many more there are.
 
-    >>> cut(["a", "b", "c"], 2)
+    >>> truncate(["a", "b", "c"], 2)
     ['a', 'b', '… 1 more']
     """
-    left = len(pieces) - most
-    return [*pieces[:most], f"… {left:,} more"] if left > 0 else list(pieces)
+    left = len(pieces) - limit
+    return [*pieces[:limit], f"… {left:,} more"] if left > 0 else list(pieces)
 
 
-def wrap(pieces: Cell, columns: int) -> list[str]:
-    """Return lines of at most so many characters; a longer piece is broken, best at a blank.
+def align(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return lines whose columns begin below each other, however long that makes them.
+
+    >>> align([["link", "+12"], ["direct_link", "+3"]])
+    ['link         +12', 'direct_link  +3']
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
+    return [_line(row, widths) for row in rows]
+
+
+def wrap(pieces: Sequence[str], width: int) -> list[str]:
+    """Return lines of at most `width` characters; only a longer piece is broken.
 
     >>> wrap(["(a, b)", "(a, c)", "(a, d)"], 14)
     ['(a, b) (a, c)', '(a, d)']
     """
-    lines = [""]
-    for piece in pieces:
-        if lines[-1] and len(lines[-1]) + 1 + len(piece) > columns:
-            lines.append("")
-        rest = f"{lines[-1]} {piece}" if lines[-1] else piece
-        while len(rest) > columns:
-            blank = rest.rfind(" ", 1, columns + 1)
-            end = columns if blank < 0 else blank
-            lines[-1:] = [rest[:end], ""]
-            rest = rest[end:].lstrip()
-        lines[-1] = rest
-    return lines
+    text = " ".join(each.replace(" ", UNBREAKABLE) for each in pieces)
+    lines = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    return [line.replace(UNBREAKABLE, " ") for line in lines]
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], columns: int) -> list[str]:
-    """Return the lines of a table that fits into so many columns, if that can be.
+def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
+    """Return the lines of a table that fits into a width, if that is possible.
 
     >>> table(["rule", "updates"], [[["1"], ["edge(a, b)", "edge(a, c)"]]], 18)
     ['rule  updates', '1     edge(a, b)', '      edge(a, c)']
     """
-    cells = [[[title], *(row[at] for row in rows)] for at, title in enumerate(header)]
-    natural = [max(len(" ".join(cell)) for cell in column) for column in cells]
-    unbroken = [max(len(piece) for cell in column for piece in cell) for column in cells]
-    widths = _fitted(natural, unbroken, columns - GAP * (len(header) - 1))
-    wrapped = [[wrap(cell, each) for cell, each in zip(row, widths, strict=True)] for row in rows]
-    used = [
-        max(len(title), *(len(line) for row in wrapped for line in row[at]))
-        for at, title in enumerate(header)
-    ]
-    lines = [_line(header, used)]
-    for row in wrapped:
-        lines += [_line(texts, used) for texts in zip_longest(*row, fillvalue="")]
-    return lines
+    columns = list(zip([[title] for title in header], *rows, strict=True))
+    widths = [max(len(" ".join(cell)) for cell in column) for column in columns]
+    least = [max(len(piece) for cell in column for piece in cell) for column in columns]
+    space = width - COLUMN_GAP * (len(header) - 1)
+    if sum(least) > space:
+        least = [min(each, COLUMN_MIN_WIDTH) for each in least]
+    while sum(widths) > space and widths != least:
+        shrinkable = [at for at, each in enumerate(widths) if each > least[at]]
+        widths[max(shrinkable, key=widths.__getitem__)] -= 1
+    lines: list[Sequence[str]] = [header]
+    for row in rows:
+        lines += zip_longest(*map(wrap, row, widths), fillvalue="")
+    return align(lines)
 
 
 def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
-    gap = " " * GAP
-    return gap.join(text.ljust(each) for text, each in zip(texts, widths, strict=True)).rstrip()
-
-
-def _fitted(natural: Sequence[int], unbroken: Sequence[int], space: int) -> list[int]:
-    """Return widths within a space: no piece broken if that can be, the widest columns give way."""
-    least = unbroken
-    if sum(least) > space:
-        least = [min(each, NARROWEST) for each in unbroken]
-    widths = list(natural)
-    while sum(widths) > space:
-        give = [at for at, each in enumerate(widths) if each > least[at]]
-        if not give:
-            break
-        widest = max(give, key=widths.__getitem__)
-        widths[widest] -= 1
-    return widths
+    padded = (text.ljust(width) for text, width in zip(texts, widths, strict=False))
+    return (" " * COLUMN_GAP).join(padded).rstrip()

@@ -1,59 +1,84 @@
 """`corollary trace`."""
 
+from dataclasses import astuple, dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from corollary.cli import options
-from corollary.cli.databases import Wanted, filled
+from corollary.cli.databases import load_in_memory
+from corollary.cli.options import FileOptions, LimitOptions, OutputOptions, PropagationOptions
+from corollary.cli.parameters import COUNT, family, option, programs
 from corollary.console import TerminalConsole
 from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
-    from corollary.database.facts import Fact
+    from corollary.database.program import Fact
     from corollary.database.transaction import Transaction
 
-SHOWN, LISTED = 20, 1000
-"""So many tuples of a list are printed as text, and as JSON."""
+MAX_TEXT_TUPLES, MAX_JSON_TUPLES = 20, 1000
+"""The maximum number of tuples of a list, unless --max-rows is given."""
+
+UPDATE = {"multiple": True, "allow_from_autoenv": False}
+"""An update is not a setting, so no environment variable sets it."""
+
+
+@dataclass(frozen=True)
+class UpdateOptions:
+    """The tuples and rules that are added and removed."""
+
+    add: Annotated[
+        tuple[str, ...],
+        "Add this tuple to a base relation. May be repeated.",
+        option(**UPDATE, metavar="TUPLE"),
+    ]
+    remove: Annotated[
+        tuple[str, ...],
+        "Remove this tuple from one. May be repeated.",
+        option(**UPDATE, metavar="TUPLE"),
+    ]
+    add_rule: Annotated[
+        tuple[str, ...], "Add this rule. May be repeated.", option(**UPDATE, metavar="RULE")
+    ]
+    remove_rule: Annotated[
+        tuple[str, ...], "Remove this rule. May be repeated.", option(**UPDATE, metavar="RULE")
+    ]
+
+
+@dataclass(frozen=True)
+class TraceOutputOptions(OutputOptions):
+    """How the trace is printed."""
+
+    max_rows: Annotated[
+        int | None,
+        f"Print at most this many tuples of a list. Default: {MAX_TEXT_TUPLES}; "
+        f"{MAX_JSON_TUPLES} in JSON.",
+        option(type=COUNT),
+    ]
+    verbose: Annotated[bool, "Leave nothing out.", option("-v", "--verbose", is_flag=True)]
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of tuples of a list."""
+        default = MAX_JSON_TUPLES if self.is_json else MAX_TEXT_TUPLES
+        return default if self.max_rows is None else self.max_rows
 
 
 @click.command()
-@options.programs
-@options.facts
-@options.root
-@options.update("--add", "TUPLE", "Add this tuple to a base relation. May be repeated.")
-@options.update("--remove", "TUPLE", "Remove this tuple from one. May be repeated.")
-@options.update("--add-rule", "RULE", "Add this rule. May be repeated.")
-@options.update("--remove-rule", "RULE", "Remove this rule. May be repeated.")
-@options.algorithm
-@options.by_relation
-@options.watch
-@click.option(
-    "--max-rows",
-    type=click.IntRange(min=0),
-    help=f"Print so many tuples of a list. Default: {SHOWN}; {LISTED} in JSON.",
-)
-@options.limits
-@options.format_
-@options.verbose
-@options.quiet
+@programs
+@family("files", FileOptions)
+@family("update", UpdateOptions)
+@family("propagation", PropagationOptions)
+@family("limits", LimitOptions)
+@family("output", TraceOutputOptions)
 def command(
     programs: tuple[Path, ...],
-    facts: Path,
-    root: Path | None,
-    add: tuple[str, ...],
-    remove: tuple[str, ...],
-    add_rule: tuple[str, ...],
-    remove_rule: tuple[str, ...],
-    algorithm: str,
-    relations: tuple[str, ...],
-    watch: tuple[str, ...],
-    max_rows: int | None,
-    format: str,
-    verbose: bool,
-    quiet: bool,
-    **rest: Any,
+    files: FileOptions,
+    update: UpdateOptions,
+    propagation: PropagationOptions,
+    limits: LimitOptions,
+    output: TraceOutputOptions,
 ) -> None:
     """Show one propagation step by step, as the tables of the papers do.
 
@@ -68,47 +93,39 @@ def command(
       corollary trace tc.dl -F facts --add 'edge("b", "f")' --relation tc=ranked
       corollary trace tc.dl -F facts --add-rule 'tc(x, x) :- edge(x, _).' --format json
     """
-    if not (add or remove or add_rule or remove_rule):
+    if not any(astuple(update)):
         raise click.UsageError(
             "nothing changes, so there is nothing to trace; say what does, as in "
             '--remove \'edge("b", "d")\', or with --add, --add-rule or --remove-rule'
         )
-    console = TerminalConsole(quiet)
-    with options.reported(format, console):
+    with output.reporting() as console:
         from corollary.cli.change_report import alert_lines
         from corollary.cli.trace_report import as_json, report
 
-        wanted = Wanted(options.algorithms_of(algorithm, relations), watch)
-        database = filled(programs, facts, root, wanted, options.limits_of(rest), console)
-        transaction = _change(database, add, remove, add_rule, remove_rule, console)
-        if format == "json":
-            options.print_json(as_json(transaction, LISTED if max_rows is None else max_rows))
-            return
-        for line in report(transaction, SHOWN if max_rows is None else max_rows, is_full=verbose):
-            click.echo(line)
-        for line in alert_lines(transaction, LISTED):
-            click.echo(line)
+        database = load_in_memory(
+            programs, files.facts, files.root, propagation, limits.limits, console
+        )
+        transaction = _change(database, update, console)
+        output.show(
+            lambda: as_json(transaction, output.limit),
+            chain(
+                report(transaction, output.limit, is_full=output.verbose),
+                alert_lines(transaction, MAX_JSON_TUPLES),
+            ),
+        )
 
 
-def _change(
-    database: "Database",
-    add: tuple[str, ...],
-    remove: tuple[str, ...],
-    add_rule: tuple[str, ...],
-    remove_rule: tuple[str, ...],
-    console: TerminalConsole,
-) -> "Transaction":
-    """Commit one transaction with everything that is asked for; say what has no effect."""
-    from corollary.database.facts import read_facts
+def _change(database: Database, update: UpdateOptions, console: TerminalConsole) -> "Transaction":
+    """Commit one transaction with all updates; note which of them have no effect."""
+    from corollary.database.program import read_facts
 
-    removed = [
-        each for text in remove for each in read_facts(state_of(database).loaded, text, "--remove")
-    ]
-    added = [each for text in add for each in read_facts(state_of(database).loaded, text, "--add")]
+    loaded = state_of(database).loaded
+    removed = [each for text in update.remove for each in read_facts(loaded, text, "--remove")]
+    added = [each for text in update.add for each in read_facts(loaded, text, "--add")]
     with database.transaction(is_traced=True) as transaction:
-        for text in remove_rule:
+        for text in update.remove_rule:
             transaction.remove_rule(text)
-        for text in add_rule:
+        for text in update.add_rule:
             transaction.add_rule(text)
         for name, row in removed:
             transaction.delete(name, [row])
@@ -119,25 +136,25 @@ def _change(
 
 
 def _note_idle(
-    database: "Database",
+    database: Database,
     transaction: "Transaction",
     removed: "list[Fact]",
     added: "list[Fact]",
     console: TerminalConsole,
 ) -> None:
-    """Say which tuples were there already, or were not there to be removed."""
+    """Note which tuples were there already, or were not there to be removed."""
     from corollary.core.arrow import to_python
     from corollary.core.printer import print_value
 
-    for given, others, remark in (
+    for updates, others, remark in (
         (removed, added, "was not there to be removed"),
         (added, removed, "was there already"),
     ):
-        for name, row in given:
+        for name, row in updates:
             relation = state_of(database).writable(name)
             if relation.is_derived or (name, row) in others:
                 continue
             change = transaction.changes[name]
-            if row not in to_python(change.removed if given is removed else change.added):
+            if row not in to_python(change.removed if updates is removed else change.added):
                 values = map(print_value, row, relation.types)
                 console.note(f"{name}({', '.join(values)}) {remark}")

@@ -1,15 +1,15 @@
 """`corollary verify`."""
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli import options
-from corollary.cli.tables import counted
-from corollary.cli.upkeep import kept, size
-from corollary.cli.warehouses import warehouse
-from corollary.console import TerminalConsole
+from corollary.cli.databases import open_files
+from corollary.cli.options import OutputOptions
+from corollary.cli.parameters import family, warehouse
+from corollary.cli.tables import counted, format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.findings import Report
@@ -17,46 +17,40 @@ if TYPE_CHECKING:
 
 @click.command()
 @warehouse
-@click.option("--repair", is_flag=True, help="Make derived data anew that is damaged or missing.")
-@options.format_
-@options.quiet
-def command(warehouse: str, repair: bool, format: str, quiet: bool) -> None:
-    """Compare everything that a warehouse says with everything else.
+@click.option("--repair", is_flag=True, help="Derive data again that is damaged or missing.")
+@family("output", OutputOptions)
+def command(warehouse: str, repair: bool, output: OutputOptions) -> None:
+    """Check a warehouse: its files, histories, relations and tables.
 
     Every file is read and compared with its checksum and number of rows; changes, snapshots and
-    index files must tell the same story; every derived relation must be what its rules make of the
+    index files must agree; every derived relation must be what its rules make of the
     base relations; published tables must show what the relations held. Prints each finding with
     the file and what to do, and exits with 1 if there is one.
 
-    With --repair, what is derived is made anew from what is sound: index files, snapshots, derived
-    relations, published tables. A damaged change of a base relation is lost, and says so.
+    With --repair, derived data is made again from what is sound: index files, snapshots, derived
+    relations, published tables. A damaged change of a base relation is lost, and reported.
 
     \b
       corollary verify warehouse
       corollary verify warehouse --repair
     """
-    console = TerminalConsole(quiet)
-    with options.reported(format, console), kept(warehouse) as found:
+    with output.reporting() as console, open_files(warehouse) as files:
         if repair:
-            from corollary.database.upkeep.repair import repair as mend
+            from corollary.database.upkeep.repair import repair as run_repair
 
-            report = mend(found, console)
+            report = run_repair(files, console)
         else:
             from corollary.database.upkeep.verify import verify
 
-            report = verify(found, console)
-        if format == "json":
-            options.print_json(report.as_json())
-        else:
-            _print(report)
+            report = verify(files, console)
+        output.show(report.as_json, _lines(report))
         sys.exit(1 if report.findings else 0)
 
 
-def _print(report: "Report") -> None:
-    for mended in report.repaired:
-        click.echo(f"repaired: {mended.message}")
-    for finding in report.findings:
-        click.echo(str(finding))
+def _lines(report: "Report") -> Iterator[str]:
+    for repaired in report.repaired:
+        yield f"repaired: {repaired.message}"
+    yield from map(str, report.findings)
     checked = ", ".join(
         (
             counted(report.commits, "commit"),
@@ -68,6 +62,6 @@ def _print(report: "Report") -> None:
         )
     )
     verdict = f"{counted(len(report.findings), 'finding')} in" if report.findings else "sound:"
-    click.echo(f"{verdict} {checked}; {size(report.bytes)} read in {report.seconds:.1f} s")
+    yield f"{verdict} {checked}; {format_bytes(report.bytes)} read in {report.seconds:.1f} s"
     if report.commits and not report.has_recomputed:
-        click.echo("derived relations were not recomputed, since a base relation is damaged")
+        yield "derived relations were not recomputed, since a base relation is damaged"

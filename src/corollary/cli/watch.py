@@ -3,16 +3,18 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli import options
-from corollary.cli.change_report import alert_lines, note_delivery
-from corollary.cli.databases import Wanted
-from corollary.cli.tables import counted, signed
-from corollary.cli.warehouses import opened
+from corollary.cli.change_report import alert_lines, change_summary, note_delivery
+from corollary.cli.databases import open_warehouse
+from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.output import print_json, print_warnings
+from corollary.cli.parameters import family, programs
+from corollary.cli.tables import counted
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -22,17 +24,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@options.programs
+@programs
 @click.option("--warehouse", metavar="DIR|URL", required=True, help="Where the results are kept.")
-@options.facts
-@options.root
+@family("files", FileOptions)
 @click.option(
     "--interval",
     metavar="SECONDS",
     type=click.FloatRange(min=0.05, max=1e6),
     default=2.0,
     show_default=True,
-    help="Look at the sources so often, and let streams have a batch so often.",
+    help="The time between looks at the sources, and between batches of streams.",
 )
 @click.option(
     "--once", is_flag=True, help="End when all that is there now has been read, streams included."
@@ -44,31 +45,17 @@ if TYPE_CHECKING:
     show_default=True,
     help="Stop at malformed records, or set them aside.",
 )
-@options.engine
-@options.placement
-@options.algorithm
-@options.by_relation
-@options.strict
-@options.max_rows
-@options.limits
-@options.monitoring
-@options.outlets
-@options.format_
-@options.quiet
+@family("maintenance", MaintenanceOptions)
+@family("output", ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],
     warehouse: str,
-    facts: Path,
-    root: Path | None,
     interval: float,
     once: bool,
     bad_rows: str,
-    algorithm: str,
-    relations: tuple[str, ...],
-    max_rows: int,
-    format: str,
-    quiet: bool,
-    **rest: Any,
+    files: FileOptions,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
 ) -> None:
     """Keep a warehouse up to date with a program and its sources, continuously.
 
@@ -81,7 +68,7 @@ def command(
     \b
       .input direct_link(IO=stream, filename="arrivals", format=jsonl, op="op")
 
-    A line tells of each commit what came and went. Ctrl-C (or SIGTERM) finishes the batch that is
+    A line for each commit shows what it changed. Ctrl-C (or SIGTERM) finishes the batch that is
     being committed and ends with status 0. Start it again, also after a crash, and it goes on where
     it was: nothing is lost or done twice. Checkpoints are in WAREHOUSE/streams.
 
@@ -89,38 +76,37 @@ def command(
       corollary watch network.dl -F facts --warehouse warehouse
       corollary watch network.dl -F facts --warehouse warehouse --once --format json
     """
-    console = TerminalConsole(quiet)
-    with options.reported(format, console):
-        limits = options.limits_of(rest)
+    with output.reporting() as console:
         from corollary.database.pipeline import Inputs
         from corollary.database.program import load, read_programs
         from corollary.streaming.watching import Watch, watch
         from corollary.warehouse.sources.quarantine import BadRows
 
         program = read_programs(programs)
-        wanted = Wanted(options.algorithms_of(algorithm, relations), ())
-        wanted.check(load(program).normal)
-        teller = Teller(console, format, max_rows)
-        asked = Watch(
+        maintenance.check(load(program).normal)
+        report = CommitReport(console, output)
+        watched = Watch(
             program,
-            Inputs(facts, root, BadRows(bad_rows)),
+            Inputs(files.facts, files.root, BadRows(bad_rows)),
             interval,
             once,
-            teller.of_run,
-            teller.of_batch,
+            report.print_run,
+            report.print_batch,
             lambda error: console.note(f"{error}\nthe sources are looked at again"),
         )
-        rest |= {"limits": limits, "algorithm": wanted.algorithms, **options.outlets_of(rest)}
         commit = 0
         try:
-            with _terminable(), opened(warehouse, console, create=True, **rest) as database:
+            with (
+                _terminable(),
+                open_warehouse(warehouse, console, create=True, **maintenance.keywords) as database,
+            ):
                 try:
-                    watch(database, asked)
+                    watch(database, watched)
                 finally:
                     commit = database.commits
         except KeyboardInterrupt:
             console.done()
-        if format == "text":
+        if not output.is_json:
             click.echo(f"{'all is read' if once else 'stopped'} at commit {commit}")
 
 
@@ -138,60 +124,57 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class Teller:
+@dataclass(frozen=True, slots=True)
+class CommitReport:
     """Prints a line for each commit."""
 
-    def __init__(self, console: TerminalConsole, format_: str, max_rows: int) -> None:
-        self._console = console
-        self._format = format_
-        self._max_rows = max_rows
+    console: TerminalConsole
+    output: ChangeOutputOptions
 
-    def of_run(self, outcome: "Run") -> None:
-        """Tell what a run of the pipeline has changed."""
-        self._console.done()
-        options.print_warnings(dict.fromkeys(outcome.warnings), self._console)
+    def print_run(self, outcome: "Run") -> None:
+        """Print what a run of the pipeline has changed."""
+        self.console.done()
+        print_warnings(dict.fromkeys(outcome.warnings), self.console)
         if outcome.published is not None:
-            options.print_warnings(outcome.published.problems, self._console)
-        note_delivery(outcome.delivered, self._console)
-        if self._format == "json":
-            options.print_json(outcome.as_json(self._max_rows))
+            print_warnings(outcome.published.problems, self.console)
+        note_delivery(outcome.delivered, self.console)
+        if self.output.is_json:
+            print_json(outcome.as_json(self.output.max_rows))
         elif outcome.transaction is None or outcome.transaction.commit_number is None:
             since = f" since commit {outcome.commit}" if outcome.commit else ""
             click.echo(f"nothing has changed{since}")
         else:
             click.echo(_line(outcome.transaction, outcome.seconds))
-            self._alert(outcome.transaction)
+            self._print_alerts(outcome.transaction)
 
-    def of_batch(self, batch: "Batch") -> None:
-        """Tell what a batch of a stream has changed."""
-        self._console.done()
+    def print_batch(self, batch: "Batch") -> None:
+        """Print what a batch of a stream has changed."""
+        self.console.done()
         if batch.published is not None:
-            options.print_warnings(batch.published.problems, self._console)
-        note_delivery(batch.delivered, self._console)
-        if self._format == "json":
-            options.print_json(batch.as_json(self._max_rows))
+            print_warnings(batch.published.problems, self.console)
+        note_delivery(batch.delivered, self.console)
+        if self.output.is_json:
+            print_json(batch.as_json(self.output.max_rows))
             return
-        told = f"batch {batch.number} of {batch.stream}"
+        origin = f"batch {batch.number} of {batch.stream}"
         if batch.transaction.is_repeated:
-            told += ", which was committed before"
+            origin += ", which was committed before"
         if batch.malformed:
-            told += f", {counted(batch.malformed, 'malformed record')} set aside"
-        for name, kept in batch.transaction.kept.items():
-            told += f", {counted(len(kept), 'tuple')} of {name} kept: a source asserts them too"
-        click.echo(f"{_line(batch.transaction, batch.seconds)}  {told}")
-        self._alert(batch.transaction)
+            origin += f", {counted(batch.malformed, 'malformed record')} set aside"
+        for name, rows in batch.transaction.kept.items():
+            origin += f", {counted(len(rows), 'tuple')} of {name} kept: a source asserts them too"
+        click.echo(f"{_line(batch.transaction, batch.seconds)}  {origin}")
+        self._print_alerts(batch.transaction)
 
-    def _alert(self, transaction: "Transaction") -> None:
+    def _print_alerts(self, transaction: "Transaction") -> None:
         if not transaction.is_repeated:
-            for line in alert_lines(transaction, self._max_rows):
+            for line in alert_lines(transaction, self.output.max_rows):
                 click.echo(line)
 
 
 def _line(transaction: "Transaction", seconds: float) -> str:
     """Return what a commit has changed, in a line."""
-    changes = ", ".join(
-        f"{name} {' '.join(signed(change.counts))}" for name, change in transaction.changes.items()
-    )
+    changes = change_summary(transaction)
     commit = transaction.commit_number
     what = "no change" if commit is None else f"commit {commit}"
     return f"{what}  {f'{changes}  ' if changes else ''}{seconds:.2f} s"

@@ -1,7 +1,7 @@
-"""Which changes of base relations are behind a tuple that should not be there.
+"""Which changes of base relations cause a violation of a constraint.
 
-From the tuple one step down at a time, until there are only changes of base relations; a view that
-is aggregated, or whose changes nobody has asked for, is named itself.
+The search goes from the violating tuple down the rules, until only changes of base relations are
+left; a view that is aggregated, or whose changes are not computed, is named itself.
 """
 
 from dataclasses import replace
@@ -18,17 +18,17 @@ from corollary.database.state import DatabaseState
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
-Change = tuple[str, State]
+RelationChange = tuple[str, State]
 
 MESSAGE_CHANGES = 3
-"""How many changes a message names for one tuple."""
+"""The maximum number of changes that a message names for one tuple."""
 
 MAX_STEPS = 30
-"""How many tuples are followed down to find them."""
+"""The maximum number of tuples visited to find them."""
 
 
 class Causes:
-    """Finds the changes behind tuples, once all views are maintained."""
+    """Finds the changes that cause violations, once all views are maintained."""
 
     def __init__(self, state: DatabaseState, update: Update) -> None:
         self._state = state
@@ -44,34 +44,35 @@ class Causes:
         self._known |= {(name, State.ADDED) for name in demand.goals}
 
     def of(self, relation: str, row: Row) -> list[str]:
-        """Return the changes behind a tuple of a constraint, as messages show them."""
-        seen: set[tuple[Change, Row]] = set()
+        """Return the changes that cause a tuple of a constraint, as messages show them."""
+        seen: set[tuple[RelationChange, Row]] = set()
         found: dict[str, None] = {}
-        work: list[tuple[Change, Row]] = [((relation, State.ADDED), row)]
+        work: list[tuple[RelationChange, Row]] = [((relation, State.ADDED), row)]
         while work and len(found) < MESSAGE_CHANGES and len(seen) < MAX_STEPS:
             change, tuple_ = work.pop(0)
             if (change, tuple_) in seen:
                 continue
             seen.add((change, tuple_))
-            below = list(self._below(change, tuple_))
+            below = self._direct_causes(change, tuple_)
             work += below
-            name = self._outer(change[0])
+            name = self._user_name(change[0])
             if not below and name is not None and change[0] not in self._program.active.relations:
                 types = self._program.relations[change[0]].types
                 sign = "+" if change[1] is State.ADDED else "-"
                 found[f"`{sign}{name}{row_text(tuple_, types).replace('`', '')}`"] = None
         return list(found)
 
-    def _outer(self, name: str) -> str | None:
-        """Return what the user calls a relation; None if it is one that rewriting made."""
-        if self._program.relations.get(name, _NONE).is_declared:
+    def _user_name(self, name: str) -> str | None:
+        """Return the user's name of a relation; None if rewriting has made it."""
+        relation = self._program.relations.get(name)
+        if relation is not None and relation.is_declared:
             return name
         return next((user for user, base in self._program.bases.items() if base == name), None)
 
-    def _below(self, change: Change, row: Row) -> list[tuple[Change, Row]]:
-        """Return the changes one step behind a tuple, a few of each."""
+    def _direct_causes(self, change: RelationChange, row: Row) -> list[tuple[RelationChange, Row]]:
+        """Return the direct causes of a tuple, a few of each relation."""
         name, _ = change
-        relation = self._program.active.relations.get(name) or self._program.relations[name]
+        relation = self._relation(name)
         if not relation.is_derived:
             return []
         engine, limits = self._state.engine, self._state.limits
@@ -98,6 +99,3 @@ class Causes:
 
     def _relation(self, name: str) -> Relation:
         return self._program.active.relations.get(name) or self._program.relations[name]
-
-
-_NONE = Relation("", (), (), is_derived=False, is_declared=False)

@@ -1,31 +1,35 @@
-"""A file of changes: JSON lines, each one operation of a transaction.
+"""Files that users pass for one transaction: files of changes, and files of rows.
+
+A file of changes has JSON lines, each one operation:
 
 | line                                                        | does                              |
 |-------------------------------------------------------------|-----------------------------------|
 | `{"op": "insert", "relation": "edge", "row": ["a", "b"]}`   | adds a tuple to a base relation   |
-| `{"op": "delete", "relation": "edge", "row": ["a", "b"]}`   | takes one out                     |
+| `{"op": "delete", "relation": "edge", "row": ["a", "b"]}`   | removes one                       |
 | `{"op": "add-rule", "rule": "link(x, y) :- edge(x, y)."}`   | adds a rule, or a fact of the text|
 | `{"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}`| removes one                       |
 
-Operations apply in order: of several on one tuple the last one wins. Empty lines mean nothing.
+Operations apply in order: of several on one tuple the last one wins. Empty lines are ignored.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.wording import suggestion
-from corollary.core.arrow import to_python
+from corollary.core.arrow import from_python, to_python
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.rules import Value
 from corollary.core.states import State
 from corollary.database.names import writable
 from corollary.database.transaction import Transaction
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse import contents
 from corollary.warehouse.delimited import first_findings
+from corollary.warehouse.extensions import input_of, is_delimited
+from corollary.warehouse.sources.choose import source_of
 from corollary.warehouse.sources.json_line import (
     CURES,
     BadLineError,
@@ -38,6 +42,10 @@ from corollary.warehouse.sources.json_line import (
     span_of,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADERS_HINT = "if the first line names the columns, say `--headers`"
 STDIN = "-"
 SIGNS = {"insert": State.ADDED, "delete": State.REMOVED}
 KEYS = {
@@ -47,7 +55,7 @@ KEYS = {
     "remove-rule": ("rule",),
 }
 """The operations, and what each one needs beside `op`."""
-KINDS: dict[str, tuple[type, str]] = {
+KEY_TYPES: dict[str, tuple[type, str]] = {
     "relation": (str, "the name of a relation, as a text"),
     "row": (list, "an array of values in the order of the columns"),
     "rule": (str, "the text of a rule"),
@@ -62,7 +70,7 @@ DECODE = decoder(is_exact=True)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A rule that comes or goes, and what messages call its place."""
+    """A rule that is added or removed, and what messages call its text."""
 
     operation: str
     rule: str
@@ -71,7 +79,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """What a file of changes asks for.
+    """The contents of a file of changes.
 
     Attributes:
         name: what messages call it.
@@ -84,7 +92,7 @@ class ChangeFile:
     edits: list[Edit]
 
     def into(self, transaction: Transaction) -> None:
-        """Let a transaction do what the file asks for.
+        """Add all changes to a transaction.
 
         Raises:
             InputError: a rule cannot be added or removed.
@@ -109,19 +117,15 @@ class ChangeFile:
 def read_changes(file: str, program: NormalProgram) -> ChangeFile:
     """Return the changes in a file, or on standard input if it is `-`.
 
-    Args:
-        file: the name of the file.
-        program: the program whose relations are changed.
-
     Raises:
-        InputError: `C0804`, it cannot be read; or lines of it are no changes of this program.
+        InputError: `C0804`, it cannot be read; or lines do not fit the program.
     """
     name = "<stdin>" if file == STDIN else file
-    reader = _Reader(name, program)
+    reader = _ChangeReader(name, program)
     for number, line in enumerate(_content(file, name).split(b"\n"), 1):
         if line and not line.isspace():
-            reader.take((number, line))
-    operations = [each for held in reader.rows.values() for each in reader.settled(held)]
+            reader.read((number, line))
+    operations = [each for rows in reader.rows.values() for each in reader.net_changes(rows)]
     if reader.findings:
         raise InputError(first_findings(sorted(reader.findings, key=line_of), name))
     return ChangeFile(name, operations, reader.edits)
@@ -129,7 +133,7 @@ def read_changes(file: str, program: NormalProgram) -> ChangeFile:
 
 @dataclass(slots=True)
 class _Rows:
-    """What is done to one relation, line by line."""
+    """The changes of one relation, line by line."""
 
     relation: Relation
     signs: list[State] = field(default_factory=list)
@@ -137,8 +141,8 @@ class _Rows:
     lines: list[Line] = field(default_factory=list)
 
 
-class _Reader:
-    """Takes lines, and notes what cannot be done."""
+class _ChangeReader:
+    """Reads lines, and collects findings."""
 
     def __init__(self, name: str, program: NormalProgram) -> None:
         self.name = name
@@ -148,25 +152,25 @@ class _Reader:
         self.findings: list[list[Diagnostic]] = []
         self.refused: set[str] = set()
 
-    def take(self, place: Line) -> None:
-        """Take note of what a line asks for."""
+    def read(self, place: Line) -> None:
+        """Read one line."""
         try:
             change = _change(place[1])
             if change["op"] not in SIGNS:
                 where = f"{self.name}:{place[0]} rule"
                 self.edits.append(Edit(change["op"], change["rule"], where))
             elif change["relation"] not in self.refused:
-                self.take_row(change, place)
+                self.read_row(change, place)
         except BadLineError as bad:
             self.findings.append([finding(self.name, place, bad)])
 
-    def take_row(self, change: dict[str, Any], place: Line) -> None:
-        """Take note of a tuple that comes or goes."""
+    def read_row(self, change: dict[str, Any], place: Line) -> None:
+        """Read a tuple that is inserted or deleted."""
         name = change["relation"]
         try:
             relation = writable(self.program, name, span_of(self.name, place))
         except InputError as error:
-            self.refused.add(name)  # said once is enough
+            self.refused.add(name)  # one finding for a relation is enough
             self.findings.append(list(error.diagnostics))
             return
         if len(change["row"]) != relation.arity:
@@ -175,25 +179,25 @@ class _Reader:
                 f"the row has {len(change['row'])} values, `{name}` has {relation.arity} columns"
             )
             raise BadLineError("C0971", message, 0, columns)
-        held = self.rows.setdefault(name, _Rows(relation))
-        held.signs.append(SIGNS[change["op"]])
-        held.values.append(change["row"])
-        held.lines.append(place)
+        rows = self.rows.setdefault(name, _Rows(relation))
+        rows.signs.append(SIGNS[change["op"]])
+        rows.values.append(change["row"])
+        rows.lines.append(place)
 
-    def settled(self, held: _Rows) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
-        """Yield what is deleted from a relation and what is inserted in the end."""
-        table, failures = converted(held.values, held.relation)
+    def net_changes(self, given: _Rows) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
+        """Yield the tuples of a relation whose last operation is a delete, then the inserts."""
+        table, failures = converted(given.values, given.relation)
         for row, reasons in failures.items():
             bad = [BadLineError("C0971", each, 0, CURES["C0801"]) for each in reasons]
-            self.findings.append([finding(self.name, held.lines[row], each) for each in bad])
+            self.findings.append([finding(self.name, given.lines[row], each) for each in bad])
         if failures:
             return
         rows = to_python(table)
         last = {_key(row): number for number, row in enumerate(rows)}
         for sign in (State.REMOVED, State.ADDED):
-            found = [rows[number] for number in last.values() if held.signs[number] is sign]
+            found = [rows[number] for number in last.values() if given.signs[number] is sign]
             if found:
-                yield sign, held.relation.name, found
+                yield sign, given.relation.name, found
 
 
 def _content(file: str, name: str) -> bytes:
@@ -209,18 +213,18 @@ def _content(file: str, name: str) -> bytes:
 
 
 def _change(line: bytes) -> dict[str, Any]:
-    """Return the change that a line is.
+    """Return the change on a line.
 
     Raises:
-        BadLineError: `C0970`, it is none.
+        BadLineError: `C0970`, the line is not a change.
     """
     try:
         value = parsed(line, DECODE)
     except BadLineError as bad:
         code = "C0970" if bad.code == "C0957" else bad.code
-        raise BadLineError(code, bad.message, bad.offset, _such_as("insert")) from None
+        raise BadLineError(code, bad.message, bad.offset, _example("insert")) from None
     if not isinstance(value, dict):
-        raise BadLineError("C0970", "the line is not a JSON object", 0, _such_as("insert"))
+        raise BadLineError("C0970", "the line is not a JSON object", 0, _example("insert"))
     operation = value.get("op")
     if not isinstance(operation, str) or operation not in KEYS:
         listed = ", ".join(f'"{each}"' for each in KEYS)
@@ -229,23 +233,62 @@ def _change(line: bytes) -> dict[str, Any]:
         raise BadLineError("C0970", message, 0, near or f"`op` is one of {listed}")
     article = "an" if operation[0] in "ai" else "a"
     for key in KEYS[operation]:
-        kind, described = KINDS[key]
+        kind, described = KEY_TYPES[key]
         if key not in value:
             message = f"{article} `{operation}` needs `{key}`, {described}"
-            raise BadLineError("C0970", message, 0, _such_as(operation))
+            raise BadLineError("C0970", message, 0, _example(operation))
         if not isinstance(value[key], kind):
             message = f"`{key}` is {described}"
-            raise BadLineError("C0970", message, 0, _such_as(operation))
+            raise BadLineError("C0970", message, 0, _example(operation))
     for key in value.keys() - {"op", *KEYS[operation]}:
         message = f"{article} `{operation}` has no `{key}`"
-        raise BadLineError("C0970", message, 0, _such_as(operation))
+        raise BadLineError("C0970", message, 0, _example(operation))
     return value
 
 
-def _such_as(operation: str) -> str:
+def _example(operation: str) -> str:
     return f"write a line such as `{EXAMPLES[KEYS[operation][-1]] % operation}`"
 
 
 def _key(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return what is equal for equal rows; NaN equals itself here."""
+    """Return a key that is equal for equal rows; NaN equals itself here."""
     return tuple(NAN if value != value else value for value in row)  # noqa: PLR0124 - only NaN
+
+
+# --- files of rows --------------------------------------------------------------------------------
+
+
+def read_rows(
+    file: str, relation: Relation, *, has_headers: bool = False
+) -> "tuple[pa.Table, list[Diagnostic]]":
+    """Return the rows of a file, in the format of its extension, and warnings.
+
+    Args:
+        file: a file, a pattern of files or a Delta table.
+        relation: the relation that the rows are for.
+        has_headers: whether the first line of delimited text names the columns.
+
+    Raises:
+        InputError: it cannot be read, its format is not known, or a row does not fit.
+    """
+    directive = input_of(relation, file, has_headers=has_headers)
+    source = source_of(directive, relation, base=Path(), root=Path(Path.cwd().anchor))
+    may_have_headers = is_delimited(file) and not has_headers
+    try:
+        change = source.difference(None, from_python((), relation))
+    except InputError as error:
+        if not may_have_headers:
+            raise
+        raise InputError(map(_with_hint, error.diagnostics)) from None
+    warnings = list(change.warnings)
+    if may_have_headers and relation.arity and relation.columns in to_python(change.added):
+        message = f"A row of `{file}` holds just the names of the columns of `{relation.name}`."
+        warnings.append(Diagnostic("C0974", message, None, HEADERS_HINT, severity=Severity.WARNING))
+    return change.added, warnings
+
+
+def _with_hint(finding: Diagnostic) -> Diagnostic:
+    """Return a finding, with a hint if it is about the first line."""
+    is_first = finding.span is not None and finding.span.line == 1
+    note = f"{finding.note}; {HEADERS_HINT}" if finding.note else HEADERS_HINT
+    return replace(finding, note=note) if is_first else finding

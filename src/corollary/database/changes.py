@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from corollary.core.arrow import schema_of, sort, to_python
 from corollary.core.engine import Engine, Kept
@@ -10,11 +12,8 @@ from corollary.core.plan import working
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import json_of
-from corollary.database.frames import Frames
+from corollary.database.engines import Frames
 from corollary.maintain.update import Update
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CHANGE_TYPE = "_change_type"
 MAX_ROWS = 1000
@@ -23,7 +22,7 @@ MAX_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one relation; the tuples are decoded when they are asked for."""
+    """The change of one relation; the tuples are decoded when they are read."""
 
     relation: Relation
     _added: Kept
@@ -31,12 +30,12 @@ class Change:
     _frames: Frames
 
     @property
-    def added(self) -> "pa.Table":
+    def added(self) -> pa.Table:
         """The tuples added."""
         return self._added.table()
 
     @property
-    def removed(self) -> "pa.Table":
+    def removed(self) -> pa.Table:
         """The tuples removed."""
         return self._removed.table()
 
@@ -45,10 +44,8 @@ class Change:
         """How many tuples were added and removed."""
         return len(self._added), len(self._removed)
 
-    def arrow(self) -> "pa.Table":
+    def arrow(self) -> pa.Table:
         """Return both as one Arrow table, with the column `_change_type`."""
-        import pyarrow as pa
-
         tables = [
             table.append_column(CHANGE_TYPE, pa.array([kind] * table.num_rows, pa.string()))
             for table, kind in ((self.added, "insert"), (self.removed, "delete"))
@@ -60,13 +57,7 @@ class Change:
         return self.arrow().to_pandas()
 
     def spark(self, view: str | None = None) -> Any:
-        """Return both as one Spark frame, with the column `_change_type`.
-
-        Args:
-            view: the name of a temp view of the session that shows it, too.
-        """
-        import pyarrow as pa
-
+        """Return both as one Spark frame with `_change_type`; `view` names a temp view of it."""
         kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
         return self._frames.frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
@@ -83,7 +74,7 @@ class Change:
 
 
 def json_rows(
-    table: "pa.Table", relation: Relation, most: int | None = None, *, is_ordered: bool = False
+    table: pa.Table, relation: Relation, most: int | None = None, *, is_ordered: bool = False
 ) -> list[list[Any]]:
     """Return the rows of a relation as JSON arrays, sorted if they are not, up to a maximum."""
     ordered = table if is_ordered else sort(table)
@@ -96,9 +87,9 @@ def json_rows(
 
 
 class Changes(Mapping[str, Change]):
-    """The changes of a transaction by relation; a relation that did not change has empty ones.
+    """The changes of a transaction by relation.
 
-    Iteration goes over the relations that changed; any stored or watched one may be asked for.
+    Iteration yields the relations that changed; any stored or watched one can be looked up.
     """
 
     def __init__(self, changes: Mapping[str, Change], known: Mapping[str, Change]) -> None:
@@ -123,14 +114,7 @@ class Changes(Mapping[str, Change]):
 def collect_changes(
     engine: Engine, update: Update, watched: Collection[str], frames: Frames
 ) -> Changes:
-    """Return what an update changes, before the commit makes NEW the OLD.
-
-    Args:
-        engine: holds the relations.
-        update: what is about to be committed.
-        watched: the virtual relations whose changes are asked for.
-        frames: of the Spark session that the user works in.
-    """
+    """Return what an update changes, also in watched virtual relations, before it is committed."""
     known: dict[str, Change] = {}
     for name, relation in update.new.relations.items():
         if relation.is_declared and (name in watched or not relation.is_virtual):

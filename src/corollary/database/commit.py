@@ -22,7 +22,7 @@ from corollary.core.plan import WORKING
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes, collect_changes
-from corollary.database.counters import Counters, Stats, TraceRow, collect_stats
+from corollary.database.counters import Counters, Progress, Stats, TraceRow, collect_stats
 from corollary.database.keys import check_keys, dependences
 from corollary.database.names import writable
 from corollary.database.operations import Operation, apply, edited_facts, with_writers
@@ -36,7 +36,6 @@ from corollary.database.pending_commit import (
 )
 from corollary.database.planning import Stage
 from corollary.database.program import Loaded
-from corollary.database.progress import Progress
 from corollary.database.reactions import ExistingViolations, Violation, evaluate_reactions
 from corollary.database.rules import load_after
 from corollary.database.state import DatabaseState
@@ -69,20 +68,18 @@ class CommitRequest:
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
         dropped: derived relations that the edits may drop.
-        algorithm: instead of the database's own.
-        is_traced: whether to keep the rows of the papers' tables.
-        idempotency: a key of the caller's, under which this is done once.
-        is_dry: whether to find out only what would change.
-        publishes: whether to bring published tables forward after the commit.
-        existing: what to do about tuples that violate a new constraint.
         cause: the alerts that the commit itself delivers.
+
+    The others are described in `Database.transaction`.
     """
 
+    # What may be added until the commit.
     operations: list[Operation] = field(default_factory=list)
     columns: dict[str, Relation] = field(default_factory=dict)
     reads: list[Callable[[], DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
     dropped: set[str] = field(default_factory=set)
+    # What is known from the start.
     algorithm: str | None = None
     is_traced: bool = False
     idempotency: str | None = None
@@ -100,16 +97,7 @@ class CommitRequest:
 
 @dataclass(slots=True)
 class CommitOutcome:
-    """What a transaction did.
-
-    Attributes:
-        commit_number: of the commit; None if there was nothing to commit, or in a dry run.
-        is_repeated: whether an earlier transaction of the same key did it.
-        kept: by relation, the tuples that were deleted but that another part asserts.
-        triggered: what triggers did, round by round.
-        existing: the tuples that violate a new constraint and were there before it.
-        published: the tables that show the commit, if they were to be published.
-    """
+    """What a transaction did; see the attributes of `Transaction`."""
 
     changes: Changes = field(default_factory=lambda: Changes({}, {}))
     alerts: Sequence[Alert] = ()
@@ -125,13 +113,8 @@ class CommitOutcome:
     @classmethod
     def of_replay(cls, replay: Replay) -> "CommitOutcome":
         """Return what an earlier transaction of the same key did."""
-        return cls(
-            replay.changes,
-            replay.alerts,
-            replay.stats,
-            commit_number=replay.number,
-            is_repeated=True,
-        )
+        done = replay.changes, replay.alerts, replay.stats
+        return cls(*done, commit_number=replay.number, is_repeated=True)
 
 
 def commit(state: DatabaseState, store: Store, request: CommitRequest) -> CommitOutcome:
@@ -141,13 +124,13 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         InputError: the rules do not fit, or an expression has no value.
         ConstraintError: a key, a functional dependency or a constraint would not hold.
         LimitError: a limit was hit.
-        ConflictError: other processes committed first again and again.
+        ConflictError: other processes committed first every time.
     """
     if ALERT_DEPTH.get() > MAX_ALERT_DEPTH:
         raise LimitError(
             f"alerts have made {MAX_ALERT_DEPTH} commits, each by an alert of the one before; "
             "nothing was changed\n"
-            "  = let the relation that alerts go to not be watched by what sets them off"
+            "  = do not let the events of alerts depend on the relation they are inserted into"
         )
     with state.lock:
         outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
@@ -165,15 +148,15 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
 def retry_on_conflict(
     state: DatabaseState, store: Store, work: Callable[[], Result], tries: int = MAX_TRIES
 ) -> Result:
-    """Do work that ends in a commit, again if another process has committed first.
+    """Do work that ends in a commit; repeat it if another process has committed first.
 
     Raises:
-        ConflictError: others came first every time.
+        ConflictError: others committed first every time.
     """
     with state.lock:
         while True:
             store.catch_up(state)
-            # What the work reads has to be of the one state that the commit follows.
+            # All that the work reads has to belong to the one state that the commit follows.
             state.is_committing = True
             try:
                 return work()
@@ -203,14 +186,14 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
         update, maintenance = _plan(state, request, pending.before, after)
 
-        # Another program, or a key, is worth a commit even if no tuple changes: a key that left
-        # no trace would let a retry act on whatever has been committed since.
+        # Another program, or a key, is recorded even if no tuple changes: with a key that is not
+        # recorded, a retry would act on whatever has been committed since.
         is_new = program.program != state.program or request.idempotency is not None
         must_record = store.is_durable and is_new
         run: PlanRun | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
-            if not has_triggers:  # triggers may mend a key
+            if not has_triggers:  # triggers may still repair a violated key
                 _check_keys(state, pending)
             run = _maintain(state, pending, update, maintenance)
             if has_triggers:
@@ -218,7 +201,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
                 _run_triggers(state, request, rounds, run)
                 operations = [*operations, *rounds.operations]
                 outcome.triggered = rounds.chain
-                if rounds.chain:  # taken back: do in one step what was asked and what they added
+                if rounds.chain:  # undone: apply what was asked and what they added in one step
                     outcome.kept = apply(state.engine, after, operations, state.limits)
                 _check_keys(state, pending)
                 run = _maintain_net_change(state, request, pending, run, rounds)
@@ -295,7 +278,7 @@ def _is_empty(state: DatabaseState, update: Update) -> bool:
     before, after, engine = update.old, update.new, state.engine
     if update.changed or before.rules != after.rules:
         return False
-    parts = {at for name, held in after.parts.items() for at in held.values() if at != name}
+    parts = {at for name, by_part in after.parts.items() for at in by_part.values() if at != name}
     if any(engine.size(at, sign) for at in parts for sign in CHANGES):
         return False
     old, new = (
@@ -369,7 +352,7 @@ def _maintain(
 def _run_triggers(
     state: DatabaseState, request: CommitRequest, rounds: TriggerRounds, run: PlanRun
 ) -> None:
-    """Let triggers act, from state to state; in the end all rounds are taken back."""
+    """Run triggers round by round; at the end all rounds are undone."""
     normal = rounds.pending.after.normal
     effects = trigger_effects(state.engine, normal)
     if not effects.operations:

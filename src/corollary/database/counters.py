@@ -1,4 +1,4 @@
-"""Readers of the record: counters per relation, and the rows of a trace."""
+"""Recorders: the progress line, the counters of each relation, and the rows of a trace."""
 
 import time
 from collections import Counter
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corollary.console import Console
+from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine
 from corollary.core.plan import WORKING, Aggregate, Derive, Role, Row, Within
 from corollary.core.program import NormalProgram
+from corollary.core.recorder import Tally
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import json_rows
-from corollary.database.progress import Progress
 from corollary.maintain.choose import Algorithm, Choice
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
@@ -37,12 +37,41 @@ COUNTED = (
 """The counters, in the order in which they are shown."""
 
 
+class Progress(Tally):
+    """Shows the relation that is computed, the round and the tuples so far."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+        self._tuples = 0
+
+    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+        """Count, and show the step."""
+        super().step(step, size, led)
+        self._tuples += size
+        self._show()
+
+    def round(self, count: int = 1) -> None:
+        """Count, and show the round."""
+        super().round(count)
+        self._show()
+
+    def _show(self) -> None:
+        if isinstance(self._console, SilentConsole):
+            return
+        rounds = self.rounds[self.current]
+        text = f", round {rounds}" if rounds else ""
+        self._console.progress(
+            f"{self.current.replace(WORKING, ' ').strip()}{text}: {self._tuples:,} tuples derived"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """One row of the papers' tables, its tuples as in JSON.
+    """One row of the papers' tables, with tuples as JSON.
 
     Attributes:
-        relation: the head's relation, which the last three lists belong to.
+        relation: of the head; the last three lists are tuples of it.
         updates: each with its relation.
         sign: whether the head gains or loses tuples.
     """
@@ -57,13 +86,13 @@ class TraceRow:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the invocation came to nothing, so that the papers' tables leave it out."""
+        """Whether the invocation had no effect, so that the papers' tables omit it."""
         return not self.approximation
 
 
 @dataclass(slots=True)
 class StratumRecord:
-    """What happened in the procedure of one stratum."""
+    """What the procedure of one stratum took."""
 
     seconds: float = 0.0
     handled: int = 0
@@ -71,7 +100,7 @@ class StratumRecord:
 
 
 class Counters(Progress):
-    """Counts for every relation what the steps of its stratum gave."""
+    """Counts for every relation the results of the steps of its stratum."""
 
     def __init__(
         self, console: Console, program: NormalProgram, choices: Mapping[str, Choice]
@@ -91,7 +120,7 @@ class Counters(Progress):
 
     @property
     def _first(self) -> str:
-        """The relation that a stratum's common counts are put down to."""
+        """The relation that counts of the whole stratum are attributed to."""
         return self._choices[self._stratum].relations[0] if self._stratum else ""
 
     def procedure(self, name: str) -> None:
@@ -103,7 +132,7 @@ class Counters(Progress):
             self._began = time.monotonic()
 
     def end(self, name: str, handled: int) -> None:
-        """Note the time and the rows that a stratum took."""
+        """Note the time and the number of rows that a stratum took."""
         if name == self._stratum and name:
             record = self.strata[name]
             record.seconds = time.monotonic() - self._began
@@ -113,7 +142,7 @@ class Counters(Progress):
             self._handled = handled
 
     def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
-        """Count what a step gave under its role."""
+        """Count the result of a step under its role."""
         super().step(step, size, led)
         if isinstance(step, Derive) and step.role is not None:
             counts = self._of(step.about)
@@ -137,7 +166,7 @@ class Counters(Progress):
             self._of(self._first)["base_probes"] += rows
 
     def switch(self, within: Within) -> None:
-        """Note that a stratum was recomputed after all."""
+        """Note that a stratum was recomputed after its budget was used up."""
         self.strata[within.about].has_switched = True
 
     def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
@@ -151,17 +180,8 @@ class Counters(Progress):
             tuple(each for table in relations[part] for each in json_rows(table, head))
             for part in ("approximation", "disqualified", "actual")
         )
-        self.rows.append(
-            TraceRow(
-                row.rule,
-                row.about,
-                tuple(updates),
-                approximation,
-                disqualified,
-                actual,
-                row.sign,
-            )
-        )
+        lists = tuple(updates), approximation, disqualified, actual
+        self.rows.append(TraceRow(row.rule, row.about, *lists, row.sign))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +213,7 @@ class Stats:
 def collect_stats(
     engine: Engine, update: Update, maintenance: Maintenance, recorder: Counters
 ) -> dict[str, Stats]:
-    """Return what the maintenance of each relation took, before the commit makes NEW the OLD."""
+    """Return what the maintenance of each relation took; call it before the engine commits."""
     stats: dict[str, Stats] = {}
     for procedure, record in recorder.strata.items():
         choice = maintenance.choices[procedure]

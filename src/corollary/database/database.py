@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
-from corollary.database.delivery import Delivered, deliver
+from corollary.database.commit import CommitRequest
+from corollary.database.delivery import Delivered, Outlets, Senders, deliver
 from corollary.database.grants import checked_reader, checked_relations
 from corollary.database.once import Places, inputs
-from corollary.database.opened import Opened
-from corollary.database.outlets import Outlets
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import algorithms_by_relation
 from corollary.database.program import load, read_programs
@@ -18,9 +17,8 @@ from corollary.database.quarantine import with_same_quarantine
 from corollary.database.reactions import ExistingViolations
 from corollary.database.read_access import ReadAccess
 from corollary.database.reader import Reader
-from corollary.database.senders import Senders
 from corollary.database.state import DatabaseState
-from corollary.database.store import Store
+from corollary.database.store import Opened, Store
 from corollary.database.transaction import Transaction
 from corollary.frontends.datalog.parse import parse
 from corollary.registry import EXTENSIONS
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Database(ReadAccess):
-    """Relations kept true while the data under them changes.
+    """Relations that are maintained while the data under them changes.
 
     >>> import corollary
     >>> db = corollary.open(None)
@@ -91,7 +89,7 @@ class Database(ReadAccess):
         If one is in force already, this is an edit: what differs is maintained, the data stays.
 
         Args:
-            paths: files that make the program.
+            paths: files that make up the program.
             text: the program itself, instead of files.
             facts: a directory; if given, the `.input` files in it are read too.
             root: the directory that these files may not leave; that of `facts` if not given.
@@ -127,17 +125,18 @@ class Database(ReadAccess):
     ) -> Transaction:
         """Begin a transaction, on what has been committed so far.
 
-        What is inserted and deleted is done to the state at the commit: if others have committed
-        since, it is done again on what they left, and what was read meanwhile does not matter. A
-        transaction whose operations depend on what it reads gives a function to `tx.read`.
+        Inserts and deletes apply to the state at the commit: if others have committed since, they
+        are applied again to the result, whatever was read in between. A transaction whose
+        operations depend on what it reads gives a function to `tx.read`.
 
         Args:
             algorithm: instead of the database's own.
             is_traced: whether to keep the rows of the papers' tables in `trace`.
             idempotency: a key of the caller's; a second transaction of the same key does nothing
                 and reports what the first one did. Needs a warehouse.
-            is_dry: whether to find out only what would change.
-            publish: whether to bring the tables of `.output` relations forward after the commit.
+            is_dry: whether to report what would change, and change nothing.
+            publish: whether to bring the tables of `.output` relations up to date after the
+                commit.
             existing: what to do about tuples that violate a new constraint and were there before
                 it: `report` them in `existing`, `refuse` the constraint, or `accept` them; as
                 the database was opened if it is not given.
@@ -145,16 +144,15 @@ class Database(ReadAccess):
         if algorithm is not None:
             algorithms_by_relation(algorithm)
         self.refresh()
-        return Transaction(
-            self._state,
-            self._store,
-            algorithm,
+        request = CommitRequest(
+            algorithm=algorithm,
             is_traced=is_traced,
             idempotency=idempotency,
             is_dry=is_dry,
-            publish=publish,
-            existing=existing or self._existing,
+            publishes=publish,
+            existing=ExistingViolations.of(existing) if existing else self._existing,
         )
+        return Transaction(self._state, self._store, request)
 
     def stream(
         self,
@@ -206,7 +204,7 @@ class Database(ReadAccess):
         )
 
     def publish(self, transaction: Transaction | None = None) -> "Outcome | None":
-        """Bring the Delta tables of all `.output` relations forward to the last commit.
+        """Bring the Delta tables of all `.output` relations up to date with the last commit.
 
         Args:
             transaction: the one that made the last commit, so that it need not be read back.
@@ -230,14 +228,14 @@ class Database(ReadAccess):
         """Let a reader see relations and event predicates, and not what they are derived from.
 
         Raises:
-            InputError: there is none of a name.
+            InputError: one of them does not exist.
         """
         self.refresh()
         names = checked_relations(relations, self._state.loaded.checked.signatures)
         self._store.grants.add(checked_reader(reader), names)
 
     def revoke(self, reader: str, *relations: str) -> None:
-        """Take grants back; what was not granted stays so."""
+        """Withdraw grants; what was not granted is ignored."""
         self._store.grants.remove(checked_reader(reader), relations)
 
     def grants(self) -> dict[str, list[str]]:
@@ -247,8 +245,8 @@ class Database(ReadAccess):
     def reader(self, name: str, *, owns: bool = False) -> Reader:
         """Return the database as a reader sees it: what was granted to it, and nothing else.
 
-        It keeps honest programs to what they may see, such as a server that acts for others;
-        whoever can open the files can read them.
+        This limits programs that act for others, such as a server. It does not protect the files:
+        whoever can open them can read them.
 
         Args:
             name: of the reader.
@@ -269,7 +267,7 @@ class Database(ReadAccess):
     def _after_commit(self) -> None:
         """Call callbacks; in memory, deliver everything.
 
-        What alerts themselves have committed is delivered by whoever delivers them.
+        Nothing is done after a commit that a delivery makes: that delivery goes on by itself.
         """
         is_durable, state = self._store.is_durable, self._state
         if state.is_trial or ALERT_DEPTH.get() or (is_durable and not state.callbacks):
@@ -283,7 +281,8 @@ class Database(ReadAccess):
     def _begin_delivery(self, cause: Cause) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
         self.refresh()
-        return Transaction(self._state, self._store, existing=self._existing, cause=cause)
+        request = CommitRequest(existing=self._existing, cause=cause)
+        return Transaction(self._state, self._store, request)
 
 
 # --- for the packages above: not part of what users see in a `Database` --------------------------
@@ -300,7 +299,7 @@ def store_of(database: Database) -> Store:
 
 
 def warehouse_store_of(database: Database) -> "WarehouseStore | None":
-    """Return the store of a database that lasts; None if it is in memory."""
+    """Return the store of a durable database; None if it is in memory."""
     from corollary.database.warehouse_store import WarehouseStore
 
     store = store_of(database)
@@ -314,6 +313,6 @@ def warehouse_of(database: Database) -> "Warehouse | None":
 
 
 def opened_of(database: Database) -> Opened | None:
-    """Return how a database that lasts was opened; None if it is in memory."""
+    """Return how a durable database was opened; None if it is in memory."""
     store = warehouse_store_of(database)
     return None if store is None else store.opened

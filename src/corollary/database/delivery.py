@@ -1,30 +1,108 @@
-"""Delivery: what commits have left in the outbox goes to its sinks, after the commit.
+"""Delivery: the alerts that commits have queued in the outbox go to their sinks.
 
 sinks for which something is due → claim → send → mark as delivered, or postpone
 
-Whatever goes wrong here is no matter of the commit, which stands: it is noted in the outbox and
-tried again, each time after twice as long. What this process cannot deliver (a webhook that its
-operator does not permit, an event for which it has no callback) is left for one that can.
+An error here does not affect the commit: it is recorded in the outbox, and the alert is tried
+again, each time after twice as long. What this process cannot deliver (a webhook that its operator
+does not permit, an event for which it has no callback) is left for a process that can.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
+from typing import assert_never
 from uuid import uuid4
 
 from corollary import fault
 from corollary.core.alerts import Sink, SinkKind
-from corollary.core.web_address import web_address
+from corollary.core.web_address import WebAddress, is_permitted, web_address
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.pending_commit import ALERT_DEPTH
-from corollary.database.senders import Senders
+from corollary.database.sinks.callback import CallbackSender
+from corollary.database.sinks.jsonlines import JsonLinesSender
+from corollary.database.sinks.relation import RelationSender
 from corollary.database.sinks.sender import Claim, Sender, UnreachableError
-from corollary.database.store import Outbox
-from corollary.errors import ClaimError, CorollaryError, Diagnostic, Severity
+from corollary.database.state import DatabaseState
+from corollary.database.store import Outbox, Store
+from corollary.database.transaction import Transaction
+from corollary.errors import ClaimError, CorollaryError, Diagnostic, InputError, Severity
+from corollary.warehouse.entries import Cause
 from corollary.warehouse.waiting import Waiting, pause
 
 MAX_ROUNDS = MAX_ALERT_DEPTH + 2
-"""How often delivery looks whether what it delivered has made something else due."""
+"""The maximum number of passes: alerts delivered into a relation may cause further ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Where the operator of a process permits alerts to go.
+
+    Attributes:
+        webhooks: the beginnings of permitted URLs.
+        directory: which the files of alerts may not leave; that of the warehouse if not given.
+    """
+
+    webhooks: tuple[WebAddress, ...] = ()
+    directory: Path | None = None
+
+    @classmethod
+    def of(cls, webhooks: Sequence[str], directory: str | Path | None) -> "Outlets":
+        """Return the outlets of an allow-list and a directory.
+
+        Raises:
+            InputError: `C1012`, an entry of the allow-list is not the beginning of a URL.
+        """
+        found = []
+        for each in webhooks:
+            address = web_address(each)
+            if address is None or address.query:
+                raise InputError.of(
+                    "C1012",
+                    f"`{each}` does not say which webhooks are permitted.",
+                    None,
+                    "write the beginning of their URL, such as `https://hooks.example/team`",
+                )
+            found.append(address)
+        return cls(tuple(found), None if directory is None else Path(directory))
+
+
+@dataclass(slots=True)
+class Senders:
+    """Makes the sender for a sink; `begin` begins a transaction that delivers into a relation."""
+
+    state: DatabaseState
+    store: Store
+    outlets: Outlets
+    begin: Callable[[Cause], Transaction]
+
+    def is_permitted(self, sink: Sink) -> bool:
+        """Whether the operator permits a sink: only webhooks need a permission."""
+        if sink.kind is not SinkKind.WEBHOOK:
+            return True
+        address = web_address(sink.place)
+        return address is not None and is_permitted(address, self.outlets.webhooks)
+
+    def sender(self, sink: Sink) -> Sender | None:
+        """Return what delivers to a permitted sink; None if this process cannot."""
+        match sink.kind:
+            case SinkKind.CONSOLE:
+                return None  # whoever commits has printed it
+            case SinkKind.JSONLINES:
+                directory = self.outlets.directory or self.store.alert_directory
+                return JsonLinesSender(directory, sink.place)
+            case SinkKind.RELATION:
+                return RelationSender(self.state, self.begin, sink.place)
+            case SinkKind.WEBHOOK:
+                from corollary.database.sinks.webhook import WebhookSender  # HTTP is slow to import
+
+                address = web_address(sink.place)
+                return None if address is None else WebhookSender(address)
+            case SinkKind.CALLBACK:
+                functions = self.state.callbacks.get(sink.place)
+                return CallbackSender(functions) if functions else None
+            case _:
+                assert_never(sink.kind)
 
 
 @dataclass(slots=True)
@@ -33,7 +111,7 @@ class Delivered:
 
     Attributes:
         alerts: how many alerts were delivered.
-        waiting: how many are left.
+        waiting: how many are left in the outbox.
         problems: why some could not be delivered.
     """
 
@@ -45,19 +123,11 @@ class Delivered:
 def deliver(
     outbox: Outbox, senders: Senders, kinds: Collection[SinkKind] = tuple(SinkKind)
 ) -> Delivered:
-    """Deliver what is due, as far as this process can.
-
-    Args:
-        outbox: holds the alerts.
-        senders: know how to reach a sink.
-        kinds: of sinks that are served.
-    """
+    """Deliver what is due for some kinds of sinks, as far as this process can."""
     return _Delivery(outbox, senders, kinds).run()
 
 
 class _Delivery:
-    """One delivery."""
-
     def __init__(self, outbox: Outbox, senders: Senders, kinds: Collection[SinkKind]) -> None:
         self._outbox = outbox
         self._senders = senders
@@ -98,7 +168,7 @@ class _Delivery:
         """Deliver what is due for a sink, until there is nothing or it cannot be reached."""
         while True:
             fault.hit("before_claim")
-            claimed = self._outbox.claim(sink, self._claim.id, sender.most)
+            claimed = self._outbox.claim(sink, self._claim.id, sender.max_alerts)
             if not claimed:
                 return
             fault.hit("after_claim")
@@ -107,7 +177,7 @@ class _Delivery:
                 try:
                     self._send(sink, sender, group)
                 except UnreachableError as error:
-                    left = [waiting for rest in groups[at:] for waiting in rest]
+                    left = [waiting for each in groups[at:] for waiting in each]
                     self._fail(sink, left, error)
                     self._outbox.rest(sink, pause(min(each.attempts for each in left)))
                     return
@@ -121,7 +191,7 @@ class _Delivery:
             raise
         except ClaimError:
             return  # another process has taken over
-        except Exception as error:  # noqa: BLE001 - whatever it is, the commit stands
+        except Exception as error:  # noqa: BLE001 - the commit is not affected by any error
             if sender.is_divisible and len(alerts) > 1:
                 for each in alerts:
                     self._send(sink, sender, [each])
@@ -135,19 +205,19 @@ class _Delivery:
             ALERT_DEPTH.reset(before)
 
     def _fail(self, sink: Sink, alerts: Sequence[Waiting], error: Exception) -> None:
-        is_ours = isinstance(error, CorollaryError)
-        reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        is_expected = isinstance(error, CorollaryError)
+        reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
         self._outbox.postpone(self._claim.id, alerts, f"{shown_sink(sink)}: {reason}")
         seconds = pause(min(each.attempts for each in alerts))
         self._problems[sink] = _warning(
             "C1010",
             f"Alerts for {shown_sink(sink)} could not be delivered: {reason}",
-            f"the commit stands; they are tried again after {seconds:g} seconds",
+            f"the commit is not affected; they are tried again after {seconds:g} seconds",
         )
 
 
 def shown_sink(sink: Sink) -> str:
-    """Return how messages call a sink; of a URL only the host, since the rest may be a secret."""
+    """Return a sink in words; of a URL only the host, since the rest may be a secret."""
     if sink.kind is SinkKind.WEBHOOK:
         address = web_address(sink.place)
         return "a webhook" if address is None else f"a webhook at `{address.origin}`"

@@ -1,9 +1,16 @@
-"""The engines by name."""
+"""Engines by name, and frames of the Spark session that the user works in."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from corollary.core.engine import Engine
+from corollary.core.program import Directive, Relation
 from corollary.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LOCAL, SPARK = "local", "spark"
 PLACEMENTS = ("auto", "driver", "tasks", "sql")
@@ -13,11 +20,11 @@ ENGINES = (LOCAL, SPARK)
 def made(
     name: str, spark: Any = None, placement: str = "auto", shares: int | None = None
 ) -> Engine:
-    """Return a new engine that holds nothing.
+    """Return a new, empty engine.
 
     Args:
         name: `local` or `spark`.
-        spark: the session that the Spark engine works beside; a local one if it is not given.
+        spark: the session that the Spark engine uses; a local one if it is not given.
         placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
         shares: how many tasks share a stratum; as many as run at once if it is not given.
 
@@ -29,19 +36,56 @@ def made(
 
         return LocalEngine()
     if name != SPARK:
-        raise InputError.of(
-            "C0918",
-            f"There is no engine `{name}`.",
-            None,
-            f"choose one of {', '.join(ENGINES)}",
-        )
+        cure = f"choose one of {', '.join(ENGINES)}"
+        raise InputError.of("C0918", f"There is no engine `{name}`.", None, cure)
     if placement not in PLACEMENTS:
-        raise InputError.of(
-            "C0918",
-            f"There is no placement `{placement}`.",
-            None,
-            f"choose one of {', '.join(PLACEMENTS)}",
-        )
+        cure = f"choose one of {', '.join(PLACEMENTS)}"
+        raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
     from corollary.engines.spark.placed import PlacedEngine
 
     return PlacedEngine(spark, placement=placement, shares=shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Frames of a session; Spark is imported and started when it is needed.
+
+    Attributes:
+        spark: the session that was passed; None for the local one.
+    """
+
+    spark: Any = None
+
+    def read(
+        self, directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
+    ) -> "tuple[tuple[str, ...], pa.Table]":
+        """Return the names of all columns of what an `.input` names, and those that are wanted.
+
+        Raises:
+            InputError: Spark cannot read it, or is missing.
+        """
+        from corollary.engines.spark.frames import read
+
+        return read(self.spark, directive, paths, wanted)
+
+    def write(
+        self, table: "pa.Table", relation: Relation, directive: Directive, path: Path | None
+    ) -> None:
+        """Write the rows of a relation to what an `.output` names.
+
+        Raises:
+            InputError: Spark cannot write it, or is missing.
+        """
+        from corollary.engines.spark.frames import write
+
+        write(self.spark, table, relation, directive, path)
+
+    def frame(self, table: "pa.Table", schema: "pa.Schema", view: str | None = None) -> Any:
+        """Return rows as a frame of the session, and show it as a temp view if asked.
+
+        Raises:
+            InputError: the name is not valid for a view, or Spark is missing.
+        """
+        from corollary.engines.spark.frames import frame_of
+
+        return frame_of(self.spark, table, schema, view)

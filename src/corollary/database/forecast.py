@@ -1,4 +1,4 @@
-"""How a change would be met: choices, delta pipelines and plan, made and not run."""
+"""Forecasts: algorithms, delta pipelines and plan for a change, without running it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -27,15 +27,15 @@ from corollary.maintain.maintenance import Maintenance, choices, maintain
 from corollary.maintain.sip import sip
 from corollary.maintain.update import Update
 
-Changes = Mapping[str, Mapping[State, int]]
+ChangeSizes = Mapping[str, Mapping[State, int]]
 """How many tuples base relations gain and lose."""
 
 
-def forecast_measured(database: Database, changes: Changes) -> Forecast:
-    """Return how a database would meet a change, by what it knows of its relations."""
+def forecast_measured(database: Database, changes: ChangeSizes) -> Forecast:
+    """Return the forecast for a change of a database, by the statistics of its relations."""
     state = state_of(database)
     normal = state.planned_program
-    found = _of_bases(normal, changes)
+    found = _by_base(normal, changes)
     update, maintenance = state.planning.planned(
         normal, normal, found, state.demand(normal), None, is_traced=False
     )
@@ -44,15 +44,15 @@ def forecast_measured(database: Database, changes: Changes) -> Forecast:
 
 def forecast_guessed(
     program: NormalProgram,
-    changes: Changes,
+    changes: ChangeSizes,
     algorithm: str | Mapping[str, str] = "auto",
     watched: Iterable[str] = (),
     *,
     engine: Engine | None = None,
     without: Collection[Optimisation] = NONE,
 ) -> Forecast:
-    """Return how a change would be met if every relation had some size, and all were up to date."""
-    found = _of_bases(program, changes)
+    """Return the forecast for a change if all relations had some default size."""
+    found = _by_base(program, changes)
     engine = engine or made(LOCAL)
     watching = dict.fromkeys(watched, BOTH)
     reacting = {each.relation for each in program.active.reactions}
@@ -79,12 +79,12 @@ def forecast_guessed(
     return _forecast(changes, update, maintenance, engine.home, is_guessed=True)
 
 
-def _of_bases(program: NormalProgram, changes: Changes) -> Changes:
+def _by_base(program: NormalProgram, changes: ChangeSizes) -> ChangeSizes:
     return {program.bases.get(name, name): each for name, each in changes.items()}
 
 
 def _forecast(
-    changes: Changes,
+    changes: ChangeSizes,
     update: Update,
     maintenance: Maintenance,
     home: str,
@@ -118,7 +118,7 @@ def _forecast(
 
 
 def _deltas(update: Update) -> Iterator[Delta]:
-    """Yield the delta pipelines of every rule that the change reaches and somebody asks for."""
+    """Yield the delta pipelines of every rule that the change reaches and that is needed."""
     for stratum in strata(update.new):
         for rule in stratum.rules:
             wanted = update.signs(rule.head.relation)

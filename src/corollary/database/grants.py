@@ -1,7 +1,6 @@
-"""Who may see what: the grants of a database, and how they are given and taken.
+"""Grants: which reader may see which relation or event predicate.
 
-A grant names a reader and a relation or event predicate. Whoever sees a view needs no grant for
-what it is derived from.
+A reader of a view needs no grant for the relations it is derived from.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,8 +13,8 @@ from corollary.errors import InputError
 if TYPE_CHECKING:
     from corollary.analysis.check import Signature
 
-LONGEST = 200
-"""So many characters the name of a reader may have."""
+READER_MAX_CHARACTERS = 200
+"""The maximum length of the name of a reader."""
 
 
 class Grants(Protocol):
@@ -31,7 +30,7 @@ class Grants(Protocol):
         """Let a reader see relations, too."""
 
     def remove(self, reader: str, relations: Iterable[str]) -> None:
-        """Let a reader not see relations any more."""
+        """Withdraw relations from a reader."""
 
 
 class MemoryGrants:
@@ -53,7 +52,7 @@ class MemoryGrants:
         self._granted[reader] = {*self.of(reader), *relations}
 
     def remove(self, reader: str, relations: Iterable[str]) -> None:
-        """Let a reader not see relations any more."""
+        """Withdraw relations from a reader."""
         left = self.of(reader) - set(relations)
         self._granted.pop(reader, None)
         if left:
@@ -64,26 +63,25 @@ def checked_reader(name: str) -> str:
     """Return the name of a reader.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not valid.
     """
-    is_fit = name.isprintable() and name.strip() == name and 0 < len(name) <= LONGEST
-    if not is_fit:
-        raise InputError.of(
-            "C1044",
-            f"{shown(name)} is no name of a reader.",
-            None,
-            f"a name has 1 to {LONGEST} printable characters, and no blank at its ends",
-        )
-    return name
+    if name.isprintable() and name.strip() == name and 0 < len(name) <= READER_MAX_CHARACTERS:
+        return name
+    raise InputError.of(
+        "C1044",
+        f"{shown(name)} is not a name of a reader.",
+        None,
+        f"use 1 to {READER_MAX_CHARACTERS} printable characters, without blanks at the ends",
+    )
 
 
 def checked_relations(
     relations: Iterable[str], signatures: "Mapping[str, Signature]"
 ) -> tuple[str, ...]:
-    """Return relations and event predicates that there are, so that they can be granted.
+    """Return the names of existing relations and event predicates.
 
     Raises:
-        InputError: there is none of a name, or nothing is named.
+        InputError: one does not exist, or nothing is named.
     """
     names = tuple(dict.fromkeys(relations))
     if not names:

@@ -4,7 +4,7 @@ The feed has the columns of the change feeds of Delta and Spark:
 
 | column              | holds                                              |
 |---------------------|----------------------------------------------------|
-| those of the tuples | a tuple that came or went                          |
+| those of the tuples | a tuple that was inserted or deleted               |
 | `_change_type`      | `insert` or `delete`                               |
 | `_commit_version`   | the number of the commit                           |
 | `_commit_timestamp` | when it was made, in UTC                           |
@@ -27,9 +27,8 @@ from corollary.warehouse.files import CHANGE, DELETE, INSERT
 from corollary.warehouse.places import relations_in
 from corollary.warehouse.warehouse import Warehouse
 
-VERSION, MOMENT = "_commit_version", "_commit_timestamp"
-TOLD = {CHANGE: SYMBOL, VERSION: NUMBER, MOMENT: TIMESTAMP}
-"""The columns of a feed behind those of the tuples."""
+COMMIT_COLUMNS = {CHANGE: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
+"""The columns of a feed that follow those of the tuples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,9 @@ class Logged:
 
     Attributes:
         at: when it was made.
-        changes: for each relation that it changed, how many tuples came and how many went.
-        has_new_program: whether the program in force is another since then.
-        idempotency: the key that it was made under, if any.
+        changes: for each relation that it changed, how many tuples were inserted and deleted.
+        has_new_program: whether it put another program into force.
+        idempotency: its idempotency key, if any.
     """
 
     number: int
@@ -65,7 +64,7 @@ def logged(warehouse: Warehouse, limit: int | None = None) -> list[Logged]:
     parents = [*commits[1:], warehouse.catalog.commit_of(oldest.number - 1)]
 
     def is_new(commit: Commit, parent: Commit | None) -> bool:
-        if parent is None:  # it was the first one, or the one before is no longer known
+        if parent is None:  # it was the first one, or its parent is no longer kept
             return commit.number == 1
         return programs.text(parent.program) != programs.text(commit.program)
 
@@ -84,13 +83,9 @@ def logged(warehouse: Warehouse, limit: int | None = None) -> list[Logged]:
 def fed(
     warehouse: Warehouse, relation: Relation | None, since: int | None, upto: int | None
 ) -> Iterator[tuple[Relation, pa.Table]]:
-    """Return what commits have changed, relation by relation, as often as its columns changed.
+    """Return what commits have changed, relation by relation; one table for each set of columns.
 
-    Args:
-        warehouse: whose history it is.
-        relation: the one to tell of, or None for all.
-        since: only later commits; None for all that are kept.
-        upto: the last commit to tell of; None for all.
+    See `ReadAccess.feed`.
 
     Raises:
         InputError: the changes of the relation are not kept.
@@ -99,15 +94,15 @@ def fed(
     if relation is not None and relation.is_derived and relation.is_virtual:
         raise InputError.of(
             "C0975",
-            f"`{relation.name}` is virtual, so its changes are kept nowhere.",
+            f"`{relation.name}` is virtual, so its changes are not stored.",
             None,
             "declare it without `virtual`, or look at the relations it is derived from",
         )
     oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest()
     last = 0 if latest is None else latest.number
-    for asked in (upto, since):
-        if asked is not None and not oldest - 1 <= asked <= last:
-            warehouse.commit_at(asked)
+    for bound in (upto, since):
+        if bound is not None and not oldest - 1 <= bound <= last:
+            warehouse.commit_at(bound)  # raises the error
     first = oldest - 1 if since is None else since
     name = None if relation is None else relation.name
     return _feeds(warehouse, first, last if upto is None else upto, name)
@@ -126,22 +121,21 @@ def _feeds(
             found.setdefault(stored.relation, []).append((declared, commit, stored))
     for every in found.values():
         for shape, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
-            told = replace(
-                every[0][0], columns=(*shape[0], *TOLD), types=(*shape[1], *TOLD.values())
-            )
+            columns = (*shape[0], *COMMIT_COLUMNS)
+            types = (*shape[1], *COMMIT_COLUMNS.values())
             tables = [
                 table for _, commit, stored in alike for table in _rows(warehouse, commit, stored)
             ]
-            yield told, pa.concat_tables(tables)
+            yield replace(every[0][0], columns=columns, types=types), pa.concat_tables(tables)
 
 
 def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterator[pa.Table]:
-    """Yield the rows of one change: the tuples that went, then those that came."""
+    """Yield the rows of one change: deleted tuples, then inserted ones."""
     delta = warehouse.change(stored)
     for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
         rows = sort(tuples)
         for value, (name, type_) in zip(
-            (kind, commit.number, moment_of(commit)), TOLD.items(), strict=True
+            (kind, commit.number, moment_of(commit)), COMMIT_COLUMNS.items(), strict=True
         ):
             column = pa.repeat(pa.scalar(value, arrow_type(type_)), tuples.num_rows)
             rows = (
@@ -156,7 +150,7 @@ def moment_of(commit: Commit) -> datetime:
 
 
 class _Programs:
-    """What the programs of commits say, each read once."""
+    """The programs of commits, each read once."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._stored = cache(warehouse.catalog.program)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from corollary.core.arrow import disagreeing, to_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.recorder import Tally
@@ -33,7 +34,7 @@ class Dependence:
 
 
 def dependences(program: Program, normal: NormalProgram) -> Iterator[Dependence]:
-    """Yield what keys and `.fd` demand of the relations of a program."""
+    """Yield the keys and `.fd`s of a program, with columns by position."""
     for declaration in program.declarations:
         relation = normal.relations.get(declaration.name)
         if declaration.key and relation is not None:
@@ -47,7 +48,7 @@ def dependences(program: Program, normal: NormalProgram) -> Iterator[Dependence]
                 tuple(relation.columns.index(name) for name in names)
                 for names in (each.determinants, each.dependents)
             )
-            rest = tuple(at for at in rest if at not in key)  # they agree there
+            rest = tuple(at for at in rest if at not in key)  # those agree anyway
             if rest:
                 yield Dependence(relation.name, key, rest, False, each.span)
 
@@ -59,9 +60,9 @@ def check_keys(
     normal: NormalProgram,
     limits: Limits,
 ) -> None:
-    """Refuse a change after which a dependence would not hold.
+    """Refuse a change that violates a key or functional dependency.
 
-    Only tuples that agree with added ones are looked at; all of them where the dependence is new.
+    Only tuples that agree with added ones are checked; all tuples if the dependency is new.
 
     Raises:
         ConstraintError: with the tuples that contradict each other.
@@ -95,8 +96,6 @@ def _touched(
 
 
 def _violations(each: Dependence, rows: "pa.Table", relation: Relation) -> list[Diagnostic]:
-    from corollary.core.arrow import disagreeing, to_python
-
     found = disagreeing(rows, each.determinants, each.dependents)
     named = ", ".join(relation.columns[at] for at in each.determinants)
     depend = ", ".join(relation.columns[at] for at in each.dependents)

@@ -1,15 +1,25 @@
-"""The store of a database in memory: alerts and grants until the process ends, no history."""
+"""The store of a database in memory: alerts and grants until the process ends, no history.
 
-from collections.abc import Iterable, Mapping
+Its outbox behaves as that of a catalog.
+"""
+
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
+from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.rules import Literal
 from corollary.database.changes import Changes
 from corollary.database.grants import MemoryGrants
-from corollary.database.memory_outbox import MemoryOutbox
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
+from corollary.errors import ClaimError
+from corollary.warehouse.entries import Cause
+from corollary.warehouse.waiting import OutboxState, Waiting, id_of, pause
 
 if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import Outcome
@@ -29,7 +39,7 @@ class MemoryStore:
         """Do nothing: no other process commits here."""
 
     def replay_of(self, idempotency: str) -> Replay | None:
-        """Return None: keys are known only where commits last."""
+        """Return None: idempotency keys need durable commits."""
 
     def record(self, state: DatabaseState, pending: PendingCommit, _: frozenset[str]) -> int:
         """Put the alerts of a commit into the outbox; return the number of the commit."""
@@ -54,3 +64,97 @@ class MemoryStore:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+@dataclass(slots=True)
+class _QueuedEntry:
+    waiting: Waiting
+    made: float
+    due: float
+    claim: str | None = None
+    error: str | None = None
+
+
+class MemoryOutbox:
+    """Alerts of a database in memory that are not delivered yet."""
+
+    def __init__(self) -> None:
+        self._id = secrets.token_hex(8)
+        self._entries: dict[str, _QueuedEntry] = {}
+        self._lock = Lock()
+
+    def record(self, number: int, alerts: Sequence[Alert], cause: Cause | None, depth: int) -> None:
+        """Queue the alerts of a commit, and remove those that it delivers.
+
+        Raises:
+            ClaimError: another thread has delivered them.
+        """
+        if cause is not None and not self.renew(cause.claim, cause.ids):
+            raise ClaimError("another thread delivers these alerts; nothing was changed")
+        now = time.time()
+        with self._lock:
+            for each in cause.ids if cause is not None else ():
+                del self._entries[each]
+            for alert in alerts:
+                if alert.sink.kind is not SinkKind.CONSOLE:
+                    id_ = id_of(self._id, number, alert)
+                    entry = _QueuedEntry(Waiting(id_, number, alert, 0, depth), now, now)
+                    self._entries.setdefault(id_, entry)
+
+    def sinks(self) -> list[Sink]:
+        """Return the sinks for which something is due."""
+        with self._lock:
+            return sorted(
+                {each.waiting.alert.sink for each in self._due()},
+                key=lambda sink: (sink.kind, sink.place),
+            )
+
+    def _due(self) -> list[_QueuedEntry]:
+        now = time.time()
+        return [each for each in self._entries.values() if each.claim is None and each.due <= now]
+
+    def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
+        """Claim what is due for a sink, oldest first; so many at most."""
+        with self._lock:
+            found = [each for each in self._due() if each.waiting.alert.sink == sink][:most]
+            for each in found:
+                each.claim = claim
+                each.waiting = replace(each.waiting, attempts=each.waiting.attempts + 1)
+            return [each.waiting for each in found]
+
+    def renew(self, claim: str, ids: Sequence[str]) -> bool:
+        """Return whether a claim is still held; claims in memory do not expire."""
+        with self._lock:
+            return all(id_ in self._entries and self._entries[id_].claim == claim for id_ in ids)
+
+    def mark(self, claim: str, ids: Sequence[str]) -> None:
+        """Remove alerts that are delivered."""
+        with self._lock:
+            for id_ in ids:
+                if id_ in self._entries and self._entries[id_].claim == claim:
+                    del self._entries[id_]
+
+    def postpone(self, claim: str, waiting: Sequence[Waiting], error: str) -> None:
+        """Note that an attempt at some alerts has failed."""
+        with self._lock:
+            for each in waiting:
+                entry = self._entries.get(each.id)
+                if entry is not None and entry.claim == claim:
+                    entry.claim, entry.error = None, error
+                    entry.due = time.time() + pause(each.attempts)
+
+    def rest(self, sink: Sink, seconds: float) -> None:
+        """Try a sink that cannot be reached only after some seconds."""
+        with self._lock:
+            for each in self._due():
+                if each.waiting.alert.sink == sink:
+                    each.due = time.time() + seconds
+
+    def state(self) -> OutboxState:
+        """Return how many alerts are queued, since when, and the last error."""
+        with self._lock:
+            entries = list(self._entries.values())
+        failed = [each for each in entries if each.error is not None]
+        last = max(failed, key=lambda each: each.due, default=None)
+        oldest = min((each.made for each in entries), default=None)
+        return OutboxState(len(entries), oldest, None if last is None else last.error)

@@ -1,28 +1,34 @@
-"""The relations that users name: to read, to watch, to write to, to publish."""
+"""Finds the relations that users name: to read, to watch, to write to, to publish."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from corollary.analysis.wording import suggestion
 from corollary.core.program import Directive, NormalProgram, Relation
 from corollary.errors import InputError
 from corollary.source import Span
 
-LISTED = 12
-"""So many names a message lists."""
+MESSAGE_MAX_NAMES = 12
+"""The maximum number of names in a message."""
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names for a message, the first ones if there are many."""
+    listed = ", ".join(f"`{each}`" for each in names[:MESSAGE_MAX_NAMES])
+    more = len(names) - MESSAGE_MAX_NAMES
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def readable(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
     """Return a declared relation.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is no such relation.
     """
     relation = program.relations.get(name)
     if relation is None or not relation.is_declared:
         known = [each for each, it in program.relations.items() if it.is_declared]
-        listed = ", ".join(f"`{each}`" for each in known[:LISTED])
-        more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
-        every = f"the relations are {listed}{more}" if known else "load a program that declares it"
+        listed = f"the relations are {list_names(known)}"
+        every = listed if known else "load a program that declares it"
         near = suggestion(name, known)
         raise InputError.of("C0916", f"There is no relation `{name}`.", span, near or every)
     return relation
@@ -32,7 +38,7 @@ def writable(program: NormalProgram, name: str, span: Span | None = None) -> Rel
     """Return a relation that tuples can be written to.
 
     Raises:
-        InputError: there is none of that name, or it has rules and no base part.
+        InputError: there is no such relation, or it has rules and no base part.
     """
     relation = readable(program, name, span)
     if program.relations[program.bases.get(name, name)].is_derived:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, SilentConsole
+from corollary.core.arrow import from_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.rules import Literal, Variable
 from corollary.core.through_spark import called, is_through_spark
-from corollary.database.engines import LOCAL, made
-from corollary.database.frames import Frames
+from corollary.database.counters import Progress
+from corollary.database.engines import LOCAL, Frames, made
 from corollary.database.program import Loaded, load, read_goal
-from corollary.database.progress import Progress
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
 from corollary.maintain.placing import place
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where facts are read from, where outputs go, and the directory neither may leave."""
+    """Where facts are read from, where outputs go, and the directory that neither may leave."""
 
     facts: Path = Path()
     outputs: Path = Path()
@@ -50,15 +50,15 @@ class Places:
         """Return the file or folder that an `.output` through Spark names, if it names one.
 
         Raises:
-            InputError: it is out of reach, or other files are in it.
+            InputError: it is outside the root, or other files are in it.
         """
         name = directive.parameter("filename")
         if not name:
             return None
         root, span = self.root or self.outputs, directive.span
         path = resolve(root, name, base=self.outputs, span=span, may_be_directory=True)
-        for kept in (root, self.outputs, self.facts):
-            if kept.resolve().is_relative_to(path):
+        for directory in (root, self.outputs, self.facts):
+            if directory.resolve().is_relative_to(path):
                 message = f"`{name}` is a directory that other files are in: Spark would remove it"
                 raise InputError.of("C0805", message, span, "name a folder of its own")
         return path
@@ -85,7 +85,7 @@ class Outcome:
         written: the files, in the order of the program.
         sizes: the sizes asked for with `.printsize`.
         printed: the relations that go to standard output, with their rows.
-        warnings: what is doubtful about the program.
+        warnings: about the program.
     """
 
     written: list[Written] = field(default_factory=list)
@@ -106,13 +106,8 @@ def run(
 ) -> Outcome:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
 
-    Args:
-        program: what to evaluate.
-        places: where its files are.
-        limits: bounds on the evaluation.
-        console: where progress is shown.
-        engine: `local` or `spark`, or an engine that holds nothing; it is closed at the end.
-        frames: of the session through which `IO=spark` reads and writes; a local one if not given.
+    An engine that is passed must be empty, and is closed at the end. `IO=spark` reads and writes
+    through the session of `frames`, or a local one.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
@@ -167,7 +162,7 @@ def fill(
     engine: Engine | None = None,
     frames: Frames | None = None,
 ) -> Engine:
-    """Return an engine (the local one if none is given) that holds the facts and the inputs."""
+    """Return an engine with the facts and the inputs; the local one if none is given."""
     engine = engine or made(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
@@ -181,7 +176,7 @@ def fill(
 def inputs(
     loaded: Loaded, places: Places, console: Console, frames: Frames
 ) -> "Iterator[tuple[str, pa.Table]]":
-    """Yield the relations that have an `.input`, with what is read for each."""
+    """Yield the relations that have an `.input`, with the rows read for each."""
     normal = loaded.normal
     has_read = False
     for directive in loaded.program.directives:
@@ -218,18 +213,13 @@ def inputs(
 def _read_through_spark(
     loaded: Loaded, directive: Directive, places: Places, frames: Frames
 ) -> "pa.Table":
-    from corollary.core.arrow import from_python
     from corollary.warehouse.sources.choose import source_of
 
     relation = loaded.normal.relations[directive.relation]
     keys = {each.name: each.key for each in loaded.program.declarations}
+    key = keys.get(relation.name, ())
     source = source_of(
-        directive,
-        relation,
-        base=places.facts,
-        root=places.root,
-        key=keys.get(relation.name, ()),
-        fetch=frames.read,
+        directive, relation, base=places.facts, root=places.root, key=key, fetch=frames.read
     )
     return source.difference(None, from_python((), relation)).added
 
@@ -245,7 +235,7 @@ def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path | None]
     """Return the file of every `.output`, before anything is evaluated; None for a table of Spark.
 
     Raises:
-        InputError: a file is out of reach, or two outputs share one.
+        InputError: a file is outside the root, or two outputs share one.
     """
     targets = {
         directive: places.spark_path(directive)

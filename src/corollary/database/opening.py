@@ -1,4 +1,4 @@
-"""Opening databases: those that last in a warehouse, those in memory, and as readers see them."""
+"""Opens databases: in a warehouse, in memory, or as a reader sees them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -9,13 +9,12 @@ from corollary.console import Console
 from corollary.core.engine import Limits
 from corollary.core.optimisations import optimisations
 from corollary.database.database import Database
-from corollary.database.engines import SPARK, made
-from corollary.database.frames import Frames
-from corollary.database.opened import Opened
-from corollary.database.outlets import Outlets
+from corollary.database.delivery import Outlets
+from corollary.database.engines import SPARK, Frames, made
 from corollary.database.reactions import ExistingViolations
 from corollary.database.reader import Reader
 from corollary.database.state import DatabaseState
+from corollary.database.store import Opened
 
 
 @overload
@@ -73,7 +72,7 @@ def open_database(
     alerts: str | Path | None = None,
     log_queries: bool = True,
 ) -> Database | Reader:
-    """Open a database: one that lasts in a warehouse, or, with `open(None)`, one in memory.
+    """Open a database in a warehouse, or, with `open(None)`, in memory.
 
     Args:
         path: the directory of the warehouse, or the URL of its catalog on PostgreSQL,
@@ -82,8 +81,8 @@ def open_database(
         reader: the name of a reader: the database is opened as that reader sees it, limited to
             what was granted to it.
         engine: `local` or `spark`.
-        spark: the session that the Spark engine works beside: it is neither configured nor
-            stopped. A local one is started if it is not given, once there is work for it.
+        spark: the session that the Spark engine uses: it is neither configured nor stopped. If
+            it is not given, a local one is started once there is work for it.
         placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or `sql`.
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
@@ -94,16 +93,16 @@ def open_database(
             `report`, `refuse` or `accept`.
         limits: bounds on every transaction.
         console: where progress is shown; nowhere if it is not given.
-        create: whether to make the warehouse if there is none; a reader makes none.
-        create_on_commit: whether to make it with the first commit only, so that nothing is left
-            behind if there is none.
-        webhooks: what URLs may begin with that alerts are posted to; none if nothing is given.
+        create: whether to create the warehouse if there is none; a reader never does.
+        create_on_commit: whether to create it with the first commit only, so that no files are
+            left if there is none.
+        webhooks: the permitted beginnings of URLs that alerts are posted to; none by default.
         alerts: the directory that the files of alerts may not leave; `alerts` in the warehouse if
             it is not given, or where the process runs for a database in memory.
         log_queries: whether to count in the warehouse which goals are asked, without their values.
 
     Raises:
-        InputError: something is asked for that there is not.
+        InputError: there is no such engine, algorithm, optimisation or choice.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
     options: dict[str, Any] = {
@@ -143,22 +142,15 @@ def open_database(
         )
         store.restore(state)
     database = Database(state, store, existing=choice, outlets=outlets)
-    return database if reader is None else _as_reader(database, reader)
-
-
-def _as_reader(database: Database, name: str) -> Reader:
+    if reader is None:
+        return database
     try:
-        return database.reader(name, owns=True)
+        return database.reader(reader, owns=True)
     except BaseException:
         database.close()
         raise
 
 
 def reopen(opened: Opened, spark: Any = None) -> Database:
-    """Open a database again, in another process.
-
-    Args:
-        opened: how it was opened.
-        spark: the session that the Spark engine works beside.
-    """
+    """Open a database again, in another process."""
     return open_database(opened.place, spark=spark, create=False, **opened.options)

@@ -1,11 +1,11 @@
-"""What writers do to base relations, each in its own part."""
+"""Inserts into and deletes from base relations, each by one writer in its own part."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from corollary.core.engine import Engine, Kept, Limits
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.program import NormalProgram
 from corollary.core.recorder import Tally
 from corollary.core.states import State
 from corollary.database.parts import MANUAL, TEXT, as_relation, divided, with_parts
@@ -15,7 +15,7 @@ from corollary.maintain.parts import shared, union
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Tuples to add to a base relation, or to take out of it, and who says so."""
+    """Tuples to insert into a base relation or to delete from it, in one part of it."""
 
     sign: State
     relation: str
@@ -29,14 +29,14 @@ def edited_facts(before: NormalProgram, after: NormalProgram) -> list[Operation]
     for name in dict.fromkeys((*before.facts, *after.facts)):
         old, new = before.facts.get(name, ()), after.facts.get(name, ())
         if old != new:
-            gone, come = set(old) - set(new), set(new) - set(old)
-            found.append(Operation(State.REMOVED, name, list(gone), TEXT))
-            found.append(Operation(State.ADDED, name, list(come), TEXT))
+            removed, added = set(old) - set(new), set(new) - set(old)
+            found.append(Operation(State.REMOVED, name, list(removed), TEXT))
+            found.append(Operation(State.ADDED, name, list(added), TEXT))
     return found
 
 
 def writers(program: NormalProgram, operations: Iterable[Operation]) -> dict[str, set[str]]:
-    """Return who adds tuples to which base relation."""
+    """Return which parts insert into which base relation."""
     found: dict[str, set[str]] = {name: {TEXT} for name, rows in program.facts.items() if rows}
     for each in operations:
         if each.sign is State.ADDED and len(each.rows):
@@ -50,7 +50,7 @@ def writers(program: NormalProgram, operations: Iterable[Operation]) -> dict[str
 
 
 def with_writers(loaded: Loaded, operations: Sequence[Operation]) -> Loaded:
-    """Return the program in which everybody who adds tuples has a part."""
+    """Return the program in which every writer that inserts tuples has a part."""
     normal = with_parts(loaded.normal, writers(loaded.normal, operations))
     return loaded if normal is loaded.normal else replace(loaded, normal=normal)
 
@@ -58,10 +58,10 @@ def with_writers(loaded: Loaded, operations: Sequence[Operation]) -> Loaded:
 def apply(
     engine: Engine, program: NormalProgram, operations: Sequence[Operation], limits: Limits
 ) -> dict[str, Kept]:
-    """Open the changes of base relations, in the order given.
+    """Apply operations to base relations, in the order given.
 
-    Returns for each relation the tuples that were to be deleted and are there all the same, since
-    another part asserts them.
+    Returns:
+        By relation, the tuples that were to be deleted but that another part asserts.
     """
     touched: list[str] = []
     manual: dict[str, list[Operation]] = {}
@@ -78,6 +78,7 @@ def apply(
             engine.insert(target, each.rows)
         else:
             engine.delete(target, each.rows)
+    # Several parts: the base relation itself is their union.
     several = divided(program, touched)
     if several:
         engine.run(union(program, several), Tally(), limits)
@@ -95,22 +96,21 @@ def _still_there(
     manual: Mapping[str, Sequence[Operation]],
     limits: Limits,
 ) -> dict[str, Kept]:
-    """Return which tuples that manual writes have deleted in the end are still there."""
-    asked: dict[str, Relation] = {}
-    kept: dict[str, Relation] = {}
-    for name in manual:
-        asked[name] = as_relation(program.relations[name], "asked")
-        kept[name] = as_relation(program.relations[name], "kept")
-    made = {each.name: each for each in (*asked.values(), *kept.values())}
+    """Return which tuples that manual writes have finally deleted are still there."""
+    deleted, kept = (
+        {name: as_relation(program.relations[name], role) for name in manual}
+        for role in ("deleted", "kept")
+    )
+    made = {each.name: each for each in (*deleted.values(), *kept.values())}
     engine.declare(made)
     try:
         for name, operations in manual.items():
             for each in operations:
                 if each.sign is State.REMOVED:
-                    engine.insert(asked[name].name, each.rows)
+                    engine.insert(deleted[name].name, each.rows)
                 else:
-                    engine.delete(asked[name].name, each.rows)
-        names = ({name: each.name for name, each in made.items()} for made in (asked, kept))
+                    engine.delete(deleted[name].name, each.rows)
+        names = ({name: each.name for name, each in roles.items()} for roles in (deleted, kept))
         engine.run(shared(program, *names), Tally(), limits)
         found = {name: engine.keep(each.name) for name, each in kept.items()}
     finally:

@@ -14,20 +14,24 @@ SOURCE = "source "
 def carried(normal: NormalProgram, before: NormalProgram) -> NormalProgram:
     """Return a program with the parts that the one before it had.
 
-    The parts of a base relation that has rules now are those of its base part.
+    If a base relation has rules now, its parts become those of its base part.
     """
     parts: dict[str, Mapping[str, str]] = {}
     relations = dict(normal.relations)
-    for name, held in before.parts.items():
+    for name, by_part in before.parts.items():
         base = normal.bases.get(name, name)
         if base in normal.relations:
-            parts[base] = {part: base if at == name else at for part, at in held.items()}
+            parts[base] = {part: base if at == name else at for part, at in by_part.items()}
             relations |= {at: before.relations[at] for at in parts[base].values() if at != base}
     return replace(normal, relations=relations, parts=parts) if parts else normal
 
 
 def with_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> NormalProgram:
-    """Return the program in which each writer of a base relation has a part of it."""
+    """Return the program in which each writer of a base relation has a part of it.
+
+    The only part of a relation is the relation itself; with a second one, each part becomes a
+    working relation of its own.
+    """
     parts, relations = dict(normal.parts), dict(normal.relations)
     for name, added in writers.items():
         known = parts.get(name, {})
@@ -45,11 +49,11 @@ def with_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> N
 
 
 def separated(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
-    """Return the relations that take over a base relation's tuples, as a part of their own."""
+    """Return the new parts that take over the tuples of a base relation that was its only part."""
     found: dict[str, str] = {}
-    for name, held in before.parts.items():
+    for name, by_part in before.parts.items():
         base = after.bases.get(name, name)
-        for part, at in held.items():
+        for part, at in by_part.items():
             now = after.parts.get(base, {}).get(part)
             if at == name and now is not None and now != base:
                 found[now] = name
@@ -57,7 +61,7 @@ def separated(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
 
 
 def divided(normal: NormalProgram, names: Iterable[str]) -> list[str]:
-    """Return which of some base relations have several parts."""
+    """Return which base relations have several parts."""
     return [name for name in dict.fromkeys(names) if len(normal.parts.get(name, ())) > 1]
 
 

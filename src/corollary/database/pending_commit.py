@@ -1,4 +1,4 @@
-"""What is known of a transaction on its way to a commit."""
+"""A transaction between its first change and its commit, and what is recorded of it."""
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -24,11 +24,11 @@ Position = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DeferredOperations:
-    """What a function that was given to `tx.read` asks for at the commit.
+    """What a function given to `tx.read` returns at the commit.
 
     Attributes:
         operations: in the order in which they apply.
-        positions: how far sources have been read then, by the name of the source.
+        positions: how far sources have been read by then, by the name of the source.
     """
 
     operations: Sequence[Operation]

@@ -1,4 +1,4 @@
-"""The pipeline: a program, its sources and a warehouse; run again, only what has changed flows.
+"""The pipeline: a program, its sources and a warehouse; each run processes only what has changed.
 
 what changed in the sources and in the text → one transaction → commit → publish → deliver alerts
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
+from corollary.core.arrow import from_python
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
 from corollary.core.through_spark import is_through_spark
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
     from corollary.warehouse.sources.source import Source
 
 
-OF_ONE_SHOT_RUNS = {"C0701", "C0702"}
-"""Warnings that are none here: relations are there to be asked for, and filled by `apply`, too."""
+ONE_SHOT_WARNINGS = {"C0701", "C0702"}
+"""Warnings that do not apply here: relations may also be queried, and filled by `apply`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,12 @@ class Run:
     """What a run did.
 
     Attributes:
-        transaction: what changed; None if nothing had.
+        transaction: what changed; None if nothing did.
         commit: the commit it made, or the last one if there was nothing to do; None in a dry run.
-        published: the tables that show it; None if nothing was to be published.
-        delivered: the alerts that went to their sinks, also earlier ones; None in a dry run.
-        warnings: what is doubtful about the program or the sources.
-        quarantined: how many records are set aside in all.
+        published: the tables that show it; None if nothing is published.
+        delivered: the alerts that were delivered, also earlier ones; None in a dry run.
+        warnings: about the program or the sources.
+        quarantined: how many records are in quarantine.
     """
 
     transaction: Transaction | None = None
@@ -75,10 +76,10 @@ class Run:
 
     def as_json(self, max_rows: int) -> dict[str, Any]:
         """Return what happened as `run --warehouse` prints it."""
-        told: dict[str, Any] = {"commit": None, "changes": {}, "alerts": [], "stats": {}}
+        found: dict[str, Any] = {"commit": None, "changes": {}, "alerts": [], "stats": {}}
         if self.transaction is not None:
-            told = self.transaction.as_json(max_rows)
-        return {**told, "commit": self.commit}
+            found = self.transaction.as_json(max_rows)
+        return {**found, "commit": self.commit}
 
 
 def run(
@@ -88,11 +89,11 @@ def run(
     *,
     idempotency: str | None = None,
 ) -> Run:
-    """Bring a warehouse to what a program and its sources say now.
+    """Bring a warehouse up to date with a program and its sources.
 
     Raises:
         InputError: the program or a source is not acceptable; nothing was changed.
-        ConflictError: others committed first again and again.
+        ConflictError: others committed first every time.
     """
     with state_of(database).lock:
         outcome = _run(database, program, inputs or Inputs(), idempotency)
@@ -103,7 +104,7 @@ def run(
 def _run(database: Database, program: Program, inputs: Inputs, idempotency: str | None) -> Run:
     began = time.monotonic()
     state = state_of(database)
-    warnings = [each for each in check(program).warnings if each.code not in OF_ONE_SHOT_RUNS]
+    warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
     _refuse_writing(program)
     transaction = database.transaction(idempotency=idempotency, publish=True)
     if transaction.is_repeated:
@@ -129,14 +130,14 @@ def _run(database: Database, program: Program, inputs: Inputs, idempotency: str 
         is_needed = True
     warehouse = warehouse_of(database)
     assert warehouse is not None, "a pipeline needs a warehouse"
-    reader = _Reader(state, warehouse.catalog, outcome)
+    reader = _SourceReader(state, warehouse.catalog, outcome)
     known = warehouse.catalog.sources()
     for source in sources:
         if not source.is_same(_position(known, source.name)):
-            transaction.read(reader.reading(source))
+            transaction.read(reader.read_source(source))
             is_needed = True
     for name in known.keys() - {source.name for source in sources}:
-        transaction.read(reader.withdrawal(name))
+        transaction.read(reader.delete_source(name))
         is_needed = True
     if is_needed:
         transaction.commit()
@@ -151,7 +152,7 @@ def _run(database: Database, program: Program, inputs: Inputs, idempotency: str 
 
 
 def _refuse_writing(program: Program) -> None:
-    """Raise if an `.output` is to be written through Spark: only what can be redone is done."""
+    """Refuse outputs through Spark: they could not be repeated after a crash."""
     found = [
         Diagnostic(
             "C0990",
@@ -174,19 +175,15 @@ def _position(known: Mapping[str, Position], name: str) -> dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads sources on the state that a transaction starts from.
-
-    Attributes:
-        catalog: where the positions of sources are kept.
-    """
+class _SourceReader:
+    """Reads sources, relative to the state that a transaction starts from."""
 
     state: DatabaseState
     catalog: "Catalog"
     outcome: Run
 
-    def reading(self, source: "Source") -> Callable[[], DeferredOperations]:
-        """Return what reads a source, as often as the transaction is tried."""
+    def read_source(self, source: "Source") -> Callable[[], DeferredOperations]:
+        """Return a function that reads a source, called whenever the transaction is tried."""
 
         def read() -> DeferredOperations:
             self.state.console.progress(f"reading {source.name}")
@@ -205,24 +202,23 @@ class _Reader:
 
         return read
 
-    def withdrawal(self, name: str) -> Callable[[], DeferredOperations]:
-        """Return what takes back all that a source said that is read no more."""
+    def delete_source(self, name: str) -> Callable[[], DeferredOperations]:
+        """Return a function that deletes all rows of a source that is no longer read."""
 
-        def withdraw() -> DeferredOperations:
+        def delete() -> DeferredOperations:
             relation, _ = self.catalog.sources()[name]
             part = SOURCE + name
-            held = self._content(self.state.loaded.normal.relations[relation], part)()
+            rows = self._content(self.state.loaded.normal.relations[relation], part)()
             operations = [
-                Operation(State.REMOVED, relation, held, part),
+                Operation(State.REMOVED, relation, rows, part),
                 *quarantine_operations(self.state, name, (), None),
             ]
             return DeferredOperations(operations, {name: (relation, None)})
 
-        return withdraw
+        return delete
 
     def _content(self, relation: Relation, part: str) -> "Callable[[], pa.Table]":
-        """Return what reads all that a source has said of a relation so far."""
-        from corollary.core.arrow import from_python
+        """Return a function that reads all rows of a source so far."""
 
         def content() -> "pa.Table":
             normal = self.state.loaded.normal

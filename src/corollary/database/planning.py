@@ -1,4 +1,4 @@
-"""Planning transactions: what is known of sizes and costs, and the plans of transactions so far."""
+"""Plans transactions: statistics, measured costs, and a cache of plans."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,29 +21,23 @@ from corollary.database.counters import Counters, StratumRecord
 from corollary.database.sizing import sizes_to_ask, with_virtual
 from corollary.errors import InputError
 from corollary.maintain.choose import SELECTABLE, Algorithm, Choice, Sizes
-from corollary.maintain.maintenance import (
-    KEEPS_PAYLOAD,
-    Maintenance,
-    choices,
-    maintain,
-    rebuild,
-)
+from corollary.maintain.maintenance import KEEPS_PAYLOAD, Maintenance, choices, maintain, rebuild
 from corollary.maintain.payload import payload_of, payload_relations
 from corollary.maintain.placing import place
 from corollary.maintain.update import EMPTY, Update
 
-PLANS = 64
-"""So many plans are kept for transactions like those that were."""
+CACHE_MAX_PLANS = 64
+"""The maximum number of plans that are kept for similar transactions."""
 
-GROWN, SHRUNK = 2, 64
+MAX_GROWTH_FACTOR, MAX_SHRINK_FACTOR = 2, 64
 """A relation that has grown or shrunk by more is measured again..."""
 
-SMALL = 64
-"""…unless it is a matter of so few tuples."""
+IGNORED_TUPLES = 64
+"""...unless it differs by no more tuples than this."""
 
 
 class Stage(StrEnum):
-    """What is evaluated behind the views: triggers, then all that comes of the net change."""
+    """What is evaluated after the views: triggers, then reactions to the net change, or nothing."""
 
     TRIGGERS = "triggers"
     REACTIONS = "reactions"
@@ -52,10 +46,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is asked of a transaction besides the stored relations.
+    """What a transaction has to evaluate besides the stored relations.
 
     Attributes:
-        signs: virtual relations whose changes are asked for, with the signs.
+        signs: virtual relations whose changes are needed, with the signs.
         goals: event predicates to evaluate.
     """
 
@@ -64,10 +58,10 @@ class Demand:
 
 
 class Planning:
-    """Chooses and keeps plans.
+    """Chooses and caches plans.
 
     Attributes:
-        statistics: of the relations, as they were when last measured.
+        statistics: of the relations, when they were last measured.
         payload: the relations whose ranks or counts are valid.
     """
 
@@ -88,14 +82,11 @@ class Planning:
         self._work: dict[str, int] = {}
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
         self._reactions: dict[object, tuple[Update, Plan]] = {}
-        self._formed: tuple[NormalProgram, frozenset[str], NormalProgram] = (
-            EMPTY,
-            frozenset(),
-            EMPTY,
-        )
+        self._formed = EMPTY, frozenset[str](), EMPTY
+        """The program in force, the other relations that were needed, and the result."""
 
     def begin(self, engine: Engine) -> None:
-        """Plan for another engine, of whose relations nothing is known yet."""
+        """Plan for another engine, without any statistics yet."""
         self._engine = engine
         self._formed = EMPTY, frozenset[str](), EMPTY
         self.statistics = Statistics()
@@ -112,18 +103,19 @@ class Planning:
         *,
         is_traced: bool,
     ) -> tuple[Update, Maintenance]:
-        """Return the plan for a change, a kept one if there was a like change before."""
+        """Return the plan for a change; a cached one if there was a similar change before."""
         self._measure(before)
         is_first = not any(map(self._is_filled, before.relations.values()))
         key = None
         if before is after:
+            # Similar: the same relations and signs, and sizes of the same order of magnitude.
             sizes = tuple(
                 (name, sign, size.bit_length())
                 for name, each in changes.items()
                 for sign, size in each.items()
             )
-            asked = demand.goals, repr(algorithm), is_traced
-            key = (id(after), sizes, is_first, self.payload, *asked)
+            options = demand.goals, repr(algorithm), is_traced
+            key = (id(after), sizes, is_first, self.payload, *options)
             known = self._plans.get(key)
             if known is not None:
                 return known
@@ -149,20 +141,20 @@ class Planning:
             is_strict=self._is_strict,
         )
         if key is not None:
-            if len(self._plans) >= PLANS:
+            if len(self._plans) >= CACHE_MAX_PLANS:
                 self._plans.clear()
             self._plans[key] = (update, made)
         return update, made
 
     def formed(self, program: NormalProgram, kept: frozenset[str]) -> NormalProgram:
-        """Return a program as it is planned for while it is in force.
+        """Return the program in force, optimised for monitoring.
 
-        Views that active rules watch for some constants are copied for them, and rules that are
-        alike become one. The constants are put into the engine.
+        Views that active rules watch for some constants are specialised for them, and similar
+        rules are merged. The constants are inserted into the engine.
 
         Args:
-            program: what is in force.
-            kept: relations whose changes are asked for besides.
+            program: the one in force.
+            kept: further relations whose changes are needed.
         """
         known, others, formed = self._formed
         if known is not program or others != kept:
@@ -175,54 +167,54 @@ class Planning:
         return formed
 
     def reacting(self, update: Update, demand: Demand) -> Plan:
-        """Return the plan that evaluates event predicates behind the maintenance of an update."""
+        """Return the plan that evaluates event predicates after the maintenance of an update."""
         key = id(update), demand.goals
         known = self._reactions.get(key)
         if known is None or known[0] is not update:
-            if len(self._reactions) >= PLANS:
+            if len(self._reactions) >= CACHE_MAX_PLANS:
                 self._reactions.clear()
             known = self._reactions[key] = update, reacting(update, demand.goals)
         return known[1]
 
     @property
     def _statistics_used(self) -> Statistics:
-        """The statistics, which also say whether literals are probed as they are written."""
+        """The statistics, and whether literals are probed in the order of the text."""
         is_as_written = Optimisation.SIP in self._without
         return replace(self.statistics, is_as_written=True) if is_as_written else self.statistics
 
     def statistics_to_ask(self, program: NormalProgram) -> Statistics:
-        """Return what is known when a goal is asked: sizes as they are, other figures as measured.
+        """Return the statistics for a query: current sizes, distinct values as last measured.
 
-        To count distinct values may take long, so that no query waits for it.
+        Counting distinct values may take long, so no query waits for it.
         """
         rows, known = sizes_to_ask(program, self._engine.size), self.statistics
         distinct = {
             name: each
             for name, each in known.distinct.items()
-            if name in rows and _is_like(rows[name], known.rows.get(name, 0))
+            if name in rows and _is_similar(rows[name], known.rows.get(name, 0))
         }
         return Statistics(rows, distinct)
 
     def _is_filled(self, relation: Relation) -> bool:
-        """Whether a relation is derived and stored, and holds something."""
+        """Whether a relation is derived and stored, and not empty."""
         is_stored = relation.is_derived and not relation.is_virtual
         return is_stored and self._engine.size(relation.name, State.OLD) > 0
 
     def _measure(self, program: NormalProgram) -> None:
-        """Take statistics anew if sizes have changed much."""
+        """Measure statistics again if sizes have changed much."""
         rows = self.statistics.rows
         for name, each in program.relations.items():
             if each.is_derived and each.is_virtual:
                 continue
-            if not _is_like(self._engine.size(name, State.OLD), rows.get(name, 0)):
+            if not _is_similar(self._engine.size(name, State.OLD), rows.get(name, 0)):
                 self.statistics = with_virtual(program, self._engine.statistics())
                 self._plans.clear()
                 return
 
     def refresh(self, update: Update, maintenance: Maintenance, limits: Limits) -> set[str]:
-        """Make the payload anew, as of OLD, where an algorithm needs it and it is out of date.
+        """Rebuild the payload, as of OLD, where an algorithm needs it and it is not valid.
 
-        Returns the relations whose payload was made anew.
+        Returns the relations whose payload was rebuilt.
         """
         needed = {
             procedure
@@ -250,12 +242,12 @@ class Planning:
             choice = maintenance.choices[procedure]
             if choice.algorithm in KEEPS_PAYLOAD or _is_full(choice, record):
                 payload |= set(choice.relations)
-            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which keeps what is valid
+            elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which does not touch payload
                 payload -= set(choice.relations)
         return payload
 
     def note(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
-        """Learn from a transaction: which payload is valid now, what an evaluation costs."""
+        """Note after a transaction which payload is valid, and what an evaluation costs."""
         self.payload = self.payload_after(update, maintenance, recorder)
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
@@ -264,14 +256,14 @@ class Planning:
                 self._work[choice.relations[0]] = record.handled
 
     def forget(self, program: NormalProgram) -> None:
-        """Let go of plans, and of what is known of relations that a program does not have."""
+        """Drop all plans, and the payload of relations that a program does not have."""
         self.payload &= set(program.relations)
         self._plans.clear()
 
     def _valid(self, old: NormalProgram, new: NormalProgram) -> frozenset[str]:
         """Return the relations whose payload is still valid when the rules have changed.
 
-        Ranks stay good when a stratum is split, not when strata merge; counts need that a
+        Ranks stay valid when a stratum is split, not when strata merge; counts only if the
         relation was counted before.
         """
         before = {name: stratum for stratum in strata(old) for name in stratum.relations}
@@ -284,22 +276,23 @@ class Planning:
         return self.payload & found
 
 
-def _is_like(size: int, was: int) -> bool:
-    """Whether plans for a relation as it was measured are good for it as it is.
+def _is_similar(size: int, was: int) -> bool:
+    """Whether plans for the size that was measured are good for the current size.
 
-    Relations that come and go should not be planned for anew each time: so it may have shrunk more
-    than it may have grown.
+    A relation may shrink by more than it may grow, so that relations that are emptied and filled
+    again and again are not planned for each time.
     """
-    return was // SHRUNK - SMALL <= size <= GROWN * was + SMALL
+    lowest = was // MAX_SHRINK_FACTOR - IGNORED_TUPLES
+    return lowest <= size <= MAX_GROWTH_FACTOR * was + IGNORED_TUPLES
 
 
 def _is_full(choice: Choice, record: StratumRecord) -> bool:
-    """Whether a stratum was evaluated anew."""
+    """Whether a stratum was evaluated in full."""
     return choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
 
 
 def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:
-    """Return which algorithm is wanted for a relation.
+    """Return a function from relations to the algorithm that was chosen for them.
 
     Raises:
         InputError: there is no such algorithm.

@@ -1,7 +1,7 @@
-"""From files to a program that can be run: read, check, normalise."""
+"""Reads what users write: programs (read, check, normalise), goals, and tuples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from corollary.active.normal_form import with_active
@@ -14,13 +14,19 @@ from corollary.core.rules import (
     Constant,
     Functor,
     Literal,
+    Value,
     Variable,
     Wildcard,
 )
+from corollary.database.names import writable
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.datalog.parse import parse_file, parse_goal
+from corollary.frontends.datalog.parse import parse, parse_file, parse_goal
 from corollary.rewrite.conjunction import unused
 from corollary.rewrite.normalise import normalise
+from corollary.source import SourceFile, Span
+
+Fact = tuple[str, tuple[Value, ...]]
+"""A relation and one of its tuples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class Loaded:
 
 
 def read_programs(paths: Sequence[Path]) -> Program:
-    """Return the program that several files make together.
+    """Return the program in several files.
 
     Raises:
         InputError: with the findings of all files.
@@ -54,7 +60,7 @@ def load(program: Program) -> Loaded:
     """Check a program and bring it into normal form.
 
     Raises:
-        InputError: with everything that is wrong with it.
+        InputError: with all findings.
     """
     checked = check(program)
     return Loaded(program, checked, with_active(normalise(checked), checked))
@@ -63,11 +69,10 @@ def load(program: Program) -> Loaded:
 def read_goal(program: Program, text: str) -> Literal:
     """Return a goal such as `link("a", y)` as a typed literal.
 
-    The goal is checked as the body of a rule, so that names, number of arguments and types are
-    judged as they are in programs.
+    The goal is checked as the body of a rule of the program.
 
     Raises:
-        InputError: if the goal does not fit the program.
+        InputError: the goal does not fit the program.
     """
     goal = parse_goal(text)
     if goal.state is not None:
@@ -85,11 +90,11 @@ def read_goal(program: Program, text: str) -> Literal:
             "compute the value first, or write a rule and ask for its head",
         )
     taken = {goal.relation, *(each.name for each in program.declarations)}
-    asked = unused("corollary.goal", taken)
-    asking = Program(
-        declarations=(Declaration(asked, ()),), clauses=(Clause((Atom(asked, ()),), (goal,)),)
+    head = unused("corollary.goal", taken)
+    rule = Program(
+        declarations=(Declaration(head, ()),), clauses=(Clause((Atom(head, ()),), (goal,)),)
     )
-    checked = check(program + asking)
+    checked = check(program + rule)
     if checked.signatures[goal.relation].is_event:
         raise InputError.of(
             "C0902",
@@ -100,3 +105,42 @@ def read_goal(program: Program, text: str) -> Literal:
     (typed,) = (item for item in checked.program.clauses[-1].body if isinstance(item, Atom))
     slots = (each for each in typed.arguments if isinstance(each, Variable | Constant | Wildcard))
     return Literal(goal.relation, tuple(slots))
+
+
+def read_facts(loaded: Loaded, text: str, place: str) -> list[Fact]:
+    """Return the tuples in a text such as `edge("a", "b")`, each with its relation.
+
+    They are checked as facts of the program.
+
+    Args:
+        loaded: the program.
+        text: one fact or several; the last full stop may be missing.
+        place: what messages call the text.
+
+    Raises:
+        InputError: the text holds something else, or does not fit the program.
+    """
+    if not text.strip():
+        raise _not_a_tuple("A tuple is expected, but the text is empty.", None)
+    ended = text if text.rstrip().endswith(".") else f"{text.rstrip()}."
+    given = parse(SourceFile(place, ended))
+    is_plain = all(not each.body and not any(h.sign for h in each.heads) for each in given.clauses)
+    if not (given.clauses and is_plain) or given != Program(clauses=given.clauses):
+        raise _not_a_tuple(f"`{text.strip()}` is not a tuple.", None)
+    return [fact for clause in given.clauses for fact in _read_fact(loaded, clause)]
+
+
+def _read_fact(loaded: Loaded, clause: Clause) -> list[Fact]:
+    for head in clause.heads:
+        writable(loaded.normal, head.relation, head.span)
+        if any(isinstance(each, Functor) for each in head.arguments):
+            raise _not_a_tuple("A value of this tuple is computed.", head.span)
+    program = loaded.program
+    declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)
+    alone = load(Program(types=program.types, declarations=declared, clauses=(clause,)))
+    return [(name, row) for name, rows in alone.normal.facts.items() for row in rows]
+
+
+def _not_a_tuple(message: str, span: Span | None) -> InputError:
+    cure = 'write a relation and its values, as in `edge("a", "b")`'
+    return InputError([Diagnostic("C0919", message, span, cure)])

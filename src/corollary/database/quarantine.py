@@ -1,8 +1,9 @@
-"""Malformed records, set aside in a relation of the warehouse while the good rows are taken."""
+"""The quarantine: malformed records, set aside in a relation while the good rows are inserted."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from corollary.core.arrow import from_python
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.core.states import State
 from corollary.database.operations import Operation
@@ -18,14 +19,14 @@ QUARANTINE_DECLARATION = Declaration(
         for name, type_ in zip(QUARANTINE.columns, QUARANTINE.types, strict=True)
     ),
 )
-"""The declaration of the relation that malformed records are set aside in."""
+"""The declaration of the quarantine."""
 
 QUARANTINE_PART = SOURCE + "quarantine"
-"""Who writes to it: all sources together."""
+"""The part that all sources together write to."""
 
 
 def with_quarantine(program: Program) -> Program:
-    """Return the program with the relation that malformed records are set aside in.
+    """Return the program with the quarantine.
 
     Raises:
         InputError: it has another relation of that name.
@@ -45,23 +46,17 @@ def with_quarantine(program: Program) -> Program:
 
 
 def with_same_quarantine(program: Program, before: Program) -> Program:
-    """Return the program with that relation if the one before it had it: it may hold records."""
+    """Return the program with the quarantine if the one before it had it: it may hold records."""
     return with_quarantine(program) if QUARANTINE_DECLARATION in before.declarations else program
 
 
 def quarantine_operations(
     state: DatabaseState, source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
 ) -> list[Operation]:
-    """Return what happens to the quarantine when a source was read.
+    """Return how the quarantine changes when a source was read.
 
-    Args:
-        state: as it is before.
-        source: the name of the source.
-        bad: its malformed records.
-        reread: the files whose earlier records no longer count; None for all.
+    Malformed records replace the earlier ones of the files that were read again; None for all.
     """
-    from corollary.core.arrow import from_python
-
     bad = list(bad)
     known = QUARANTINE.name in state.loaded.normal.relations
     if not bad and not known:

@@ -1,8 +1,8 @@
 """Reactions to what a transaction changes: constraints that abort it, alerts that report it.
 
 `.alert` and `.abort` on an event predicate react to its tuples, on any other relation to those that
-are new in it. A reaction that is itself new looks at what comes with it, too: tuples that the data
-of OLD has under the rules of NEW were there before it was declared.
+are new in it. A reaction that is itself new is also evaluated on what was there before it: the
+tuples that the data of OLD gives under the rules of NEW.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,8 +18,8 @@ from corollary.core.rules import Literal, Variable
 from corollary.core.states import State
 from corollary.core.values import row_text
 from corollary.database.causes import Causes
+from corollary.database.counters import Progress
 from corollary.database.once import answer_relation
-from corollary.database.progress import Progress
 from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError
 from corollary.maintain.solve import answer
@@ -48,7 +48,7 @@ class ExistingViolations(StrEnum):
         if choice not in set(cls):
             raise InputError.of(
                 "C1050",
-                f"`{choice}` says nothing about tuples that violate a new constraint.",
+                f"`{choice}` is not a choice for tuples that violate a new constraint.",
                 None,
                 f"the choices are {', '.join(cls)}",
             )
@@ -94,11 +94,11 @@ def evaluate_reactions(
     result = ReactionResult()
     findings: list[Diagnostic] = []
     fresh: set[Reaction] = set()
-    asked: Iterable[Reaction] = occurred.reactions(state.reactions)
+    reactions: Iterable[Reaction] = occurred.reactions(state.reactions)
     if update.old is not update.new:
         fresh = set(normal.active.reactions) - set(state.loaded.normal.active.reactions)
-        asked = normal.active.reactions
-    for reaction in asked:
+        reactions = normal.active.reactions
+    for reaction in reactions:
         name = reaction.relation
         rows = occurred[name]
         if reaction in fresh and name not in normal.active.relations:
@@ -107,19 +107,19 @@ def evaluate_reactions(
                 found = [_violation(reaction, row, normal) for row in there]
                 result.existing += found
                 if existing is ExistingViolations.REFUSE and found:
-                    findings += _refused(reaction, found, normal)
+                    findings += _existing_findings(reaction, found, normal)
         if not rows:
             continue
         if reaction.name == "abort":
-            findings += _violated(state, update, reaction, rows)
+            findings += _violation_findings(state, update, reaction, rows)
         else:
             relation = _relation(normal, name)
             result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
     if findings:
         raise ConstraintError(findings)
     for name in sorted(state.callback_events(normal)):
-        reactions = [each for each in normal.active.reactions if each.relation == name]
-        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], reactions)
+        own = [each for each in normal.active.reactions if each.relation == name]
+        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], own)
     return result
 
 
@@ -127,9 +127,8 @@ def _callback_alerts(
     relation: Relation, rows: list[Row], reactions: list[Reaction]
 ) -> Iterable[Alert]:
     """Return the alerts that go to callbacks."""
-    every = alerts_of(
-        relation.name, relation.columns, relation.types, rows, reactions, is_heard=True
-    )
+    columns, types = relation.columns, relation.types
+    every = alerts_of(relation.name, columns, types, rows, reactions, is_heard=True)
     return [each for each in every if each.sink.kind is SinkKind.CALLBACK]
 
 
@@ -156,7 +155,7 @@ class _Occurrences(dict[str, list[Row]]):
         return found
 
     def __missing__(self, name: str) -> list[Row]:
-        rows = self[name] = sorted(self._read(name), key=_order)
+        rows = self[name] = sorted(self._read(name), key=_sort_key)
         return rows
 
     def _read(self, name: str) -> list[Row]:
@@ -184,7 +183,7 @@ class _Occurrences(dict[str, list[Row]]):
         return list(to_python(engine.read(place, state))) if engine.size(place, state) else []
 
 
-def _order(row: Row) -> list[tuple[bool, str, Any]]:
+def _sort_key(row: Row) -> list[tuple[bool, str, Any]]:
     return [(value is not None, type(value).__name__, repr(value)) for value in row]
 
 
@@ -195,13 +194,14 @@ def _split_existing(
     if not state.commits:
         return rows, []
     was, now = (_contents(state, normal, name, data) for data in (State.OLD, State.NEW))
-    known = set(map(_exact, was))
-    new = [row for row in now if _exact(row) not in known]
-    there = [row for row in now if _exact(row) in known]
-    return sorted(new, key=_order), sorted(there, key=_order)
+    known = set(map(_identity, was))
+    new = [row for row in now if _identity(row) not in known]
+    there = [row for row in now if _identity(row) in known]
+    return sorted(new, key=_sort_key), sorted(there, key=_sort_key)
 
 
-def _exact(row: Row) -> tuple[tuple[str, str], ...]:
+def _identity(row: Row) -> tuple[tuple[str, str], ...]:
+    # By type and text: 1 == True == 1.0 in Python, and NaN does not equal itself.
     return tuple((type(value).__name__, repr(value)) for value in row)
 
 
@@ -230,29 +230,33 @@ def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation
     return Violation(reaction.relation, row, message)
 
 
-def _violated(
+def _violation_findings(
     state: DatabaseState, update: Update, reaction: Reaction, rows: list[Row]
 ) -> list[Diagnostic]:
-    """Return what to say of tuples that violate a constraint, and of the changes behind them."""
+    """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
     causes = Causes(state, update)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.of(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
-        listed.append(_said(reaction, row, normal, f"{caused}nothing was changed"))
+        listed.append(_finding(reaction, row, normal, f"{caused}nothing was changed"))
     if len(rows) > MESSAGE_VIOLATIONS:
         more = f"`{reaction.relation}` has {len(rows) - MESSAGE_VIOLATIONS:,} more such tuples."
         listed.append(Diagnostic("C1051", more, reaction.span))
     return listed
 
 
-def _refused(reaction: Reaction, found: list[Violation], normal: NormalProgram) -> list[Diagnostic]:
-    note = "it was there before the constraint: mend the data first, or say `--existing report`"
-    return [_said(reaction, each.row, normal, note, "C1052") for each in found[:MESSAGE_VIOLATIONS]]
+def _existing_findings(
+    reaction: Reaction, found: list[Violation], normal: NormalProgram
+) -> list[Diagnostic]:
+    note = "it was there before the constraint: correct the data first, or say `--existing report`"
+    return [
+        _finding(reaction, each.row, normal, note, "C1052") for each in found[:MESSAGE_VIOLATIONS]
+    ]
 
 
-def _said(
+def _finding(
     reaction: Reaction, row: Row, normal: NormalProgram, note: str, code: str = "C1051"
 ) -> Diagnostic:
     relation = _relation(normal, reaction.relation)

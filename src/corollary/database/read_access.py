@@ -1,21 +1,22 @@
 """Reading a database: relations, answers to goals, history; watching what changes."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.analysis.wording import suggestion
+from corollary.core.arrow import schema_of, to_python
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
-from corollary.database.engines import LOCAL, made
+from corollary.database.counters import Progress
+from corollary.database.engines import LOCAL, Frames, made
 from corollary.database.memory_store import MemoryStore
 from corollary.database.names import readable
 from corollary.database.once import answer_relation
 from corollary.database.program import read_goal
-from corollary.database.progress import Progress
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.database.views import RelationView
 from corollary.errors import InputError
 from corollary.maintain.solve import answer
 
@@ -28,13 +29,45 @@ if TYPE_CHECKING:
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
 
-class ReadAccess:
-    """A database that is read and watched, not changed.
+@dataclass(frozen=True, slots=True)
+class RelationView:
+    """A relation, as it is whenever it is read."""
 
-    Args:
-        state: what is read.
-        store: where it lasts; in memory if not given.
-    """
+    name: str
+    _columns: Callable[[str], Relation]
+    _read: "Callable[[str], pa.Table]"
+    _frames: Frames
+
+    @property
+    def shape(self) -> Relation:
+        """The columns, and their types."""
+        return self._columns(self.name)
+
+    def arrow(self) -> "pa.Table":
+        """Return the tuples as an Arrow table."""
+        return self._read(self.name)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the tuples as Python values."""
+        return list(to_python(self.arrow()))
+
+    def pandas(self) -> Any:
+        """Return the tuples as a pandas frame."""
+        return self.arrow().to_pandas()
+
+    def spark(self, view: str | None = None) -> Any:
+        """Return the tuples as a frame of the Spark session that was passed, or of a local one.
+
+        It is also shown as a temp view if `view` names one, with the tuples of now.
+        """
+        return self._frames.frame(self.arrow(), schema_of(self.shape), view)
+
+    def __len__(self) -> int:
+        return int(self.arrow().num_rows)
+
+
+class ReadAccess:
+    """The part of a database that reads and watches; without a store it is in memory."""
 
     def __init__(self, state: DatabaseState, store: Store | None = None) -> None:
         self._state = state
@@ -69,7 +102,7 @@ class ReadAccess:
         return self.answers(goal)[1]
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
-        """Return the answers to a goal, and the relation that they make."""
+        """Return the relation of a goal's answers (a column per variable) and its rows."""
         state = self._state
         with state.lock:
             self.refresh()
@@ -109,7 +142,7 @@ class ReadAccess:
             "C0918",
             "This database is in memory, so it has no history.",
             None,
-            "open one that lasts with `corollary.open(DIRECTORY)`",
+            "open a warehouse with `corollary.open(DIRECTORY)`",
         )
 
     def _past(self, commit: int) -> tuple[DatabaseState, MemoryStore]:
@@ -127,11 +160,7 @@ class ReadAccess:
         return past, MemoryStore()
 
     def log(self, limit: int | None = None) -> "list[Logged]":
-        """Return the commits that are kept, newest first, with how much each has changed.
-
-        Args:
-            limit: the maximum number of commits.
-        """
+        """Return the commits that are kept, newest first and at most `limit`."""
         from corollary.database.history import logged
 
         return logged(self._history.warehouse, limit)
@@ -153,7 +182,7 @@ class ReadAccess:
         `_commit_version` and `_commit_timestamp`.
 
         Args:
-            relation: the one whose changes are asked for; all if it is not given.
+            relation: the one whose changes to return; all if it is not given.
             since: only commits after this one; if it is not given, all that are kept.
             upto: the last commit to include.
 
@@ -172,16 +201,16 @@ class ReadAccess:
     def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
         """Ask for the changes of a virtual relation in every transaction from now on."""
         self._columns(relation)
-        asked = zip(CHANGES, (added, removed), strict=True)
-        self._state.watch(relation, frozenset(sign for sign, is_asked in asked if is_asked))
+        signs = zip(CHANGES, (added, removed), strict=True)
+        self._state.watch(relation, frozenset(sign for sign, is_watched in signs if is_watched))
 
     def on(self, event: str) -> Callable[[Callback], Callback]:
-        """Let a function be called after every commit in which an event has happened.
+        """Call a function after every commit in which an event has happened.
 
         The function is called with a list of tuples, which have the attributes `id`, `event`,
         `message` and `commit`: at least once for each, with the same `id`. If it raises, or the
-        process ends first, it is called again later: what waits is delivered when a function is
-        registered, after a transaction, and by `deliver`.
+        process ends first, it is called again later: queued alerts are delivered when a function
+        is registered, after a transaction, and by `deliver`.
 
         >>> import corollary
         >>> db = corollary.open(None)
@@ -212,7 +241,7 @@ class ReadAccess:
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the warehouse and of the engine; streams are stopped between two batches."""
+        """Close the warehouse and the engine; streams are stopped between two batches."""
         self._state.close()
         self._store.close()
 

@@ -2,10 +2,10 @@
 
 Everything that a `Database` can do is either limited to the reader's grants here or refused; what
 is not here cannot be done. A name that was not granted and one that does not exist get the same
-answer. Grants are looked up for every call, so that one that is taken back counts at once.
+answer. Grants are looked up at every call, so that revoking one takes effect at once.
 
-What a view is computed from stays hidden, also when something goes wrong: an error in a rule would
-show the rule and the values that it failed on, so the reader only learns that there was one.
+What a view is computed from stays hidden, also in errors: an error in a rule would show the rule
+and the values that it failed on, so the reader only learns that there was one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from corollary.core.program import Relation
 from corollary.database.changes import Change, Changes
 from corollary.database.grants import Grants
-from corollary.database.names import LISTED
+from corollary.database.names import list_names
 from corollary.database.read_access import Callback, ReadAccess
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
@@ -27,6 +27,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.history import Logged
+
+
+def _refusal(what: str) -> Callable[..., NoReturn]:
+    """Return a method of `Database` that a reader may not call."""
+
+    def refuse(reader: "Reader", *_: Any, **__: Any) -> NoReturn:
+        raise AccessError.of(
+            "C1041",
+            f"`{reader.name}` reads, and cannot {what}.",
+            None,
+            "open the warehouse without `reader=`, if it is yours",
+        )
+
+    return refuse
 
 
 class Reader(ReadAccess):
@@ -50,13 +64,7 @@ class Reader(ReadAccess):
     """
 
     def __init__(
-        self,
-        state: DatabaseState,
-        store: Store,
-        name: str,
-        grants: Grants,
-        *,
-        owns: bool = False,
+        self, state: DatabaseState, store: Store, name: str, grants: Grants, *, owns: bool = False
     ) -> None:
         super().__init__(state, store)
         self.name = name
@@ -86,26 +94,19 @@ class Reader(ReadAccess):
                 f"`corollary grant W {self.name} {relation}`",
             )
 
-    def _demand(self, relation: str) -> None:
-        """Refuse what was not granted, and what there is not.
-
-        Raises:
-            AccessError: it was not granted.
-            InputError: it was, but the program has none of that name.
-        """
+    def _require_existing(self, relation: str) -> None:
+        """Refuse what was not granted, and what the program does not have."""
         self.require(relation)
         if relation not in self._state.loaded.checked.signatures:
             may_see = self._may_see(self.granted)
             raise InputError.of("C0916", f"There is no relation `{relation}`.", None, may_see)
 
     def _may_see(self, granted: frozenset[str]) -> str:
-        listed = ", ".join(f"`{each}`" for each in sorted(granted)[:LISTED])
-        more = f" and {len(granted) - LISTED} more" if len(granted) > LISTED else ""
-        return f"`{self.name}` may see {listed or 'nothing'}{more}"
+        return f"`{self.name}` may see {list_names(sorted(granted)) or 'nothing'}"
 
     @contextmanager
-    def _discreet(self, relation: str) -> Iterator[None]:
-        """Say of an error in rules that there was one, and no more."""
+    def _without_details(self, relation: str) -> Iterator[None]:
+        """Hide the details of an error in rules."""
         try:
             yield
         except EvaluationError:
@@ -124,20 +125,20 @@ class Reader(ReadAccess):
     # --- reading -------------------------------------------------------------------------------
 
     def _columns(self, name: str) -> Relation:
-        self._demand(name)
+        self._require_existing(name)
         return super()._columns(name)
 
     def _read(self, name: str) -> "pa.Table":
-        self._demand(name)
-        with self._discreet(name):
+        self._require_existing(name)
+        with self._without_details(name):
             return super()._read(name)
 
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
         """Return the answers to a goal, and the relation that they make."""
         self.refresh()
         asked = parse_goal(goal).relation
-        self._demand(asked)
-        with self._discreet(asked):
+        self._require_existing(asked)
+        with self._without_details(asked):
             return super().answers(goal)
 
     # --- history -------------------------------------------------------------------------------
@@ -180,54 +181,19 @@ class Reader(ReadAccess):
 
     def on(self, event: str) -> Callable[[Callback], Callback]:
         """Let a function be called when an event has happened; see `Database.on`."""
-        self._demand(event)
+        self._require_existing(event)
         return super().on(event)
 
     # --- what a reader cannot do ---------------------------------------------------------------
 
-    def load(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse to change the program."""
-        self._refuse("change the program")
-
-    def transaction(self, **_: Any) -> NoReturn:
-        """Refuse to change data."""
-        self._refuse("change data")
-
-    def stream(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse to change data."""
-        self._refuse("change data")
-
-    def publish(self, *_: Any) -> NoReturn:
-        """Refuse to publish."""
-        self._refuse("publish tables")
-
-    def deliver(self) -> NoReturn:
-        """Refuse to deliver the alerts of others."""
-        self._refuse("deliver alerts")
-
-    def grant(self, *_: str) -> NoReturn:
-        """Refuse to grant."""
-        self._refuse("grant anything")
-
-    def revoke(self, *_: str) -> NoReturn:
-        """Refuse to revoke."""
-        self._refuse("revoke anything")
-
-    def grants(self) -> NoReturn:
-        """Refuse to tell what others may see; `granted` tells what this one may."""
-        self._refuse("see the grants of others")
-
-    def reader(self, _: str) -> NoReturn:
-        """Refuse to be somebody else."""
-        self._refuse("read as somebody else")
-
-    def _refuse(self, what: str) -> NoReturn:
-        raise AccessError.of(
-            "C1041",
-            f"`{self.name}` reads, and cannot {what}.",
-            None,
-            "open the warehouse without `reader=`, if it is yours",
-        )
+    load = _refusal("change the program")
+    transaction = stream = _refusal("change data")
+    publish = _refusal("publish tables")
+    deliver = _refusal("deliver alerts")
+    grant = _refusal("grant anything")
+    revoke = _refusal("revoke anything")
+    grants = _refusal("see the grants of others")
+    reader = _refusal("read as somebody else")
 
     # --- the end -------------------------------------------------------------------------------
 

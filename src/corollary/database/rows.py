@@ -1,19 +1,19 @@
-"""Rows that users hand in: checked against the columns of a relation before anything changes."""
+"""Checks the rows that users pass against the columns of a relation, before anything changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+
+from corollary.core.arrow import schema_of
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import is_text
 from corollary.errors import InputError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-PYTHON: dict[Kind, Any] = {
+PYTHON_TYPES: dict[Kind, Any] = {
     Kind.SYMBOL: (str,),
     Kind.NUMBER: (int,),
     Kind.UNSIGNED: (int,),
@@ -23,15 +23,15 @@ PYTHON: dict[Kind, Any] = {
     Kind.DATE: (date,),
     Kind.TIMESTAMP: (datetime,),
 }
-RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+INTEGER_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
 
-def checked_rows(rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.Table":
+def checked_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Table:
     """Return rows that fit a relation: tuples, or an Arrow table with its columns in order.
 
     Args:
-        rows: an iterable of tuples (a single value may stand for a tuple of one), an Arrow table
-            or record batch, or anything that has `to_arrow` or is a pandas frame.
+        rows: an iterable of tuples (a value counts as a tuple of one), an Arrow table or record
+            batch, or anything that has `to_arrow` or is a pandas frame.
         relation: the relation they are for.
 
     Raises:
@@ -53,9 +53,7 @@ def checked_rows(rows: Any, relation: Relation) -> "list[tuple[Any, ...]] | pa.T
     return found
 
 
-def _as_arrow(rows: Any) -> "pa.Table | None":
-    import pyarrow as pa
-
+def _as_arrow(rows: Any) -> pa.Table | None:
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -70,11 +68,7 @@ def _as_arrow(rows: Any) -> "pa.Table | None":
     return None
 
 
-def _checked_table(table: "pa.Table", relation: Relation) -> "pa.Table":
-    import pyarrow as pa
-
-    from corollary.core.arrow import schema_of
-
+def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
     if set(table.column_names) >= set(relation.columns):
         table = table.select(list(relation.columns))
     if table.num_columns != relation.arity:
@@ -84,7 +78,7 @@ def _checked_table(table: "pa.Table", relation: Relation) -> "pa.Table":
             f"`{relation.name}` has {relation.arity}.",
             f"give one column for each of {columns}",
         )
-    if not relation.arity:  # Arrow's casts forget how many rows a table without columns has
+    if not relation.arity:  # Arrow's casts lose the number of rows of a table without columns
         return table
     for at, (column, type_) in enumerate(zip(relation.columns, relation.types, strict=True)):
         if not type_.nullable and table.column(at).null_count:
@@ -123,12 +117,12 @@ def _cure(value: Any, type_: Type) -> str:
     if value is None:
         return f"leave the row out, or declare the column as `{type_}?`"
     if type_.kind is Kind.SYMBOL and isinstance(value, str):
-        return "leave out half surrogate pairs, which stand for no character: decode texts strictly"
+        return "remove lone surrogates, which are not characters: decode texts strictly"
     if type_.kind is Kind.TIMESTAMP and isinstance(value, datetime):
         return "give it a time zone, such as `datetime.UTC`"
-    if isinstance(value, PYTHON[type_.kind]) and not isinstance(value, bool):
+    if isinstance(value, PYTHON_TYPES[type_.kind]) and not isinstance(value, bool):
         return f"give a value in the range of `{type_}`"
-    names = " or ".join(f"`{each.__name__}`" for each in PYTHON[type_.kind])
+    names = " or ".join(f"`{each.__name__}`" for each in PYTHON_TYPES[type_.kind])
     return f"convert it to {names} first"
 
 
@@ -139,13 +133,13 @@ def _fits(value: Any, type_: Type) -> bool:
         return False
     if isinstance(value, datetime) and type_.kind is Kind.DATE:
         return False
-    if not isinstance(value, PYTHON[type_.kind]):
+    if not isinstance(value, PYTHON_TYPES[type_.kind]):
         return False
     match type_.kind:
         case Kind.SYMBOL:
             return is_text(value)
         case Kind.NUMBER | Kind.UNSIGNED:
-            low, high = RANGES[type_.kind]
+            low, high = INTEGER_RANGES[type_.kind]
             return low <= int(value) <= high
         case Kind.DECIMAL:
             return _is_decimal(Decimal(value), type_)
@@ -167,6 +161,4 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _error(message: str, cure: str) -> InputError:
-    error = InputError.of("C0910", message, None, cure)
-    assert isinstance(error, InputError)
-    return error
+    return InputError.of("C0910", message, None, cure)

@@ -1,4 +1,4 @@
-"""Rules that come and go: from their text to the next program."""
+"""Edits of the program: rules added and removed, and the normal form that follows another."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -17,10 +17,7 @@ from corollary.rewrite.normalise import normalise
 
 
 def with_rule(program: Program, text: str, place: str = "rule") -> Program:
-    """Return the program with one more rule, fact, alert or constraint.
-
-    Messages call its text by the place.
-    """
+    """Return the program with one more rule, fact, alert or constraint."""
     match parse_rule(text, place):
         case Reaction() as reaction:
             return replace(program, reactions=(*program.reactions, reaction))
@@ -36,15 +33,15 @@ def without_rule(program: Program, text: str, place: str = "rule") -> Program:
     Raises:
         InputError: there is no such rule.
     """
-    gone = parse_rule(text, place)
-    if isinstance(gone, Reaction):
-        return _without_reaction(program, gone)
-    wanted = _canonical(gone)
+    removed = parse_rule(text, place)
+    if isinstance(removed, Reaction):
+        return _without_reaction(program, removed)
+    wanted = _canonical(removed)
     for at, clause in enumerate(program.clauses):
         if _canonical(clause) == wanted:
             clauses = (*program.clauses[:at], *program.clauses[at + 1 :])
             return replace(program, clauses=clauses)
-    heads = {head.relation for head in gone.heads}
+    heads = {head.relation for head in removed.heads}
     near = [
         print_clause(clause)
         for clause in program.clauses
@@ -53,25 +50,25 @@ def without_rule(program: Program, text: str, place: str = "rule") -> Program:
     listed = "; ".join(f"`{each}`" for each in near[:5])
     names = ", ".join(f"`{name}`" for name in sorted(heads))
     cure = f"its rules are {listed}" if near else f"the program has no rule for {names} at all"
-    if not gone.body:
+    if not removed.body:
         cure = "delete tuples that are not in the program's text with `delete`"
-    raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", gone.span, cure)
+    raise InputError.of("C0911", f"The program has no rule `{text.strip()}`.", removed.span, cure)
 
 
-def _without_reaction(program: Program, gone: Reaction) -> Program:
-    if gone in program.reactions:
-        at = program.reactions.index(gone)
+def _without_reaction(program: Program, removed: Reaction) -> Program:
+    if removed in program.reactions:
+        at = program.reactions.index(removed)
         rest = (*program.reactions[:at], *program.reactions[at + 1 :])
         return replace(program, reactions=rest)
-    near = [print_reaction(each) for each in program.reactions if each.relation == gone.relation]
+    near = [print_reaction(each) for each in program.reactions if each.relation == removed.relation]
     listed = "; ".join(f"`{each}`" for each in near[:5])
-    cure = f"it has {listed}" if near else f"nothing reacts to `{gone.relation}`"
-    text = f"The program has no `{print_reaction(gone)}`."
-    raise InputError.of("C0911", text, gone.span, cure)
+    cure = f"it has {listed}" if near else f"nothing reacts to `{removed.relation}`"
+    text = f"The program has no `{print_reaction(removed)}`."
+    raise InputError.of("C0911", text, removed.span, cure)
 
 
 def _canonical(node: object, names: dict[str, int] | None = None) -> object:
-    """Return a clause as nested tuples, its variables numbered as they occur."""
+    """Return a clause as nested tuples, its variables numbered in order of occurrence."""
     names = {} if names is None else names
     if isinstance(node, Variable):
         return names.setdefault(node.name, len(names))
@@ -89,13 +86,13 @@ def load_after(
     known: Mapping[str, str] | None = None,
     going: Collection[str] = (),
 ) -> Loaded:
-    """Check and normalise a program that follows another, so that the data finds its place.
+    """Check and normalise a program that follows another, and keep the names of stored relations.
 
     Args:
-        program: the program.
-        before: the one until now; of one that was stored, the relations only.
-        known: what the relations that rewriting made were defined as, if `before` has no rules.
-        going: derived relations that may be dropped: they hold nothing of their own.
+        program: the new program.
+        before: the program until now; if it comes from a catalog, it has relations only.
+        known: the definitions of relations that rewriting made, if `before` has no rules.
+        going: derived relations that may be dropped.
 
     Raises:
         InputError: the program is wrong, or changes the columns of a relation.
@@ -113,12 +110,12 @@ def _refuse_other_columns(
 ) -> None:
     for name, relation in normal.relations.items():
         was = before.relations.get(name)
-        if was is not None and relation.is_declared and _shape(was) != _shape(relation):
+        if was is not None and relation.is_declared and stored_shape(was) != stored_shape(relation):
             raise InputError.of(
                 "C0912",
-                f"`{name}` was {_described(was)}, and is declared as {_described(relation)} now.",
+                f"`{name}` was {_columns(was)}, and is declared as {_columns(relation)} now.",
                 None,
-                "keep the declaration as it was, or change columns with `corollary alter`",
+                "keep the old declaration, or change columns with `corollary alter`",
             )
     for name, was in before.relations.items():
         if name in going and was.is_derived and name not in before.bases:
@@ -132,20 +129,20 @@ def _refuse_other_columns(
             )
 
 
-def _described(relation: Relation) -> str:
+def _columns(relation: Relation) -> str:
     columns = ", ".join(
         f"{name}: {type_}" for name, type_ in zip(relation.columns, relation.types, strict=True)
     )
     return f"`({columns}){' virtual' if relation.is_virtual else ''}`"
 
 
-def _shape(relation: Relation) -> tuple[object, ...]:
-    """Return what of a declaration cannot change while there is data."""
+def stored_shape(relation: Relation) -> tuple[object, ...]:
+    """Return the parts of a declaration that cannot change while there is data."""
     return relation.columns, relation.types, relation.is_virtual
 
 
 def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgram:
-    """Return the program before, where base relations that have rules now have base parts too."""
+    """Return the old program with base parts for the base relations that get rules."""
     relations, rules = dict(before.relations), list(before.rules)
     facts, bases = dict(before.facts), dict(before.bases)
     for name, base in moved(before, after).items():
@@ -160,7 +157,7 @@ def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgra
 
 
 def moved(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
-    """Return the base relations that get rules, with the relations that take their tuples."""
+    """Return the base relations that get rules, with the base parts that take their tuples."""
     return {
         name: after.bases[name]
         for name, relation in before.relations.items()

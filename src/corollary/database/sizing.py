@@ -1,11 +1,11 @@
-"""How large relations are thought to be that are stored nowhere.
+"""Estimates the sizes of virtual relations, which are not stored.
 
-When a goal is asked, a relation that is looked up has its size. One that is computed along the way
-is thought to be as large as the largest relation that it is computed from: what is small comes
-before it in a join and passes its values on, and its own rules are probed as they are written.
+In a query, a stored relation has its own size. A virtual one is assumed to be as large as the
+largest relation that it is computed from, so that smaller relations come before it in a join and
+pass their values on.
 
-When a change is propagated, bindings come from both ends of a rule. A virtual relation then counts
-like what its rules read that do not read it itself: a closure fans out as its edges do.
+When a change is propagated, bindings come from both ends of a rule. A virtual relation is then
+estimated by what its non-recursive rules read: a closure fans out as its edges do.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,7 @@ from corollary.core.statistics import GUESS, Statistics
 
 
 def sizes_to_ask(program: NormalProgram, size: Callable[[str], int]) -> dict[str, int]:
-    """Return the sizes of all relations, those of virtual ones by what is below them.
-
-    Args:
-        program: the program.
-        size: the number of tuples of a relation that is looked up.
-    """
+    """Return the sizes of all relations; a virtual one is as large as the largest below it."""
     users: dict[str, set[str]] = {}
     for rule in program.rules:
         for literal in rule.literals:
@@ -35,6 +30,7 @@ def sizes_to_ask(program: NormalProgram, size: Callable[[str], int]) -> dict[str
         for name, relation in program.relations.items()
         if not (relation.is_derived and relation.is_virtual)
     }
+    # Largest first: whoever reaches a virtual relation first determines its size.
     for name in sorted(sizes, key=lambda each: -sizes[each]):
         open_ = [name]
         while open_:
@@ -45,13 +41,13 @@ def sizes_to_ask(program: NormalProgram, size: Callable[[str], int]) -> dict[str
 
 
 def with_virtual(program: NormalProgram, measured: Statistics) -> Statistics:
-    """Return statistics in which virtual relations are like what they are made of."""
+    """Return statistics that also estimate virtual relations, by what they are computed from."""
     rows, distinct = dict(measured.rows), dict(measured.distinct)
     for stratum in strata(program):
         for name in stratum.relations:
             relation = program.relations[name]
             if relation.is_virtual and relation.is_derived:
-                found = [_like(rule, rows, distinct) for rule in _exits(name, stratum)]
+                found = [_estimate(rule, rows, distinct) for rule in _exit_rules(name, stratum)]
                 found += [
                     (rows.get(each.body, GUESS), (rows.get(each.body, GUESS),) * relation.arity)
                     for each in stratum.aggregations
@@ -63,8 +59,8 @@ def with_virtual(program: NormalProgram, measured: Statistics) -> Statistics:
     return replace(measured, rows=rows, distinct=distinct)
 
 
-def _exits(name: str, stratum: Stratum) -> list[Rule]:
-    """Return the rules of a relation that need none of its stratum; all if there is none."""
+def _exit_rules(name: str, stratum: Stratum) -> list[Rule]:
+    """Return the rules of a relation that do not read its stratum; all rules if there are none."""
     rules = [rule for rule in stratum.rules if rule.head.relation == name]
     return [
         rule
@@ -73,13 +69,13 @@ def _exits(name: str, stratum: Stratum) -> list[Rule]:
     ] or rules
 
 
-def _like(
+def _estimate(
     rule: Rule, rows: dict[str, int], distinct: dict[str, tuple[int, ...]]
 ) -> tuple[int, tuple[int, ...]]:
-    """Return a size for what a rule derives, and how many values each column has.
+    """Return a size for what a rule derives, and the number of distinct values by column.
 
-    The largest literal stands for the rule, and each variable of the head for a column of it, or
-    of another literal.
+    The size is that of the largest literal; a column of the head has as many values as the
+    columns of the body with the same variable.
     """
     literals = [each for each in rule.literals if not each.negated]
     size = max((rows.get(each.relation, GUESS) for each in literals), default=1)

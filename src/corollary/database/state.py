@@ -1,6 +1,6 @@
 """The state of an open database: engine, program in force, plans, watchers and callbacks.
 
-It knows no store: `commit` brings the two together.
+It does not know the store: `commit` brings the two together.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from corollary.core.optimisations import Optimisation
 from corollary.core.plan import effect_of, event_of, working
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
-from corollary.database.frames import Frames
+from corollary.database.engines import Frames
 from corollary.database.names import writable
 from corollary.database.parts import separated
 from corollary.database.pending_commit import PendingCommit, PlanRun
@@ -31,7 +31,7 @@ from corollary.maintain.update import EMPTY
 
 
 class DatabaseState:
-    """Relations kept true while the data under them changes, as transactions see them.
+    """Relations that are maintained while the data under them changes, as transactions see them.
 
     Attributes:
         engine: holds the relations.
@@ -45,10 +45,10 @@ class DatabaseState:
         callbacks: the functions that ask for events, by event.
         frames: of the Spark session that the user works in.
         lock: held by the thread that uses the engine; streams commit in threads of their own.
-        is_committing: whether a transaction is under way: all that it reads is of one state, so
-            that nobody may catch up with other processes meanwhile.
-        is_trial: whether nobody is notified of what happens here: it is only tried.
-        closing: called before the database lets go of its engine.
+        is_committing: whether a transaction is running: all that it reads belongs to one state,
+            so nobody may catch up with other processes meanwhile.
+        is_trial: whether callbacks are not called, since changes are only tried out.
+        closing: called before the engine is closed.
         after_commit: called after every commit; delivers to callbacks.
     """
 
@@ -91,17 +91,17 @@ class DatabaseState:
         """Return a relation that may be written to.
 
         Raises:
-            InputError: there is none of that name, or it has rules and no base part.
+            InputError: there is no such relation, or it has rules and no base part.
         """
         return writable(self.loaded.normal, name)
 
-    # --- what is asked of transactions ---------------------------------------------------------
+    # --- what transactions have to evaluate ----------------------------------------------------
 
     def demand(self, program: NormalProgram, stage: Stage = Stage.REACTIONS) -> Demand:
-        """Return what is asked of a transaction besides the stored relations.
+        """Return what a transaction has to evaluate besides the stored relations.
 
         Args:
-            program: what will be in force, perhaps as it is planned for.
+            program: what will be in force, perhaps specialised for planning.
             stage: which event predicates are to be evaluated.
         """
         if self._demand is None or self._demand[0] is not program:
@@ -116,7 +116,7 @@ class DatabaseState:
             goals = program.active.triggers.keys()
         elif stage is Stage.REACTIONS:
             goals = events
-        return Demand(_both(self.watched, signs), frozenset(goals))
+        return Demand(_merge_signs(self.watched, signs), frozenset(goals))
 
     def callback_events(self, program: NormalProgram) -> frozenset[str]:
         """Return the relations and event predicates of a program that have callbacks."""
@@ -129,7 +129,7 @@ class DatabaseState:
         self._observers_changed()
 
     def add_callback(self, event: str, function: Callable[[Any], object]) -> None:
-        """Let a function be called after every commit in which an event happened."""
+        """Call a function after every commit in which an event happened."""
         self.callbacks.setdefault(event, []).append(function)
         self._observers_changed()
 
@@ -140,10 +140,8 @@ class DatabaseState:
     def declare_event_relations(self, program: NormalProgram | None = None) -> None:
         """Declare relations for the changes of virtual relations, and for event predicates.
 
-        They are empty between transactions.
-
-        Args:
-            program: what comes into force with a transaction; the one in force if not given.
+        They belong to the program in force, or to the one that a transaction puts into force, and
+        are empty between transactions.
         """
         self.engine.drop(self._event_relations)
         self._demand = None
@@ -179,18 +177,14 @@ class DatabaseState:
         return self.planning.formed(program, frozenset(observed | self.watched.keys()))
 
     def clear_event_relations(self) -> None:
-        """Forget the changes of virtual relations, and what event predicates held."""
+        """Delete the changes of virtual relations, and the tuples of event predicates."""
         self.engine.clear(self._event_relations)
 
     # --- a transaction, from its beginning to its end ------------------------------------------
 
     @contextmanager
     def begin(self, after: Loaded) -> Iterator[PendingCommit]:
-        """Let a transaction change relations; unless it is accepted, all is rolled back.
-
-        Args:
-            after: the program that comes into force with it.
-        """
+        """Begin a transaction that puts a program into force; roll back unless it is accepted."""
         before = self.loaded.normal
         created: dict[str, Relation] = {}
         has_other_program = after.normal is not before
@@ -209,7 +203,7 @@ class DatabaseState:
         try:
             yield PendingCommit(before, after, frozenset(created))
         finally:
-            if self.commits == commits:  # an error, a dry run, or nothing to commit
+            if self.commits == commits:  # not accepted: an error, a dry run, nothing to commit
                 self.console.done()
                 self.clear_event_relations()
                 self.engine.rollback()
@@ -225,10 +219,9 @@ class DatabaseState:
         self.commits = number
         old, new = self.loaded.normal, pending.after.normal
         if new is not old:
-            kept = {**new.relations, **payload_of(new)}
-            self.engine.drop(
-                name for name in (*old.relations, *payload_of(old)) if name not in kept
-            )
+            needed = {**new.relations, **payload_of(new)}
+            known = (*old.relations, *payload_of(old))
+            self.engine.drop(name for name in known if name not in needed)
             self.engine.clear(name for name in moved(old, new) if new.relations[name].is_virtual)
             self.loaded = pending.after
             self.planning.forget(new)
@@ -243,7 +236,7 @@ class DatabaseState:
     # --- what other processes have committed ---------------------------------------------------
 
     def restore(self, engine: Engine, loaded: Loaded, number: int, payload: frozenset[str]) -> None:
-        """Replace everything by what a store holds at a commit."""
+        """Replace everything with what a store holds at a commit."""
         self.engine.close()
         self.engine, self.loaded = engine, loaded
         self.planning.begin(engine)
@@ -257,11 +250,11 @@ class DatabaseState:
         self.planning.payload = payload
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
-        """Note that the ranks or counts of relations are not what they were."""
+        """Note that the ranks or counts of relations are no longer valid."""
         self.planning.payload -= set(relations)
 
     def close(self) -> None:
-        """Stop what uses the engine, then let go of it."""
+        """Stop what uses the engine, then close it."""
         while self.closing:
             self.closing.pop()()
         self.engine.close()
@@ -276,8 +269,6 @@ def payload_of(program: NormalProgram) -> dict[str, Relation]:
     }
 
 
-def _both(some: Signs, others: Signs) -> Signs:
-    return {
-        name: some.get(name, NONE) | others.get(name, NONE)
-        for name in dict.fromkeys((*some, *others))
-    }
+def _merge_signs(some: Signs, others: Signs) -> Signs:
+    names = dict.fromkeys((*some, *others))
+    return {name: some.get(name, NONE) | others.get(name, NONE) for name in names}

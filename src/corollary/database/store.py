@@ -1,8 +1,9 @@
-"""What a database needs of the place where it lasts: a warehouse, or the memory of the process."""
+"""The store of a database: where commits are recorded, and what that needs to offer."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from corollary.core.alerts import Sink
 from corollary.core.rules import Literal
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Outbox(Protocol):
-    """Alerts that commits have left to be delivered."""
+    """Alerts that commits have queued for delivery."""
 
     def sinks(self) -> list[Sink]:
         """Return the sinks for which something is due."""
@@ -38,7 +39,7 @@ class Outbox(Protocol):
         """Try a sink that cannot be reached only after some seconds."""
 
     def state(self) -> OutboxState:
-        """Return how many alerts wait, since when, and what went wrong last."""
+        """Return how many alerts are queued, since when, and the last error."""
 
 
 class Store(Protocol):
@@ -63,20 +64,15 @@ class Store(Protocol):
         """Which reader may see which relation."""
 
     def catch_up(self, state: DatabaseState) -> None:
-        """Let a state follow what other processes have committed."""
+        """Apply to a state what other processes have committed."""
 
     def replay_of(self, idempotency: str) -> Replay | None:
-        """Return what the transaction of a key did, if it was made before."""
+        """Return what the transaction of a key did, if there was one."""
 
     def record(
         self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str], /
     ) -> int:
-        """Record a commit, all or nothing; return its number.
-
-        Args:
-            state: as it is before the commit.
-            pending: the transaction.
-            payload: the relations whose payload is valid after it.
+        """Record a commit after which the payload of some relations is valid; return its number.
 
         Raises:
             ConflictError: another process has committed first.
@@ -93,15 +89,26 @@ class Store(Protocol):
         """Write a new snapshot if enough has changed since the last one."""
 
     def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
-        """Bring the tables of all `.output` relations forward to the last commit.
+        """Bring the tables of all `.output` relations up to date with the last commit.
 
-        Args:
-            state: after the commit.
-            fresh: what the last commit changed, so that it need not be read back.
+        What it changed need not be read back if it is passed.
         """
 
     def log_query(self, goal: Literal) -> None:
         """Count a goal that was asked, for the advisor."""
 
     def close(self) -> None:
-        """Write what is buffered, and let go of the files."""
+        """Write what is buffered, and close the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How a durable database was opened, so that another process can open it with `reopen`.
+
+    Attributes:
+        place: the directory of the warehouse, or the URL of its catalog.
+        options: those of `open_database` that can be pickled.
+    """
+
+    place: str
+    options: Mapping[str, Any] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 """A transaction: what users ask for and read; `commit` does it."""
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from corollary.core.alerts import Alert, distinct
@@ -14,14 +13,13 @@ from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
 from corollary.database.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
-from corollary.database.reactions import ExistingViolations, Violation
+from corollary.database.reactions import Violation
 from corollary.database.rows import checked_rows
 from corollary.database.rules import with_rule, without_rule
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.database.trigger_rounds import TriggerEffects
 from corollary.errors import InputError
-from corollary.warehouse.entries import Cause
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,56 +33,38 @@ KEY_MAX_CHARACTERS = 200
 class Transaction:
     """Inserts, deletes, rules added and removed, in the order given; the last one wins.
 
-    Used as a context manager it commits at the end of the block, and forgets everything if the
-    block raises. After the commit the attributes say what happened.
+    Used as a context manager it commits at the end of the block, and rolls back if the block
+    raises. After the commit the attributes say what happened.
 
     Attributes:
         changes: what was added and removed, by relation.
         alerts: what `.alert`s report.
         stats: how each relation was maintained.
         trace: the rows of the papers' tables, if the transaction is traced.
-        kept: by relation, the tuples that were deleted and are there all the same, since another
-            part asserts them.
+        kept: by relation, the tuples that were deleted but that another part still asserts.
         triggered: what triggers did, round by round.
         existing: the tuples that violate a new constraint and were there before it.
         commit_number: of the commit; None if there was nothing to commit.
-        published: the tables that show the commit, if they were to be published.
-        is_repeated: whether all this is what an earlier transaction of the same idempotency key
-            did. Such a transaction does nothing, whatever is asked of it.
+        published: the tables that show the commit, if publishing was asked for.
+        is_repeated: whether an earlier transaction of the same idempotency key did all this. Such
+            a transaction does nothing, whatever is asked of it.
     """
 
     def __init__(
-        self,
-        state: DatabaseState,
-        store: Store,
-        algorithm: str | None = None,
-        *,
-        is_traced: bool = False,
-        idempotency: str | None = None,
-        is_dry: bool = False,
-        publish: bool = False,
-        existing: str = ExistingViolations.REPORT,
-        cause: Cause | None = None,
+        self, state: DatabaseState, store: Store, request: CommitRequest | None = None
     ) -> None:
-        if idempotency is not None:
-            _check_key(idempotency)
         self._state = state
         self._store = store
-        self._request = CommitRequest(
-            algorithm=algorithm,
-            is_traced=is_traced,
-            idempotency=idempotency,
-            is_dry=is_dry,
-            publishes=publish,
-            existing=ExistingViolations.of(existing),
-            cause=cause,
-        )
+        self._request = request or CommitRequest()
         self._is_open = True
-        replay = None if idempotency is None else store.replay_of(idempotency)
+        key = self._request.idempotency
+        if key is not None:
+            _check_key(key)
+        replay = None if key is None else store.replay_of(key)
         self._report(CommitOutcome() if replay is None else CommitOutcome.of_replay(replay))
 
     def _report(self, outcome: CommitOutcome) -> None:
-        """Show what was done."""
+        """Set the attributes that users read."""
         self.changes: Changes = outcome.changes
         self.alerts: list[Alert] = list(outcome.alerts)
         self.stats: dict[str, Stats] = dict(outcome.stats)
@@ -99,12 +79,7 @@ class Transaction:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if not self._is_open:
             return
         if kind is None:
@@ -112,7 +87,7 @@ class Transaction:
         else:
             self.rollback()
 
-    # --- what is asked -------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------------
 
     def insert(self, relation: str, rows: Any) -> None:
         """Add tuples to a base relation: an iterable of tuples, an Arrow table or a data frame.
@@ -137,39 +112,31 @@ class Transaction:
             self._request.operations.append(Operation(sign, relation, checked_rows(rows, declared)))
 
     def insert_input(self, relation: str, table: "pa.Table") -> None:
-        """Add what was read for an `.input` of the program that is put into force."""
+        """Add the rows read for an `.input` of the program that is put into force."""
         self._request.operations.append(Operation(State.ADDED, relation, table))
 
     def read(self, function: Callable[[], DeferredOperations]) -> None:
-        """Add what a function asks for at the commit, and again if another one comes first.
+        """Add the operations that a function returns; it is called at the commit.
 
-        All that it reads of the database is of the one state that the commit follows, so that a
-        serial order exists in which the transaction was alone.
-
-        Args:
-            function: reads what it needs, and returns operations.
+        All that it reads of the database belongs to the one state that the commit follows, so
+        transactions are serializable. If another process commits first, it is called again.
         """
         self._request.reads.append(function)
 
     def add_rule(self, text: str, *, place: str = "rule") -> None:
         """Add a rule, such as `link(x, y) :- cable(x, y).`, or a fact.
 
-        Args:
-            text: the rule.
-            place: what messages call the text.
+        Messages call the text `place`.
 
         Raises:
-            InputError: the text is not a rule. Whether it fits the program is checked at the
-                commit.
+            InputError: it is not a rule. Whether it fits the program is checked at the commit.
         """
         self.edit(lambda program: with_rule(program, text, place))
 
     def remove_rule(self, text: str, *, place: str = "rule") -> None:
         """Remove a rule or fact of the program; the names of its variables do not matter.
 
-        Args:
-            text: the rule.
-            place: what messages call the text.
+        Messages call the text `place`.
 
         Raises:
             InputError: the program has no such rule.
@@ -181,7 +148,7 @@ class Transaction:
         self.edit(lambda _: program)
 
     def edit(self, edit: Callable[[Program], Program], dropped: Iterable[str] = ()) -> None:
-        """Edit the program at the commit; what is wrong with the edit by itself raises now.
+        """Edit the program at the commit; errors in the edit itself are raised now.
 
         Args:
             edit: returns the program that follows one.
@@ -202,23 +169,23 @@ class Transaction:
                 "begin another one with `db.transaction()`",
             )
 
-    # --- what happens --------------------------------------------------------------------------
+    # --- the end -------------------------------------------------------------------------------
 
     def rollback(self) -> None:
-        """Forget everything that was asked."""
+        """End the transaction without any change."""
         self._is_open = False
         self._request.operations.clear()
 
     def commit(self) -> None:
-        """Apply what was asked and maintain what depends on it; all or nothing.
+        """Apply all changes and maintain what depends on them; all or nothing.
 
-        If another transaction came first, everything is done again on what it left.
+        If another transaction has committed first, everything is done again on its result.
 
         Raises:
             InputError: the rules do not fit, or an expression has no value.
             ConstraintError: a key, a functional dependency or a constraint would not hold.
             LimitError: a limit was hit.
-            ConflictError: others came first again and again.
+            ConflictError: others committed first every time.
         """
         self._check_open()
         self._is_open = False
@@ -239,7 +206,7 @@ class Transaction:
 
 
 def _check_key(idempotency: str) -> None:
-    """Refuse an idempotency key that no catalog could keep."""
+    """Refuse an idempotency key that a catalog cannot store."""
     if not is_text(idempotency) or len(idempotency) > KEY_MAX_CHARACTERS:
         raise InputError.of(
             "C0920",

@@ -5,14 +5,13 @@ the round before. Deletes apply before inserts. So the rounds are steps from sta
 
     OLD = S0 → S1 → S2 → … → Sn = NEW       operations, then what triggers do in each round
 
-While they go on, every Si is made the OLD of the next; then all of it is taken back, so that the
-transaction can do from S0 to Sn at once what it was asked and what triggers have added to it.
+During the rounds every Si becomes the OLD of the next; then all rounds are undone, so that the
+transaction can apply its own operations and those of triggers in one step from S0 to Sn.
 Constraints, alerts and the views themselves see that one step only.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from corollary.core.arrow import to_python
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_ROUNDS = 100
-"""How many rounds triggers may go on for, unless a limit says otherwise."""
+"""The maximum number of rounds, unless a limit says otherwise."""
 
 MESSAGE_TUPLES = 3
-"""How many tuples of a round, and half as many as rounds, a message about endless rounds shows."""
+"""The maximum number of tuples of a round in a message; it shows twice as many rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class TriggerEffects:
 
 @dataclass(slots=True)
 class TriggerRounds:
-    """The rounds of one transaction; as a context manager it takes them back at the end.
+    """The rounds of one transaction; as a context manager it undoes them at the end.
 
     Attributes:
         chain: what triggers did, round by round.
@@ -78,12 +77,7 @@ class TriggerRounds:
         self._payload = self.state.planning.payload
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         state, engine = self.state, self.state.engine
         state.clear_event_relations()
         engine.rollback()
@@ -93,15 +87,11 @@ class TriggerRounds:
         engine.commit()
         state.planning.payload = self._payload
         if self._rebuilt:
-            # Payload that was rebuilt in a round stays so in the engine, whatever becomes of the
-            # transaction; what is recorded of it is no longer the same.
+            # Payload that was rebuilt in a round stays rebuilt in the engine, even if the
+            # transaction fails; so it differs from what the store has recorded.
             self.pending.rebuilt |= self._rebuilt
             state.invalidate_payload(self._rebuilt)
             self.store.invalidate_payload(self._rebuilt)
-
-    @property
-    def _normal(self) -> NormalProgram:
-        return self.pending.after.normal
 
     @property
     def operations(self) -> list[Operation]:
@@ -126,7 +116,7 @@ class TriggerRounds:
         planning.payload = planning.payload_after(run.update, run.maintenance, run.recorder)
 
     def _changes(self) -> "Iterator[tuple[str, tuple[pa.Table, pa.Table]]]":
-        engine, normal = self.state.engine, self._normal
+        engine, normal = self.state.engine, self.pending.after.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         for name in (*stored, *payload_of(normal)):
             if any(engine.size(name, sign) for sign in CHANGES):
@@ -134,7 +124,7 @@ class TriggerRounds:
 
 
 def trigger_effects(engine: Engine, normal: NormalProgram) -> TriggerEffects:
-    """Return what triggers change in base relations, as they have been evaluated."""
+    """Return what the evaluated triggers change in base relations."""
     found: list[Operation] = []
     for name, (relation, sign) in normal.active.triggers.items():
         if engine.size(effect_of(name)):
@@ -152,6 +142,6 @@ def _endless(chain: list[TriggerEffects], limit: int) -> LimitError:
     )
     return LimitError(
         f"triggers set each other off for more than {limit} rounds; nothing was changed\n{rounds}\n"
-        "  = mend the triggers (`corollary check` shows how they depend on each other), "
+        "  = correct the triggers (`corollary check` shows how they depend on each other), "
         "or raise the limit of rounds"
     )

@@ -1,10 +1,12 @@
-"""The store of a database that lasts: its commits, snapshots and index files in a warehouse.
+"""The store of a durable database: its commits, snapshots and index files in a warehouse.
 
-Opened, a database is the index files of the last fold, mapped, and the changes since. A commit
-records its changes; those of payload too, as long as the recorded payload is that of the engine.
-Where it is not (payload rebuilt, relations copied) the whole relation is recorded instead.
+A database is opened from the memory-mapped index files of the last fold and the changes since. A
+commit records its changes; those of payload too, as long as the recorded payload is that of the
+engine. Where it is not (payload rebuilt, relations copied) the whole relation is recorded instead.
 """
 
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,27 +16,28 @@ from corollary.core.engine import Engine, Held, Kept
 from corollary.core.plan import WORKING
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
-from corollary.core.rules import Literal
+from corollary.core.rules import Constant, Literal
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import Change, Changes
 from corollary.database.counters import Stats
-from corollary.database.frames import Frames
+from corollary.database.engines import Frames
 from corollary.database.names import published
-from corollary.database.opened import Opened
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.program import Loaded
-from corollary.database.queries import QueryLog
 from corollary.database.rules import load_after
 from corollary.database.state import DatabaseState, payload_of
+from corollary.database.store import Opened
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import ConflictError, WarehouseError
+from corollary.errors import ConflictError, CorollaryError, WarehouseError
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
+from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange
 from corollary.warehouse.grants import StoredGrants
 from corollary.warehouse.outbox import Outbox, alerts_at
 from corollary.warehouse.places import places_of, relations_in
+from corollary.warehouse.query_log import note_queries
 from corollary.warehouse.steady import steadily
 from corollary.warehouse.warehouse import Apart, Delta, Warehouse
 
@@ -47,30 +50,29 @@ FOLD_MAX_COMMITS = 256
 """A fold is due after this many commits: opening has to apply all changes since the last one."""
 
 FOLD_CHANGED_FRACTION = 4
-"""It is also due when more than one in so many tuples has changed since..."""
+"""It is also due when more than one in this many tuples has changed since..."""
 
 FOLD_MIN_TUPLES = 1 << 14
-"""…unless fewer tuples than this have changed."""
+"""...unless fewer tuples than this have changed."""
 
-ALERTS = "alerts"
-"""The directory of a warehouse in which the files of its alerts are."""
+QUERY_LOG_SECONDS = 60.0
+"""The time between two writes of the counted goals to the catalog."""
+
+ALERTS_DIRECTORY = "alerts"
+"""The directory of a warehouse for the files of its alerts."""
 
 PAYLOAD_SUFFIXES = tuple(f"{WORKING}{payload}" for payload in Payload)
 
 
 class WarehouseStore:
-    """The warehouse of a state.
+    """Records commits in a warehouse, and restores states from it.
 
     Args:
-        warehouse: where the database lasts.
-        engine: makes the engine that holds what is read from there.
+        warehouse: where commits are recorded.
+        engine: makes engines for restored states.
         frames: of the Spark session that the user works in.
         opened: how the warehouse was opened, if other processes may have to open it too.
         has_query_log: whether goals are counted in the catalog.
-
-    Attributes:
-        warehouse: where the database lasts.
-        opened: how the warehouse was opened.
     """
 
     is_durable = True
@@ -105,7 +107,7 @@ class WarehouseStore:
     @property
     def alert_directory(self) -> Path:
         """The directory of the files of alerts."""
-        return self.warehouse.root / ALERTS
+        return self.warehouse.root / ALERTS_DIRECTORY
 
     @property
     def grants(self) -> StoredGrants:
@@ -115,7 +117,7 @@ class WarehouseStore:
     # --- restoring -------------------------------------------------------------------------
 
     def restore(self, state: DatabaseState, number: int | None = None) -> None:
-        """Let a state hold what the database held at a commit, or at the last one.
+        """Set a state to what the database held at a commit, or at the last one.
 
         Raises:
             WarehouseError: there is no such commit, it is no longer kept, or a file is damaged.
@@ -148,9 +150,9 @@ class WarehouseStore:
     def _filled(
         self, every: Mapping[str, Relation], stored: set[str], number: int
     ) -> tuple[Engine, set[str]]:
-        """Return an engine in which relations hold what they did at a commit, and which are known.
+        """Return an engine with the relations as of a commit, and which of them are known.
 
-        The index is derived data: if it is damaged, snapshots and changes say the same.
+        The index is derived data: if it is damaged, snapshots and changes hold the same.
         """
         self._folded, files = self.warehouse.index(number)
         if files:
@@ -166,10 +168,10 @@ class WarehouseStore:
         number: int,
         files: "Mapping[str, pa.Buffer]",
     ) -> tuple[Engine, set[str]]:
-        """Let some of all relations hold what they did at a commit.
+        """Fill some of all relations with their tuples as of a commit.
 
-        A relation is what the index or its snapshot says, and the changes since; what was before
-        it was recorded as a whole, perhaps with other columns, says nothing.
+        A relation is its index or snapshot, and the changes since. What is older than its last
+        full recording does not count: it may have had other columns then.
         """
         engine = self._engine()
         engine.declare(every)
@@ -177,19 +179,20 @@ class WarehouseStore:
         indexed = engine.restore(files)
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
-        whole = warehouse.catalog.recorded_whole(number)
+        full = warehouse.catalog.recorded_whole(number)
         for name, snapshot in warehouse.catalog.snapshots(number).items():
-            if name in relations and name not in start and snapshot.commit >= whole.get(name, 0):
+            if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
                 engine.insert(name, warehouse.snapshot(snapshot))
                 start[name] = snapshot.commit
-        for name in relations & whole.keys():
-            start[name] = max(start.get(name, 0), whole[name] - 1)
+        for name in relations & full.keys():
+            start[name] = max(start.get(name, 0), full[name] - 1)
         known = set(start)
         self._changed = 0
         lowest = min((start.get(name, self._folded) for name in relations), default=0)
         for commit, stored in warehouse.catalog.changes(lowest, number):
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
                 continue
+            # Changes of payload mean nothing without the payload that they change.
             if stored.is_full or not _is_payload(stored.relation):
                 known.add(stored.relation)
             if stored.relation in known:
@@ -198,12 +201,8 @@ class WarehouseStore:
         engine.commit()
         return engine, known
 
-    def recall(self, state: DatabaseState, number: int) -> None:
-        """Let another state, which does not last, hold what this one held at a commit."""
-        WarehouseStore(self.warehouse).restore(state, number)
-
     def catch_up(self, state: DatabaseState) -> None:
-        """Let a state follow what other processes have committed."""
+        """Apply to a state what other processes have committed."""
         catalog = self.warehouse.catalog
         latest = catalog.latest()
         if latest is None or latest.number == state.commits:
@@ -238,12 +237,7 @@ class WarehouseStore:
     # --- recording -----------------------------------------------------------------------------
 
     def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
-        """Make a transaction durable; return the number of its commit.
-
-        Raises:
-            ConflictError: another one came first.
-            WarehouseError: it cannot be written.
-        """
+        """Record a commit, all or nothing; return its number."""
         changes = dict(self._changes(state, pending, payload))
         after = pending.after
         is_same = after.normal is state.loaded.normal and after.program == state.program
@@ -278,17 +272,15 @@ class WarehouseStore:
         """Yield what a transaction has changed, relation by relation."""
         engine, normal = state.engine, pending.after.normal
         recorded = self._recorded - pending.rebuilt
-        beside = payload_of(normal)
-        for name, relation in (*normal.relations.items(), *beside.items()):
-            is_payload = name in beside
-            if not is_payload and not relation.is_stored:
-                continue
-            if is_payload and _owner(name) not in payload:
+        payloads = payload_of(normal)
+        for name, relation in (*normal.relations.items(), *payloads.items()):
+            is_payload = name in payloads
+            if not (_owner(name) in payload if is_payload else relation.is_stored):
                 continue
             if name in pending.created or (is_payload and _owner(name) not in recorded):
-                yield name, _whole(engine.keep(name))
+                yield name, _full_change(engine.keep(name))
             elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
-                yield name, _difference(*(engine.keep(name, each) for each in CHANGES))
+                yield name, _net_change(*(engine.keep(name, each) for each in CHANGES))
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
@@ -300,7 +292,7 @@ class WarehouseStore:
             self.warehouse.catalog.note_sources(positions, state.commits)
 
     def replay_of(self, idempotency: str) -> Replay | None:
-        """Return what the commit of a key did, if there is one."""
+        """Return what the commit of an idempotency key did, if there is one."""
         found = self.warehouse.catalog.commit_with(idempotency)
         if found is None:
             return None
@@ -327,7 +319,7 @@ class WarehouseStore:
         return self.changes_of(commit)
 
     def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
-        """Bring the tables of all `.output` relations forward to the last commit."""
+        """Bring the tables of all `.output` relations up to date with the last commit."""
         from corollary.warehouse.publishing.history import FreshHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
 
@@ -341,7 +333,7 @@ class WarehouseStore:
             return None if each is None else Delta(each.added, each.removed)
 
         history = FreshHistory(
-            number - (fresh is not None),
+            number - (fresh is not None),  # the commit before those that need not be read
             number,
             changed,
             state.engine.keep,
@@ -353,17 +345,14 @@ class WarehouseStore:
     # --- folding -------------------------------------------------------------------------------
 
     def fold_if_due(self, state: DatabaseState) -> None:
-        """Fold if enough has changed since the last fold.
-
-        If that fails, the commit before it stands all the same, and the next one tries again.
-        """
+        """Fold if enough has changed since the last fold; if that fails, the next commit tries."""
         tuples = sum(state.planning.statistics.rows.values())
         is_large = self._changed > max(FOLD_MIN_TUPLES, tuples // FOLD_CHANGED_FRACTION)
         if is_large or state.commits - self._folded >= FOLD_MAX_COMMITS:
             try:
                 self.fold(state)
             except (ConflictError, WarehouseError) as error:
-                state.console.note(f"The commit stands, but the fold after it failed:\n{error}")
+                state.console.note(f"The commit was made, but the fold after it failed:\n{error}")
 
     def fold(self, state: DatabaseState) -> None:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
@@ -380,7 +369,7 @@ class WarehouseStore:
     def log_query(self, goal: Literal) -> None:
         """Count a goal that was asked."""
         if self._query_log is not None:
-            self._query_log.note(goal)
+            self._query_log.count(goal)
 
     def close(self) -> None:
         """Write the counted goals, and close the catalog."""
@@ -389,7 +378,41 @@ class WarehouseStore:
         self.warehouse.close()
 
 
-def _whole(every: Kept) -> Delta | Apart:
+class QueryLog:
+    """Counts goals by their binding pattern; an error in it never makes a query fail."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._counts: Counter[str] = Counter()
+        self._noted = time.monotonic()
+
+    def count(self, goal: Literal) -> None:
+        """Count a goal."""
+        self._counts[_binding_pattern(goal)] += 1
+        if time.monotonic() - self._noted > QUERY_LOG_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the counts to the catalog; if that fails, they are lost."""
+        counts, self._counts = self._counts, Counter()
+        self._noted = time.monotonic()
+        if counts:
+            with suppress(CorollaryError):
+                note_queries(self._catalog, counts)
+
+
+def _binding_pattern(goal: Literal) -> str:
+    """Return the binding pattern of a goal: its relation, and which arguments are bound.
+
+    >>> from corollary.core.rules import Variable
+    >>> _binding_pattern(Literal("link", (Constant("a"), Variable("y"))))
+    'link^bf'
+    """
+    bound = "".join("b" if isinstance(slot, Constant) else "f" for slot in goal.slots)
+    return f"{goal.relation}^{bound}"
+
+
+def _full_change(every: Kept) -> Delta | Apart:
     """Return all tuples of a relation as a change."""
     if every.is_apart:
         return Apart(every, is_full=True)
@@ -397,7 +420,7 @@ def _whole(every: Kept) -> Delta | Apart:
     return Delta(rows, rows.slice(0, 0), is_full=True)
 
 
-def _difference(added: Kept, removed: Kept) -> Delta | Apart:
+def _net_change(added: Kept, removed: Kept) -> Delta | Apart:
     """Return added and removed tuples as a change."""
     if added.is_apart and not len(removed):
         return Apart(added, is_full=False)

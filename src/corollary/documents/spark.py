@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Program
 from corollary.database.database import Database, opened_of, state_of
-from corollary.database.opened import Opened
 from corollary.database.opening import reopen
+from corollary.database.store import Opened
 from corollary.database.transaction import Transaction
 from corollary.documents.keeping import Arrival, Keeper, Kept
 from corollary.documents.parse import parse_query

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from corollary.database.database import Database, state_of
-from corollary.database.opened import Opened
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.quarantine import quarantine_operations, with_quarantine
+from corollary.database.store import Opened
 from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.events import net
 from corollary.streaming.folders import FolderReader

@@ -18,11 +18,11 @@ from pyspark.errors.exceptions.connect import SparkException
 from pyspark.sql import SparkSession
 
 import corollary
-from cases.test_evaluation import WORKING, name_of
 from corollary.engines.spark.engine import SparkEngine
-from spark.test_cases import FILES, QUICK, check
-from spark.test_documents import arrive
-from spark.test_documents import follow as follow_documents
+from support.cases.evaluation import WORKING, name_of
+from support.cases.spark_evaluation import FILES, QUICK, check
+from support.spark_documents import arrive
+from support.spark_documents import follow as follow_documents
 
 PROGRAM = """
 .decl edge(x: number, y: number)

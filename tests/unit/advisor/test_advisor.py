@@ -14,7 +14,7 @@ from corollary.advisor.shapes import NodeShapes, effective_arity, paper_arity
 from corollary.core.printer import print_clause, print_declaration
 from corollary.frontends.datalog.parse import parse_clause
 from oracles import evaluation
-from support.advisor_cases import advice_for, changed_program, checked_of, degrees, scheme_of
+from support.cases.advisor import advice_for, changed_program, checked_of, degrees, scheme_of
 
 AIRLINE = """
 .decl services(a: symbol, p: symbol)

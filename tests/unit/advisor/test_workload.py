@@ -13,7 +13,7 @@ from corollary.advisor.estimating import Estimator, Sizes
 from corollary.advisor.scheme import Options
 from corollary.advisor.shapes import NodeShapes
 from corollary.advisor.workload import Demand, Workload
-from support.advisor_cases import scheme_of
+from support.cases.advisor import scheme_of
 from support.generators.advisor_programs import program
 
 

@@ -54,6 +54,7 @@ from corollary.core.types import NUMBER, SYMBOL, UNSIGNED
 from corollary.core.words import FUNCTIONS, HINTS, PRECEDENCE, PREFIXES, RESERVED
 from corollary.frontends.datalog import parse, parse_clause
 from corollary.source import SourceFile
+from support.selection import examples
 
 
 def read(text: str) -> Program:
@@ -205,13 +206,13 @@ programs = st.builds(
 
 
 @given(programs)
-@settings(max_examples=100)
+@settings(max_examples=examples(25, 100))
 def test_programs_survive_printing(program: Program) -> None:
     assert read(print_program(program)) == program
 
 
 @given(some_clauses())
-@settings(max_examples=150)
+@settings(max_examples=examples(40, 150))
 def test_clauses_survive_printing(clause: Clause) -> None:
     text = print_clause(clause)
     assert parse_clause(text) == clause
@@ -252,7 +253,7 @@ def test_formatting_is_stable() -> None:
 
 
 @given(st.lists(st.sampled_from(PROGRAM.splitlines()), max_size=12))
-@settings(max_examples=50)
+@settings(max_examples=examples(20, 50))
 def test_text_survives_printing(lines: list[str]) -> None:
     program = read("\n".join(lines))
     assert read(print_program(program)) == program

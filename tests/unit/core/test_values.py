@@ -1,7 +1,6 @@
 """Texts of values: what is written is read back, and what is no value is refused in a sentence."""
 
 import math
-import struct
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -22,31 +21,10 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.core.values import shown, text_of, value_of
+from support.generators.values import is_same, values
 
 MONEY = decimal(12, 2)
 TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, MONEY, decimal(18, 10), decimal(3, 0), BOOL, DATE)
-
-
-def values(type_: Type) -> st.SearchStrategy[Value]:
-    largest = Decimal(10**type_.precision - 1).scaleb(-type_.scale)
-    by_kind: dict[str, st.SearchStrategy[Value]] = {
-        "symbol": st.text(st.characters(exclude_categories=["Cs"])),
-        "number": st.integers(-(2**63), 2**63 - 1),
-        "unsigned": st.integers(0, 2**64 - 1),
-        "float": st.floats(),
-        "decimal": st.decimals(-largest, largest, places=type_.scale, allow_nan=False),
-        "bool": st.booleans(),
-        "date": st.dates(),
-        "timestamp": st.datetimes(timezones=st.just(UTC)).map(lambda at: at.replace(fold=0)),
-    }
-    found = by_kind[type_.kind]
-    return st.none() | found if type_.nullable else found
-
-
-def is_same(left: Value, right: Value) -> bool:
-    if isinstance(left, float) and isinstance(right, float):
-        return struct.pack("d", left) == struct.pack("d", right)
-    return type(left) is type(right) and left == right and str(left) == str(right)
 
 
 @given(st.data(), st.sampled_from((*TYPES, TIMESTAMP)))

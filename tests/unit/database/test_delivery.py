@@ -23,7 +23,7 @@ from corollary.core.web_address import is_permitted, web_address
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.database import Database, warehouse_store_of
 from corollary.database.sinks import webhook
-from corollary.database.sinks.jsonlines import JsonLines
+from corollary.database.sinks.jsonlines import JsonLinesSender
 from corollary.database.sinks.sender import Claim
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.backup import copy
@@ -168,7 +168,7 @@ def test_one_whose_claim_has_expired_does_not_write(lasting: Database) -> None:
         connection.execute(schema.outbox.update().values(claimed=0.0))
     assert lasting.deliver().alerts == 3
     with pytest.raises(ClaimError):
-        JsonLines(Path("w/alerts"), "alerts.jsonl").send(alerts, Claim(slow, "slow"))
+        JsonLinesSender(Path("w/alerts"), "alerts.jsonl").send(alerts, Claim(slow, "slow"))
     assert len(lines(Path("w/alerts/alerts.jsonl"))) == 3
 
 
@@ -376,7 +376,7 @@ def test_a_host_that_does_not_answer_is_left_alone_for_a_while(
 def test_a_host_that_never_ends_its_answer_is_cut_off(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook, "TIMEOUT", 0.3)
+    monkeypatch.setattr(webhook, "TIMEOUT_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def drip() -> None:
@@ -731,7 +731,7 @@ def test_status_tells_what_waits(lasting: Database) -> None:
 
 
 def test_leases_are_longer_than_what_they_are_for() -> None:
-    assert webhook.Webhook.most * webhook.TIMEOUT < outbox.LEASE
+    assert webhook.WebhookSender.max_alerts * webhook.TIMEOUT_SECONDS < outbox.LEASE
     assert LEASE < outbox.LEASE
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import corollary
-from cases.test_errors import codes_in
 from corollary.core.engine import Limits
 from corollary.database.database import Database
-from corollary.database.facts import read_facts
+from corollary.database.program import read_facts
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, InputError, LimitError
+from support.diagnostic_codes import codes_in
 from support.paths import TESTS
 
 CLOSURE = """\
@@ -199,7 +199,7 @@ def test_tuples_as_text(db: Database) -> None:
     fails(
         lambda: read_facts(db._state.loaded, "tc(x, y) :- edge(x, y)", "here"),
         "C0919",
-        "is no tuple",
+        "is not a tuple",
     )
     fails(lambda: read_facts(db._state.loaded, "edge(1, 1 + 1)", "here"), "C0919", "here:1:1")
 

@@ -7,7 +7,7 @@ import pytest
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.types import ANY, Child, FunctionType, Grammar, Labels, Rule
-from unit.documents.test_functions import check_brought, rule, shown
+from support.document_views import check_brought, rule, shown
 
 
 def grammar(**rules: Rule) -> Grammar:

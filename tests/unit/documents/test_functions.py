@@ -7,23 +7,7 @@ import pytest
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
 from corollary.documents.types import ANY, Child, FunctionType, Grammar, Labels, Rule
-from corollary.documents.view import View
-
-Types = dict[str, FunctionType]
-
-
-def view_of(term: str, query: str, *, once: str = "", types: Types | None = None) -> View:
-    return ActiveDocument.from_terms(term, once=once.split(), types=types).view(query)
-
-
-def shown(view: View) -> list[str]:
-    """Return the possible answers of a view, as text."""
-    return sorted(" ".join(map(str, each)) for each in view.possible())
-
-
-def rule(labels: str, *children: Child, calls: str = "") -> Rule:
-    return Rule(frozenset(labels.split()), children, frozenset(calls.split()))
-
+from support.document_views import Types, check_brought, rule, shown, view_of
 
 ONE_BELOW = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": rule("b c")})
 """`a` with at most one child, `b` or `c`."""
@@ -227,17 +211,6 @@ def test_trees_have_to_be_of_the_grammar(tree: str, is_allowed: bool) -> None:
         },
     )
     check_brought(ActiveDocument.from_terms("r[!f]", types={"f": grammar}), tree, is_allowed)
-
-
-def check_brought(document: ActiveDocument, tree: str, is_allowed: bool) -> None:
-    """Let `f` bring a tree into `r[!f]`: it comes, or is refused and nothing changes."""
-    if is_allowed:
-        document.add("f", tree)
-        assert document.terms() == f"r[!f {tree}]"
-        return
-    with pytest.raises(ActiveDocumentError, match="C1233"):
-        document.add("f", tree)
-    assert document.terms() == "r[!f]"
 
 
 def test_an_answer_that_nobody_waits_for_is_one() -> None:

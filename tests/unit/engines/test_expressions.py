@@ -30,6 +30,7 @@ from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.expressions import Numbers, evaluate, holds
 from support.comparison import oracle_result, package_result
+from support.selection import examples
 
 FAULT = "no value"
 Row = tuple[Any, ...]
@@ -211,7 +212,7 @@ def typed_rows(draw: st.DrawFn, *choices: tuple[Type, ...]) -> Typed:
 INTEGRAL = ((NUMBER, NUMBER), (UNSIGNED, UNSIGNED))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 @given(st.sampled_from("+-*/%^"), typed_rows(*INTEGRAL))
 @example("/", ((NUMBER, NUMBER), [(-(2**63), -1), (-(2**63), 1), (-7, 2), (7, -2)]))
 @example("%", ((NUMBER, NUMBER), [(-(2**63), -1), (-7, 2), (7, -2), (1, 0)]))
@@ -222,13 +223,13 @@ def test_integers(name: str, case: Typed) -> None:
     agrees(name, types, rows, lambda x, y: integer(name, types[0].kind, x, y))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(33, 100))
 @given(st.sampled_from("+-*/"), rows_of((FLOAT, FLOAT)))
 def test_floats(name: str, rows: list[Row]) -> None:
     agrees(name, (FLOAT, FLOAT), rows, lambda x, y: floating(name, x, y))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(33, 100))
 @given(rows_of((FLOAT, FLOAT)))
 def test_powers_of_floats(rows: list[Row]) -> None:
     found = computed("^", (FLOAT, FLOAT), rows)
@@ -238,7 +239,7 @@ def test_powers_of_floats(rows: list[Row]) -> None:
         assert shown(value) == shown(wanted) or (near and math.isclose(value, wanted)), row
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(33, 100))
 @given(st.sampled_from("+-*/"), typed_rows(*((one, two) for one in DECIMALS for two in DECIMALS)))
 def test_decimals(name: str, case: Typed) -> None:
     types, rows = case
@@ -254,7 +255,7 @@ def test_negation(case: Typed) -> None:
     agrees("neg", types, rows, lambda x: bounded(-x, kind) if kind in LIMITS else -x or abs(x))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(33, 100))
 @given(
     st.sampled_from(("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")),
     typed_rows(*INTEGRAL),
@@ -283,7 +284,7 @@ SAME = st.one_of(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(33, 100))
 @given(st.sampled_from(("min", "max")), SAME)
 @example("max", ((DECIMALS[0], DECIMALS[2]), [(Decimal(10**17), Decimal("1.00"))]))
 def test_extremes(name: str, case: Typed) -> None:
@@ -329,7 +330,7 @@ NUMERALS = (
 )  # fmt: skip
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(33, 100))
 @given(
     st.sampled_from(("to_number", "to_unsigned")),
     typed_rows((NUMBER,), (UNSIGNED,), (FLOAT,), (BOOL,), (SYMBOL,), *((d,) for d in DECIMALS)),
@@ -370,7 +371,7 @@ def decimal_reference(value: Any, scale: int) -> Any:
     return rounded(Fraction(value), scale)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20, 60))
 @given(
     typed_rows((NUMBER,), (UNSIGNED,), (FLOAT,), *((each,) for each in DECIMALS)),
     st.integers(0, 18),
@@ -428,7 +429,7 @@ def judged(operator: str, types: tuple[Type, ...], rows: list[Row]) -> tuple[lis
     return verdict.true.tolist(), [reason for _, reason in verdict.faults]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 @given(st.sampled_from(("=", "!=", "<", "<=", ">", ">=", "is")), typed_rows(*PAIRS), st.booleans())
 def test_comparisons(operator: str, case: Typed, twice: bool) -> None:
     types, rows = case

@@ -29,6 +29,7 @@ from corollary.engines.local.layout import Layout, layout_of
 from corollary.engines.local.runs import Run, distinct
 from corollary.engines.local.stored import StoredRun
 from corollary.errors import WarehouseError
+from support.selection import examples
 
 if TYPE_CHECKING:
     from corollary.database.database import Database
@@ -89,7 +90,7 @@ def sorted_words(draw: st.DrawFn) -> tuple[Layout, Words]:
 
 
 @given(sorted_words(), st.sampled_from((1, 2, 5, 64)), st.sampled_from((1, 4)), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(60, 300))
 def test_a_stored_run_is_a_run(
     drawn: tuple[Layout, Words], size: int, many: int, data: st.DataObject
 ) -> None:
@@ -294,7 +295,7 @@ def contents(draw: st.DrawFn) -> Contents:
 
 
 @given(contents(), contents(), st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30, 150), suppress_health_check=[HealthCheck.too_slow])
 def test_relations_come_back(drawn: Contents, later: Contents, data: st.DataObject) -> None:
     with small_blocks():
         first = engine_with(drawn)
@@ -421,7 +422,7 @@ def read_all(files: Files) -> dict[str, list[Row]]:
 
 
 @given(st.data())
-@settings(max_examples=400)
+@settings(max_examples=examples(100, 400))
 def test_no_byte_can_change_unnoticed(data: st.DataObject) -> None:
     with small_blocks(8):
         engine = engine_with(DAMAGED)
@@ -521,7 +522,7 @@ def second_database(database: Database, algorithm: str, program: str) -> Databas
 
 @pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "epf"])
 @given(st.lists(changes(), min_size=2, max_size=6), st.sampled_from((1, 4)), st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(4, 15), suppress_health_check=[HealthCheck.too_slow])
 @example([({("a", "b")}, set(), {("a", 1)}, set()), (set(), {("a", "b")}, set(), set())], 1, None)
 def test_a_reopened_database_goes_on_as_if_nothing_had_been(
     algorithm: str, steps: list[Any], many: int, data: st.DataObject | None

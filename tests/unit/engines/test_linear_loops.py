@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from cases.test_changes import CASES, name_of
-from cases.test_changes import test_maintenance as maintain
 from corollary.core.engine import Limits
 from corollary.core.plan import Loop, steps_of
 from corollary.core.states import State
@@ -20,10 +18,12 @@ from corollary.engines.local import walk
 from corollary.engines.local.derive import Derivation
 from corollary.engines.local.trails import trail_of
 from corollary.errors import LimitError
-from support.change_cases import ChangeCase
+from support.cases.change_runs import CASES, name_of, run_case
+from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.maintained_database import opened
 from support.payload_check import check_payload
+from support.selection import examples, sampled
 
 REACH = """
 .decl edge(x: number, y: number)
@@ -118,25 +118,25 @@ def commit(db: Any, rows: dict[str, list[Any]], removed: dict[str, list[Any]] | 
 # ------------------------------------------------------------------------------ what comes of them
 
 
-@pytest.mark.parametrize("variant", ["auto", "ranked", "dred", "recompute"])
+@pytest.mark.parametrize("variant", sampled(["auto", "ranked", "dred", "recompute"], 10))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_cases_of_changes(case: ChangeCase, variant: str) -> None:
     with walking(True):
-        maintain(case, "as written", variant)
+        run_case(case, "as written", variant)
 
 
 @pytest.mark.parametrize("algorithms", [("auto", "recompute"), ("ranked", "dred")])
 def test_random_programs(algorithms: tuple[str, ...]) -> None:
     counts: Counter[str] = Counter()
 
-    @unhurried(30)
+    @unhurried(examples(5, 30))
     @given(scenarios(algorithms))
     def run(scenario: Scenario) -> None:
         with walking(True, few=2):
             counts.update(judge(scenario))
 
     run()
-    assert counts["steps"] >= 60
+    assert counts["steps"] >= examples(8, 60)
 
 
 def graph(seed: int) -> tuple[list[tuple[int, int]], random.Random]:
@@ -151,7 +151,7 @@ def graph(seed: int) -> tuple[list[tuple[int, int]], random.Random]:
 
 @pytest.mark.parametrize("text", [REACH, CLOSURE], ids=["unary", "binary"])
 @pytest.mark.parametrize("algorithm", ["auto", "ranked", "dred", "recompute"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", sampled(range(8), 8))
 def test_tuples_ranks_and_rounds_are_those_of_ordinary_rounds(
     text: str, algorithm: str, seed: int
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from support.comparison import FAILED, Rows, oracle_result, package_result
+from support.selection import examples
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 DECLARATIONS = """\
@@ -143,7 +144,7 @@ def assert_balanced(tally: Counter[str]) -> None:
 def test_rules_in_every_order() -> None:
     tally: Counter[str] = Counter()
 
-    @settings(max_examples=150, suppress_health_check=SLOW, database=None)
+    @settings(max_examples=examples(40, 150), suppress_health_check=SLOW, database=None)
     @given(bodies(), facts, st.data())
     def judged(body: tuple[str, list[str]], rows: Rows, data: st.DataObject) -> None:
         head, literals = body
@@ -156,7 +157,7 @@ def test_rules_in_every_order() -> None:
 def test_aggregates_in_every_order() -> None:
     tally: Counter[str] = Counter()
 
-    @settings(max_examples=100, suppress_health_check=SLOW, database=None)
+    @settings(max_examples=examples(30, 100), suppress_health_check=SLOW, database=None)
     @given(st.sampled_from(AGGREGATES), bodies(), facts, st.data())
     def judged(
         aggregate: str, body: tuple[str, list[str]], rows: Rows, data: st.DataObject

@@ -17,6 +17,7 @@ from corollary.engines.local.domains import INLINE
 from corollary.engines.local.layout import Words
 from corollary.engines.local.runs import distinct
 from corollary.engines.local.table import BITMAP_BITS, BITMAP_SPARSE, BITMAP_WORTH, MANY, Table
+from support.selection import examples
 
 Row = tuple[Any, ...]
 
@@ -267,7 +268,7 @@ class TableMachine(RuleBasedStateMachine):
             assert self.table.nbytes >= 8 * self.table.size(State.NEW)
 
 
-TableMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=25)
+TableMachine.TestCase.settings = settings(max_examples=examples(20, 80), stateful_step_count=25)
 TestTable = TableMachine.TestCase
 
 

@@ -48,6 +48,7 @@ from corollary.frontends.datalog.parse import parse
 from corollary.maintain.seminaive import evaluate
 from corollary.source import SourceFile
 from support.generators.programs import Case, programs
+from support.selection import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -529,7 +530,7 @@ def test_every_step_is_printed() -> None:
     ]
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8, 25), suppress_health_check=list(HealthCheck))
 @given(programs(), st.sampled_from(["auto", "recompute", "dred", "pf", "epf", "ranked"]))
 def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) -> None:
     program = normal(case.text)
@@ -587,7 +588,7 @@ def test_names_are_escaped() -> None:
     assert '"a<b & \\"c\\"" -> "q" [style=solid];' in to_dot(program)
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8, 25), suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_random_programs_are_explained_and_drawn(case: Case) -> None:
     program = normal(case.text)

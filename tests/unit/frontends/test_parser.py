@@ -34,10 +34,9 @@ from corollary.core.rules import (
 )
 from corollary.core.states import State
 from corollary.core.types import UNSIGNED
-from corollary.errors import InputError, Severity, render
+from corollary.errors import InputError, Severity
 from corollary.frontends.datalog import parse, parse_clause, parse_file, parse_goal
 from corollary.source import SourceFile
-from support.paths import CASES
 
 x, y, z = Variable("x"), Variable("y"), Variable("z")
 SYMBOL, NUMBER = TypeName("symbol"), TypeName("number")
@@ -483,17 +482,6 @@ def test_long_chains_are_refused_as_too_deep() -> None:
 def test_long_lists_are_no_problem() -> None:
     assert len(body(", ".join(["p(x)"] * 2_000))) == 2_000
     assert len(parse_goal(f"p({', '.join(['1'] * 2_000)})").arguments) == 2_000
-
-
-def test_cases_of_errors() -> None:
-    folder = CASES / "errors"
-    programs = sorted(folder.glob("syntax_*.dl"))
-    assert programs
-    for program in programs:
-        with pytest.raises(InputError) as caught:
-            parse(SourceFile(program.name, program.read_text("utf-8")))
-        rendered = "\n\n".join(render(found) for found in caught.value.diagnostics)
-        assert f"{rendered}\n" == program.with_suffix(".err").read_text("utf-8"), program.name
 
 
 # --- files ----------------------------------------------------------------------------------------

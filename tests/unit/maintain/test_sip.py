@@ -16,6 +16,7 @@ from corollary.frontends.datalog.parse import parse
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve
 from corollary.source import SourceFile
+from support.maintained_database import SAME_GENERATION
 
 DECLARATIONS = """
 .decl a(x: number, y: number)
@@ -23,14 +24,6 @@ DECLARATIONS = """
 .decl c(x: number, y: number, z: number)
 .decl n(x: number)
 .decl h(x: number)
-"""
-SAME_GENERATION = """
-.decl up(x: symbol, y: symbol)
-.decl flat(x: symbol, y: symbol)
-.decl down(x: symbol, y: symbol)
-.decl sg(x: symbol, y: symbol)
-sg(x, y) :- flat(x, y).
-sg(x, y) :- up(x, z1), sg(z1, z2), flat(z2, z3), sg(z3, z4), down(z4, y).
 """
 
 

@@ -15,7 +15,7 @@ from corollary.database.program import read_goal
 from corollary.maintain.solve import GOAL, solve
 from oracles import evaluation
 from support.comparison import LIMITS, Rows, prepared
-from unit.maintain.test_sip import SAME_GENERATION
+from support.maintained_database import SAME_GENERATION
 
 Answer = tuple[set[tuple[Any, ...]], Tally, Plan]
 

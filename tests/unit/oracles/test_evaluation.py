@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from oracles.clingo_solver import solve
 from oracles.evaluation import OracleError, OracleLimit, OracleRejected, evaluate, typed_rows
 from support.generators.programs import Case, programs
+from support.selection import examples
 
 Rows = set[tuple[Any, ...]]
 INT_MAX, INT_MIN = 2**63 - 1, -(2**63)
@@ -493,7 +494,7 @@ def test_clingo_agrees_on_written_programs(rules: str, edges: Rows) -> None:
     assert evaluate(text, {"e": edges}) == solve(text, {"e": edges})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40, 150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(simple=True))
 def test_clingo_agrees_on_random_programs(case: Case) -> None:
     assert evaluate(case.text, case.facts) == solve(case.text, case.facts)

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from oracles.evaluation import OracleError, evaluate
 from support.generators.programs import FEATURES, Case, programs, updates
+from support.selection import examples
 
-SAMPLES = 300
+SAMPLES = examples(100, 300)
+
+UPDATED = examples(30, 120)
 
 
 @functools.cache
@@ -75,7 +78,7 @@ def test_updates_change_derived_relations() -> None:
     steps = changed = 0
 
     @seed(20261115)
-    @settings(max_examples=120, database=None, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=UPDATED, database=None, deadline=None, phases=[Phase.generate])
     @given(st.data())
     def follow(data: st.DataObject) -> None:
         nonlocal steps, changed
@@ -95,5 +98,5 @@ def test_updates_change_derived_relations() -> None:
             return
 
     follow()
-    assert steps >= 120
+    assert steps >= UPDATED
     assert changed / steps >= 0.6, f"{changed} of {steps}"

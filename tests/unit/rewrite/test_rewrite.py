@@ -13,6 +13,7 @@ from corollary.rewrite.disjunctions import alternatives
 from corollary.source import SourceFile
 from support.comparison import oracle_result, package_result
 from support.generators.programs import Case, programs
+from support.selection import examples
 
 BASE = """\
 .decl p(x: number, y: number)
@@ -379,7 +380,10 @@ def test_printed_normal_forms_evaluate_to_the_same() -> None:
     phases = (Phase.explicit, Phase.generate)
 
     @settings(
-        max_examples=50, suppress_health_check=list(HealthCheck), database=None, phases=phases
+        max_examples=examples(15, 50),
+        suppress_health_check=list(HealthCheck),
+        database=None,
+        phases=phases,
     )
     @given(programs())
     def compared(case: Case) -> None:

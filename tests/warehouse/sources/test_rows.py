@@ -35,6 +35,7 @@ from corollary.source import SourceFile
 from corollary.warehouse.sources import json_file
 from corollary.warehouse.sources.drift import Expected
 from corollary.warehouse.sources.quarantine import LONGEST_RAW
+from support.selection import examples
 from support.source_model import (
     SPAN,
     P,
@@ -171,7 +172,7 @@ JSON_TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOL, DATE, TIMESTAMP, decimal(6,
     st.sampled_from(["\n", "\n", " ", "", "\r\n"]),
     st.sampled_from(["x", "x", "x", "z", "y"]),
 )
-@settings(max_examples=400)
+@settings(max_examples=examples(100, 400))
 def test_json_by_vectors_is_the_same(
     texts: list[tuple[str, str]],
     types: tuple[Type, Type],

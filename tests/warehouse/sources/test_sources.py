@@ -20,6 +20,7 @@ from corollary.warehouse import contents
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources import csv_file, file_source, json_file
 from corollary.warehouse.sources.listing import Found
+from support.selection import examples
 from support.source_model import (
     FORMS,
     P,
@@ -110,7 +111,7 @@ def test_a_nullary_relation(tmp_path: Path, name: str) -> None:
 
 
 @given(st.lists(VALUES, max_size=8), st.lists(VALUES, max_size=8))
-@settings(max_examples=150)
+@settings(max_examples=examples(50, 150))
 def test_set_difference(before: list[Row], now: list[Row]) -> None:
     tables = [
         pa.concat_tables(
@@ -144,7 +145,7 @@ def lines(rows: list[Row]) -> bytes:
 
 
 @given(seed=st.integers(0, 2**32), form=st.sampled_from(["csv", "jsonl", "parquet"]))
-@settings(max_examples=25)
+@settings(max_examples=examples(8, 25))
 def test_random_edits_of_a_folder(
     tmp_path_factory: pytest.TempPathFactory, seed: int, form: str
 ) -> None:
@@ -283,7 +284,7 @@ def test_growth_of_a_quoted_field_that_was_open(tmp_path: Path) -> None:
     st.sampled_from(["p.csv", "p.jsonl"]),
     st.sampled_from(["", "\ufeff", "x,y\n1,a\n", '1,"a"\n', '[1,"a"]\n']),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(12, 40))
 def test_growing_is_reading_anew(
     tmp_path_factory: pytest.TempPathFactory,
     parts: list[str],

@@ -169,7 +169,7 @@ def test_writers_under_way_are_given_up(db: Database, tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def test_on_a_server(server: Any, tmp_path: Path) -> None:
+def test_on_postgresql(server: Any, tmp_path: Path) -> None:
     with corollary.open(server.place(tmp_path / "files")) as database:
         database.load(text=PROGRAM)
         with database.transaction() as tx:
@@ -201,7 +201,7 @@ def test_what_a_source_says(tmp_path: Path) -> None:
     with corollary.open(str(tmp_path / "warehouse")) as database:
         program = read_programs([tmp_path / "p.dl"])
         run(database, program, Inputs(tmp_path))
-        with pytest.raises(InputError, match=r"C0961(.|\n)*p\.facts(.|\n)*take it out there"):
+        with pytest.raises(InputError, match=r"C0961(.|\n)*p\.facts(.|\n)*remove it there"):
             erase(database, ['p("kim")'])
         (tmp_path / "p.facts").write_text("lea\n")
         run(database, program, Inputs(tmp_path))

@@ -24,6 +24,7 @@ from corollary.warehouse import files, warehouse
 from corollary.warehouse.loose_files import listing
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.retention import intents
+from support.selection import examples
 from support.warehouse_history import House, state
 
 SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -440,15 +441,15 @@ ACTS = st.lists(
 )
 
 
-EXAMPLES = {"sqlite": 10, "postgresql": 3}
+EXAMPLES = {"sqlite": examples(3, 10), "postgresql": examples(1, 3)}
 
 
 def test_every_kept_commit_answers_as_before(
     places: Callable[[], str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    examples = EXAMPLES[request.node.callspec.params["places"]]
+    number = EXAMPLES[request.node.callspec.params["places"]]
 
-    @settings(max_examples=examples, suppress_health_check=SLOW, phases=PHASES)
+    @settings(max_examples=number, suppress_health_check=SLOW, phases=PHASES)
     @given(acts=ACTS, seed=st.integers(0, 10_000), is_inline=st.booleans())
     def run(acts: list[tuple[str, int]], seed: int, is_inline: bool) -> None:
         monkeypatch.setattr(warehouse, "INLINE_BYTES", 1 << 16 if is_inline else 1)

@@ -1,1 +1,1 @@
-"""Where alerts go behind a commit: one file for each kind of sink."""
+"""Where alerts go after a commit: one module for each kind of sink."""

@@ -1,7 +1,7 @@
 """Callbacks: functions of this process, called with the alerts of a commit, at least once.
 
-Alerts of an event for which no function is registered wait until one is, in whatever process. If
-one of several functions raises, all of them are called again later.
+Alerts of an event without a registered function stay in the outbox until some process registers
+one. If one of several functions raises, all of them are called again later.
 """
 
 import logging
@@ -10,12 +10,12 @@ from typing import Any
 
 from corollary import fault
 from corollary.core.rules import Value
-from corollary.database.sinks.sender import Claim, DeliveryError
+from corollary.database.sinks.sender import Claim, DeliveryError, Sender
 from corollary.warehouse.waiting import Waiting
 
 _log = logging.getLogger("corollary")
 
-Callback = Callable[[list["AlertRow"]], Any]
+AlertCallback = Callable[[list["AlertRow"]], Any]
 
 
 class AlertRow(tuple[Value, ...]):  # noqa: SLOT001 - a tuple can have attributes in a dict only
@@ -25,7 +25,7 @@ class AlertRow(tuple[Value, ...]):  # noqa: SLOT001 - a tuple can have attribute
         id: the same whenever the function is called with it.
         event: the event predicate or relation.
         message: the message of the event's first `.alert`; empty if it has none.
-        commit: the commit that it is of.
+        commit: the commit in which it happened.
     """
 
     id: str
@@ -42,21 +42,14 @@ class AlertRow(tuple[Value, ...]):  # noqa: SLOT001 - a tuple can have attribute
         return row
 
 
-class CalledBack:
-    """The functions that ask for an event.
+class CallbackSender(Sender):
+    """Calls the functions that are registered for an event, in order."""
 
-    Args:
-        functions: they, in the order in which they are called.
-    """
-
-    most = 500
-    is_divisible = False
-
-    def __init__(self, functions: Sequence[Callback]) -> None:
+    def __init__(self, functions: Sequence[AlertCallback]) -> None:
         self._functions = tuple(functions)
 
     def group(self, waiting: Waiting) -> Hashable:
-        """Return what alerts have in common that are sent together: the commit."""
+        """Return the commit: its alerts are sent together."""
         return waiting.commit
 
     def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
@@ -66,7 +59,7 @@ class CalledBack:
             DeliveryError: one of them raises.
             ClaimError: another process has taken over.
         """
-        claim.demand(alerts)
+        claim.require(alerts)
         for function in self._functions:
             try:
                 function([AlertRow.of(each) for each in alerts])

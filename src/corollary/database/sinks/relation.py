@@ -1,16 +1,16 @@
 """A relation as a sink: alerts become tuples of it, exactly once.
 
-The transaction that inserts them marks them as delivered: both are one commit, or neither is. It
-may set off alerts of its own, which wait in the outbox for their turn; the chain is bounded.
+The transaction that inserts them also marks them as delivered, in the same commit. It may cause
+alerts of its own, which are queued in the outbox; the length of such chains is limited.
 """
 
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 from corollary import fault
 from corollary.core.program import Relation
 from corollary.core.rules import Value
-from corollary.database.sinks.sender import Claim, DeliveryError
+from corollary.database.sinks.sender import Claim, DeliveryError, Sender
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
@@ -18,16 +18,9 @@ from corollary.warehouse.entries import Cause
 from corollary.warehouse.waiting import Waiting
 
 
-class IntoRelation:
-    """A base relation that alerts are inserted into.
+class RelationSender(Sender):
+    """Inserts alerts into a base relation, in a transaction that `begin` begins."""
 
-    Args:
-        state: has the relation.
-        begin: begins the transaction that delivers some alerts.
-        name: of the relation.
-    """
-
-    most = 500
     is_divisible = True
 
     def __init__(
@@ -36,9 +29,6 @@ class IntoRelation:
         self._state = state
         self._begin = begin
         self._name = name
-
-    def group(self, waiting: Waiting) -> Hashable:
-        """Return what alerts have in common that are sent together: all of them."""
 
     def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
         """Insert alerts, and mark them as delivered.
@@ -58,9 +48,9 @@ class IntoRelation:
 
 
 def _row(waiting: Waiting, relation: Relation) -> tuple[Value, ...]:
-    """Return the tuple that an alert makes: columns of the event by name, then facts about it."""
+    """Return an alert as a tuple: columns are those of the event, or properties of the alert."""
     alert = waiting.alert
-    told: dict[str, Value] = {
+    values: dict[str, Value] = {
         "id": waiting.id,
         "event": alert.event,
         "row": json.dumps(alert.as_json()["row"], ensure_ascii=False),
@@ -68,7 +58,7 @@ def _row(waiting: Waiting, relation: Relation) -> tuple[Value, ...]:
         "commit": waiting.commit,
         **dict(zip(alert.columns, alert.row, strict=True)),
     }
-    missing = [name for name in relation.columns if name not in told]
+    missing = [name for name in relation.columns if name not in values]
     if missing:
-        raise DeliveryError(f"its column `{missing[0]}` is none of the alert")
-    return tuple(told[name] for name in relation.columns)
+        raise DeliveryError(f"its column `{missing[0]}` is not one of the alert")
+    return tuple(values[name] for name in relation.columns)

@@ -1,8 +1,8 @@
-"""What every sink of alerts has to do, and how it says that it could not."""
+"""The base of all senders of alerts, and the errors of a delivery."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from corollary.database.store import Outbox
 from corollary.errors import ClaimError, CorollaryError
@@ -14,7 +14,7 @@ class DeliveryError(CorollaryError):
 
 
 class UnreachableError(DeliveryError):
-    """There is nobody to deliver to, so that other alerts need not be tried either."""
+    """The sink cannot be reached, so other alerts need not be tried either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Claim:
     outbox: Outbox
     id: str
 
-    def demand(self, alerts: Sequence[Waiting]) -> None:
-        """Make sure that nobody else delivers some alerts, for the time of a claim from now on.
+    def require(self, alerts: Sequence[Waiting]) -> None:
+        """Extend the claim on some alerts, so that nobody else delivers them meanwhile.
 
         Raises:
             ClaimError: the claim has expired, and another process has taken over.
@@ -34,20 +34,22 @@ class Claim:
             raise ClaimError("another process delivers these alerts")
 
 
-class Sender(Protocol):
+class Sender(ABC):
     """Delivers alerts to one sink.
 
     Attributes:
-        most: so many alerts are claimed at once.
+        max_alerts: the maximum number of alerts in one claim.
         is_divisible: whether alerts that fail together may be tried one by one.
     """
 
-    most: int
-    is_divisible: bool
+    max_alerts = 500
+    is_divisible = False
 
-    def group(self, waiting: Waiting) -> Hashable:
-        """Return what alerts have in common that are sent together."""
+    def group(self, waiting: Waiting) -> Hashable:  # noqa: ARG002 - all alerts are sent together
+        """Return a key: alerts that follow each other with the same key are sent together."""
+        return None
 
+    @abstractmethod
     def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
         """Deliver some alerts.
 

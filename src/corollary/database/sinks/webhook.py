@@ -1,8 +1,8 @@
 """Webhooks: an alert is posted to a URL as JSON, at least once, with an id that stays the same.
 
-The receiver finds the id in the body and in the header `Idempotency-Key`, so that it can leave
-aside what it has seen. Any answer from 200 to 299 means that it has taken the alert. Redirects are
-not followed and proxies not used: the alert goes to the host that the operator has permitted, or
+The receiver finds the id in the body and in the header `Idempotency-Key`, so that it can ignore
+what it has seen. Any status from 200 to 299 means that it has accepted the alert. Redirects are not
+followed and proxies not used: the alert goes to the host that the operator has permitted, or
 nowhere.
 """
 
@@ -15,30 +15,25 @@ from threading import Event, Timer
 
 from corollary import fault
 from corollary.core.web_address import WebAddress
-from corollary.database.sinks.sender import Claim, DeliveryError, UnreachableError
+from corollary.database.sinks.sender import Claim, DeliveryError, Sender, UnreachableError
 from corollary.warehouse.waiting import Waiting
 
-TIMEOUT = 10.0
-"""Seconds that a request may take, from the first byte to the last."""
+TIMEOUT_SECONDS = 10.0
+"""How long a request may take, from the first byte to the last."""
 _REDIRECTS = range(300, 400)
 _ACCEPTED = range(200, 300)
 
 
-class Webhook:
-    """A URL that alerts are posted to.
+class WebhookSender(Sender):
+    """Posts alerts to a URL that the operator permits."""
 
-    Args:
-        address: of it, which is permitted.
-    """
-
-    most = 8
-    is_divisible = False
+    max_alerts = 8
 
     def __init__(self, address: WebAddress) -> None:
         self._address = address
 
     def group(self, waiting: Waiting) -> Hashable:
-        """Return what alerts have in common that are sent together: each goes by itself."""
+        """Return the id: each alert is sent by itself."""
         return waiting.id
 
     def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
@@ -46,11 +41,11 @@ class Webhook:
 
         Raises:
             UnreachableError: there is no answer.
-            DeliveryError: the answer is not that it was taken.
+            DeliveryError: the answer is an error or a redirect.
             ClaimError: another process has taken over.
         """
         for each in alerts:
-            claim.demand([each])
+            claim.require([each])
             status = self._post(json.dumps(each.as_json()).encode(), each.id)
             fault.hit("after_append")
             if status in _REDIRECTS:
@@ -62,9 +57,9 @@ class Webhook:
         """Return the status of the answer."""
         address = self._address
         kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
-        connection = kind(address.host, address.port, timeout=TIMEOUT)
-        was_cut = Event()
-        watchdog = Timer(TIMEOUT, _cut, [connection, was_cut])
+        connection = kind(address.host, address.port, timeout=TIMEOUT_SECONDS)
+        was_aborted = Event()
+        watchdog = Timer(TIMEOUT_SECONDS, _abort, [connection, was_aborted])
         watchdog.daemon = True
         headers = {
             "Content-Type": "application/json",
@@ -76,7 +71,7 @@ class Webhook:
             watchdog.start()
             connection.request("POST", address.target, body, headers)
             status = connection.getresponse().status
-            if was_cut.is_set():
+            if was_aborted.is_set():
                 raise TimeoutError("timed out")
         except (OSError, HTTPException, ValueError, AttributeError) as error:
             reason = str(error) or type(error).__name__
@@ -88,8 +83,8 @@ class Webhook:
             connection.close()
 
 
-def _cut(connection: HTTPConnection, was_cut: Event) -> None:
-    """Let whoever waits for an answer wait no longer: a timeout of sockets is one of each byte."""
-    was_cut.set()
-    with suppress(OSError, AttributeError):  # it has ended meanwhile
+def _abort(connection: HTTPConnection, was_aborted: Event) -> None:
+    """End a request that takes too long: the timeout of a socket is one for each read."""
+    was_aborted.set()
+    with suppress(OSError, AttributeError):  # it has just ended
         connection.sock.shutdown(socket.SHUT_RDWR)

@@ -1,14 +1,14 @@
-"""Other columns of a base relation, in one commit that keeps the data.
+"""Changes the columns of a base relation in one commit, and keeps the data.
 
 the new program → a database in memory with all base tuples, converted → a commit of what differs
 
-Whether the program in force is edited or a new one is given, its relations are derived anew: what
-comes out of the same rules as before is not recorded again.
+All derived relations are computed again, whether the program in force is edited or a new one is
+given; only those that differ are recorded.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corollary.core.printer import print_clause, print_declaration, print_program
 from corollary.core.program import Declaration, NormalProgram, Program, Relation
@@ -21,6 +21,8 @@ from corollary.database.operations import Operation
 from corollary.database.parts import TEXT
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program import Loaded, load
+from corollary.database.quarantine import with_same_quarantine
+from corollary.database.rules import stored_shape
 from corollary.database.state import DatabaseState, payload_of
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.edit import edited, edited_declaration
@@ -33,9 +35,6 @@ from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.quarantine import QUARANTINE
 from corollary.warehouse.warehouse import Delta, Warehouse
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True, slots=True)
 class Altered:
@@ -43,8 +42,8 @@ class Altered:
 
     Attributes:
         before: how many tuples the relation had.
-        after: how many it has, equal ones merged.
-        changes: how many tuples came and went in derived relations.
+        after: how many it has, duplicates merged.
+        changes: how many tuples were inserted into and deleted from derived relations.
         declaration: the new declaration, as text.
         rules: the other clauses of the program that are new, as text.
     """
@@ -58,7 +57,7 @@ class Altered:
     rules: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `alter` prints it."""
+        """Return the result as `alter` prints it."""
         return {
             "commit": self.commit,
             "relation": self.relation,
@@ -76,23 +75,23 @@ def alter(database: Database, asked: Alteration, program: Program | None = None)
     """Change the columns of a base relation.
 
     Args:
-        database: a database that lasts.
-        asked: what is to change; with a program, what differs in its declaration of the relation is
-            added or dropped, and only new names and values are to be said.
-        program: the program from now on; None to edit the one in force.
+        database: a durable one.
+        asked: the alteration; if a program is given, its declaration says which columns are added
+            and dropped, and this only gives new names and values.
+        program: the new program; None to edit the one in force.
 
     Raises:
-        InputError: `C0962` to `C0967`, something about it is not acceptable.
-        ConstraintError: a key would not hold.
-        ConflictError: others commit all the time.
+        InputError: `C0962` to `C0967`, it is not possible.
+        ConstraintError: a key would be violated.
+        ConflictError: others committed first every time.
     """
     state, store = state_of(database), warehouse_store_of(database)
-    assert store is not None, "a database in memory is loaded again instead"
+    assert store is not None, "only a durable database can be altered"
     warehouse = store.warehouse
-    altered = retry_on_conflict(state, store, lambda: _alter(state, warehouse, asked, program))
+    result = retry_on_conflict(state, store, lambda: _alter(state, warehouse, asked, program))
     database.refresh()
     store.fold_if_due(state)
-    return altered
+    return result
 
 
 def _alter(
@@ -104,13 +103,13 @@ def _alter(
         after, how = _edited(before, relation, asked)
     else:
         after, how = _given(state, relation, asked, program)
-    future = _future(state, after, how)
-    changes = dict(_changes(state, future))
+    altered = _altered_state(state, after, how)
+    changes = dict(_changes(state, altered))
     new = NewCommit(
         parent=state.commits,
         payload=frozenset(),
         stats={},
-        program=(print_program(after), places_of(future.loaded.normal)),
+        program=(print_program(after), places_of(altered.loaded.normal)),
     )
     number = warehouse.commit(new, changes)
     size = state.engine.size(relation.name)
@@ -119,8 +118,8 @@ def _alter(
         number,
         relation.name,
         size,
-        future.engine.size(relation.name),
-        _counts(changes, future.loaded.normal),
+        altered.engine.size(relation.name),
+        _counts(changes, altered.loaded.normal),
         print_declaration(declaration),
         tuple(print_clause(each) for each in after.clauses if each not in before.program.clauses),
     )
@@ -132,7 +131,7 @@ def _alterable(loaded: Loaded, name: str) -> Relation:
     if name == QUARANTINE.name:
         text, cure = f"The columns of `{name}` are fixed.", "copy it into a relation of your own"
     elif relation.is_derived:
-        text = f"`{name}` has rules, so its columns are what they say."
+        text = f"`{name}` is derived by rules, which determine its columns."
         cure = "change its declaration and rules in the program, and give it with --program"
     else:
         return relation
@@ -143,7 +142,7 @@ def _alterable(loaded: Loaded, name: str) -> Relation:
 
 
 def _edited(before: Loaded, relation: Relation, asked: Alteration) -> tuple[Program, Reshape]:
-    """Return the program in force with other columns."""
+    """Return the program in force with the columns altered."""
     program = before.program
     (declaration,) = (each for each in program.declarations if each.name == relation.name)
     new = edited_declaration(declaration, asked)
@@ -152,7 +151,7 @@ def _edited(before: Loaded, relation: Relation, asked: Alteration) -> tuple[Prog
 
 
 def _shape(program: Program, declaration: Declaration) -> Relation:
-    """Return the relation that a declaration makes."""
+    """Return the relation of a declaration."""
     alone = load(Program(types=program.types, declarations=(declaration,)))
     return alone.normal.relations[declaration.name]
 
@@ -160,13 +159,15 @@ def _shape(program: Program, declaration: Declaration) -> Relation:
 def _given(
     state: DatabaseState, relation: Relation, asked: Alteration, program: Program
 ) -> tuple[Program, Reshape]:
-    """Return a program that the user has edited, and what it makes of the relation's columns."""
+    """Return a program that the user has edited, and how it maps the columns of the relation."""
     if asked.add or asked.drop:
-        raise refused("The new program says itself which columns come and go.", "leave that out")
+        raise refused(
+            "The new program itself adds and drops columns.", "leave out --add and --drop"
+        )
     for name in asked.rename:
         if name not in relation.columns:
             raise refused(f"`{relation.name}` has no column `{name}`.", "name one that it has")
-    program = _with_quarantine(state.program, program)
+    program = with_same_quarantine(program, state.program)
     after = load(program).normal
     _refuse_lost(state, after, relation.name)
     new = after.relations[relation.name]
@@ -179,20 +180,9 @@ def _given(
     return program, reshape(relation, new, asked)
 
 
-def _with_quarantine(before: Program, program: Program) -> Program:
-    """Return the program with the relation of malformed records, which users do not declare."""
-    known = {each.name for each in program.declarations}
-    kept = tuple(
-        each
-        for each in before.declarations
-        if each.name == QUARANTINE.name and each.name not in known
-    )
-    return replace(program, declarations=(*program.declarations, *kept))
-
-
-def _refuse_lost(state: DatabaseState, after: NormalProgram, altered: str) -> None:
-    """Refuse a program in which tuples that it does not say itself have no place."""
-    for name in (altered, *_written(state)):
+def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
+    """Refuse a program without a relation for tuples that are not facts of the old one."""
+    for name in (changed, *_written(state)):
         old, new = state.loaded.normal.relations[name], after.relations.get(name)
         if new is None:
             raise InputError.of(
@@ -201,7 +191,7 @@ def _refuse_lost(state: DatabaseState, after: NormalProgram, altered: str) -> No
                 None,
                 "keep its `.decl`; delete its tuples if it is not needed",
             )
-        if name != altered and (old.columns, old.types) != (new.columns, new.types):
+        if name != changed and (old.columns, old.types) != (new.columns, new.types):
             raise InputError.of(
                 "C0967",
                 f"The new program changes the columns of `{name}` as well.",
@@ -211,11 +201,11 @@ def _refuse_lost(state: DatabaseState, after: NormalProgram, altered: str) -> No
 
 
 def _written(state: DatabaseState) -> Iterator[str]:
-    """Yield the relations that have tuples of others than the program text."""
+    """Yield the relations that have tuples of other parts than the program text."""
     normal, engine = state.loaded.normal, state.engine
     for name, relation in normal.relations.items():
-        held = normal.parts.get(normal.bases.get(name, name), {})
-        has_tuples = any(part != TEXT and engine.size(at) for part, at in held.items())
+        parts = normal.parts.get(normal.bases.get(name, name), {})
+        has_tuples = any(part != TEXT and engine.size(at) for part, at in parts.items())
         if relation.is_declared and has_tuples:
             yield name
 
@@ -223,8 +213,8 @@ def _written(state: DatabaseState) -> Iterator[str]:
 # --- the data ------------------------------------------------------------------------------------
 
 
-def _future(state: DatabaseState, program: Program, how: Reshape) -> DatabaseState:
-    """Return a database in memory with the new program and all base tuples."""
+def _altered_state(state: DatabaseState, program: Program, how: Reshape) -> DatabaseState:
+    """Return a state in memory with the new program and all base tuples."""
     alone = load(program).normal
     empty = {
         name: alone.relations[name]
@@ -235,18 +225,18 @@ def _future(state: DatabaseState, program: Program, how: Reshape) -> DatabaseSta
     bare = NormalProgram(empty, (), (), {})
     engine = LocalEngine()
     engine.declare({**empty, **payload_of(bare)})
-    future = DatabaseState(engine, limits=state.limits, console=state.console)
-    future.restore(engine, replace(future.loaded, normal=bare), 0, frozenset())
+    altered = DatabaseState(engine, limits=state.limits, console=state.console)
+    altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset())
     operations = list(_operations(state, how))
-    transaction = Transaction(future, MemoryStore())
+    transaction = Transaction(altered, MemoryStore())
     transaction.set_program(program)
     transaction.read(lambda: DeferredOperations(operations, {}))
     transaction.commit()
-    return future
+    return altered
 
 
 def _operations(state: DatabaseState, how: Reshape) -> Iterator[Operation]:
-    """Yield what everybody but the program text has written, converted."""
+    """Yield the tuples of all parts but the program text, converted."""
     normal = state.loaded.normal
     for name in _written(state):
         base = normal.bases.get(name, name)
@@ -257,16 +247,15 @@ def _operations(state: DatabaseState, how: Reshape) -> Iterator[Operation]:
                 yield Operation(State.ADDED, name, rows, part)
 
 
-def _changes(state: DatabaseState, future: DatabaseState) -> "Iterator[tuple[str, Delta]]":
-    """Yield what differs between a database and the one that takes its place."""
+def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str, Delta]]:
+    """Yield what differs between a state and the one that takes its place."""
     before = state.loaded.normal.relations
-    for name, relation in future.loaded.normal.relations.items():
+    for name, relation in altered.loaded.normal.relations.items():
         if not relation.is_stored:
             continue
-        now: pa.Table = future.engine.read(name)
+        now = altered.engine.read(name)
         was = before.get(name)
-        is_alike = was is not None and _form(was) == _form(relation)
-        if not is_alike:
+        if was is None or stored_shape(was) != stored_shape(relation):
             yield name, Delta(now, now.slice(0, 0), is_full=True)
             continue
         added, removed = difference(state.engine.read(name), now)
@@ -274,12 +263,8 @@ def _changes(state: DatabaseState, future: DatabaseState) -> "Iterator[tuple[str
             yield name, Delta(added, removed)
 
 
-def _form(relation: Relation) -> tuple[Any, ...]:
-    return relation.columns, relation.types, relation.is_virtual
-
-
 def _counts(changes: Mapping[str, Delta], normal: NormalProgram) -> dict[str, tuple[int, int]]:
-    """Return how many tuples came and went in derived relations that users know."""
+    """Return how many tuples were inserted into and deleted from declared derived relations."""
     return {
         name: (delta.added.num_rows, delta.removed.num_rows)
         for name, delta in changes.items()

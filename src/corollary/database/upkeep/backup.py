@@ -1,16 +1,16 @@
-"""Copies of a warehouse, made while others commit: backups, and what is made of them again.
+"""Copies a warehouse while others commit: backups, and their restoration.
 
-the catalog's rows, as they are at one moment → the files they speak of, checksums compared → the
+the catalog's rows, in one consistent read → the files they reference, with checksums compared → the
 copy gets its catalog
 
-A copy without a catalog is none: whatever stops a copy half-way leaves nothing that could be taken
-for a warehouse. Published tables are not copied, since they are made anew from the relations.
+The catalog comes last, under a temporary name until then: a copy that is interrupted cannot be
+mistaken for a warehouse. Published tables are not copied, since they are built from the relations.
 """
 
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ from corollary.warehouse.parts import with_parts
 from corollary.warehouse.warehouse import CATALOG, DATA, Warehouse, located
 
 UNFINISHED = "catalog.unfinished"
-TRIES = 5
-"""So often a copy begins again because files have been taken away meanwhile."""
+MAX_TRIES = 5
+"""How often a copy is tried when files are removed while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +38,32 @@ class Copied:
     bytes: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `backup` and `restore` print it."""
-        return {
-            "commit": self.commit,
-            "oldest": self.oldest,
-            "files": self.files,
-            "bytes": self.bytes,
-        }
+        """Return the result as `backup` and `restore` print it."""
+        return asdict(self)
 
 
 def copy(source: Warehouse, place: str | Path, console: Console | None = None) -> Copied:
-    """Copy a warehouse to a place where nothing is.
+    """Copy a warehouse to an empty place.
 
-    Args:
-        source: the warehouse.
-        place: a directory that is empty or not there, or a database on PostgreSQL without a
-            warehouse, `postgresql://user@host/name?data=DIRECTORY`.
-        console: where progress is shown.
+    That is a directory that is empty or does not exist, or a database on PostgreSQL without a
+    warehouse, `postgresql://user@host/name?data=DIRECTORY`.
 
     Raises:
         WarehouseError: `C0960`, the place is not empty; or a file is damaged or cannot be written.
     """
     console = console or SilentConsole()
     root, url = located(str(place))
-    _demand_apart(source.root, root)
-    _demand_empty(root)
+    if root.resolve().is_relative_to(source.root.resolve()):
+        raise _refused(f"`{root}` is in the warehouse itself.", "name a directory outside of it")
+    _require_empty(root)
     server = None if url is None else _empty_server(url)
     try:
-        for _ in range(TRIES):
+        for _ in range(MAX_TRIES):
             with held(source.catalog) as beat:
                 copied = _copy(source, root, server, console, beat)
             if copied is not None:
                 return copied
-        raise ConflictError("files are taken away faster than they are copied; nothing was copied")
+        raise ConflictError("files are removed faster than they are copied; nothing was copied")
     except BaseException:
         _clear(root)
         raise
@@ -80,26 +73,23 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
             server.close()
 
 
-def _demand_apart(source: Path, target: Path) -> None:
-    if target.resolve().is_relative_to(source.resolve()):
-        raise _refused(f"`{target}` is in the warehouse itself.", "name a directory outside of it")
-
-
-def _demand_empty(root: Path) -> None:
-    """Refuse a directory that holds something else than a copy that was not finished."""
+def _require_empty(root: Path) -> None:
+    """Refuse a directory that holds anything but an unfinished copy."""
     try:
         names = {path.name for path in root.iterdir()} if root.exists() else set()
     except OSError as error:
         raise WarehouseError.cannot_read(root, error) from error
-    is_ours = any(name.startswith(UNFINISHED) for name in names)
-    if is_ours and all(name == DATA or name.startswith(UNFINISHED) for name in names):
+    is_unfinished = any(name.startswith(UNFINISHED) for name in names)
+    if is_unfinished and all(name == DATA or name.startswith(UNFINISHED) for name in names):
         _clear(root)
     elif names:
-        raise _refused(f"`{root}` is not empty.", "name a directory that is empty or not there yet")
+        raise _refused(
+            f"`{root}` is not empty.", "name a directory that is empty or does not exist yet"
+        )
 
 
 def _empty_server(url: str) -> Catalog:
-    """Return the catalog on a server, in which there is nothing."""
+    """Return the catalog of an empty database on a server."""
     catalog = Catalog(url)
     try:
         if catalog.exists():
@@ -116,7 +106,7 @@ def _refused(text: str, cure: str) -> WarehouseError:
 
 
 def _clear(root: Path) -> None:
-    """Take away what is there of an unfinished copy."""
+    """Remove an unfinished copy."""
     for path in root.glob(f"{UNFINISHED}*"):
         path.unlink(missing_ok=True)
     shutil.rmtree(root / DATA, ignore_errors=True)
@@ -129,7 +119,7 @@ def _copy(
     console: Console,
     beat: Callable[[], None],
 ) -> Copied | None:
-    """Copy everything; None if files have gone meanwhile, so that it has to be done again."""
+    """Copy everything; None if files were removed meanwhile, so that it has to be repeated."""
     console.progress("copying the catalog")
     _clear(root)
     try:
@@ -151,7 +141,7 @@ def _copy(
             except WarehouseError:
                 named = dict(named_files(source.catalog))
                 if path in dict(with_parts(source.root, named)):
-                    raise
+                    raise  # still referenced, so it is damaged
                 return None
         latest = catalog.latest()
         oldest = max(1, int(catalog.meta("oldest")))
@@ -161,7 +151,8 @@ def _copy(
     finally:
         catalog.close()
     if server is None:
-        _force(unfinished)
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
         unfinished.rename(root / CATALOG)
     else:
         unfinished.unlink()
@@ -170,14 +161,9 @@ def _copy(
 
 
 def _copy_file(source: Path, target: Path, checksum: str) -> int:
-    """Copy a file durably, if it is what was written; return its size."""
+    """Copy a file durably if its checksum is right; return its size."""
     data = files.mapped(source)
     if files.checksum_of(memoryview(data)) != checksum:
         raise WarehouseError.is_damaged(source)
     files.write(target.parent, target.name, memoryview(data))
     return int(data.size)
-
-
-def _force(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

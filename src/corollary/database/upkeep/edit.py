@@ -1,13 +1,13 @@
-"""The program in force, edited for other columns of a base relation.
+"""Edits the program in force for altered columns of a base relation.
 
-| where the relation stands | an added column | a dropped column |
+| where the relation occurs | an added column | a dropped column |
 |---|---|---|
-| its declaration | becomes the last one | goes; it may be in no key or `.fd` |
+| its declaration | becomes the last one | is removed; it may be in no key or `.fd` |
 | a literal of a body | is `_` | must be `_` |
-| a fact | has the value that old tuples get | goes |
-| the head of a trigger | has that value in `+p`; not to be said in `-p` | goes |
+| a fact | has the value that old tuples get | is removed |
+| the head of a trigger | has that value in `+p`; is not possible in `-p` | is removed |
 
-Rules name columns by their place, so a new name changes declarations, keys and messages only.
+Rules refer to columns by position, so a new name changes declarations, keys and messages only.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,14 +22,14 @@ from corollary.database.upkeep.reshape import Alteration, Filled, Reshape, refus
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse_goal
 
-Node = TypeVar("Node")
+_Node = TypeVar("_Node")
 
 
 def edited_declaration(declaration: Declaration, asked: Alteration) -> Declaration:
-    """Return a declaration with other columns.
+    """Return a declaration with the columns altered.
 
     Raises:
-        InputError: `C0962`, a column is not there, or there already.
+        InputError: `C0962`, a column does not exist, or exists already.
     """
     added = asked.columns_to_add()
     names = [column.name for column in declaration.columns]
@@ -52,22 +52,22 @@ def edited_declaration(declaration: Declaration, asked: Alteration) -> Declarati
         if after.count(name) > 1:
             raise refused(f"`{declaration.name}` would have two columns `{name}`.", "rename one")
     if columns == declaration.columns:
-        raise refused("Nothing is asked for.", "give --add, --rename, --drop or --program")
+        raise refused("Nothing is to be altered.", "give --add, --rename, --drop or --program")
     key = tuple(asked.rename.get(name, name) for name in declaration.key if name not in asked.drop)
     return replace(declaration, columns=columns, key=key)
 
 
 def edited(program: Program, declaration: Declaration, asked: Alteration, how: Reshape) -> Program:
-    """Return the program with another declaration of a relation, and all that goes with it.
+    """Return the program with a new declaration of a relation, and everything else adapted.
 
     Raises:
-        InputError: `C0965`, something in it uses a column that is dropped, or needs a value.
+        InputError: `C0965`, something in it uses a dropped column, or needs a value.
     """
     return _Edit(declaration, asked, how).program(program)
 
 
 class _Edit:
-    """One edit; what is in its way is collected and raised once."""
+    """One edit; all obstacles are collected and raised once."""
 
     def __init__(self, declaration: Declaration, asked: Alteration, how: Reshape) -> None:
         self._declaration = declaration
@@ -91,7 +91,7 @@ class _Edit:
             raise InputError(self._findings)
         return made
 
-    def _in_the_way(self, text: str) -> None:
+    def _refuse(self, text: str) -> None:
         cure = "give the new program with --program, or remove this first"
         self._findings.append(Diagnostic("C0965", text, None, cure))
 
@@ -100,7 +100,7 @@ class _Edit:
             return each
         for name in self._asked.drop:
             if name in each.key:
-                self._in_the_way(f"`{name}` is in the key of `{self._name}`.")
+                self._refuse(f"`{name}` is in the key of `{self._name}`.")
         return self._declaration
 
     def _dependency(self, each: Dependency) -> Dependency:
@@ -108,23 +108,23 @@ class _Edit:
             return each
         for name in self._asked.drop:
             if name in (*each.determinants, *each.dependents):
-                self._in_the_way(f"`{name}` is in an `.fd` of `{self._name}`.")
+                self._refuse(f"`{name}` is in an `.fd` of `{self._name}`.")
         return replace(
             each,
-            determinants=self._named(each.determinants),
-            dependents=self._named(each.dependents),
+            determinants=self._renamed(each.determinants),
+            dependents=self._renamed(each.dependents),
         )
 
-    def _named(self, names: Iterable[str]) -> tuple[str, ...]:
+    def _renamed(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(self._asked.rename.get(name, name) for name in names)
 
     def _directive(self, each: Directive) -> Directive:
         if each.relation != self._name:
             return each
         if each.parameter("columns") and (self._asked.drop or self._asked.add):
-            self._in_the_way(f"`.{each.name} {self._name}` says where in the file columns are.")
+            self._refuse(f"`.{each.name} {self._name}` says where in the file columns are.")
         if each.parameter("order") in self._asked.drop:
-            self._in_the_way(f"`.{each.name} {self._name}` orders rows by a dropped column.")
+            self._refuse(f"`.{each.name} {self._name}` orders rows by a dropped column.")
         parameters = (
             (name, self._asked.rename.get(value, value) if name == "order" else value)
             for name, value in each.parameters
@@ -138,7 +138,7 @@ class _Edit:
         def renamed(found: Any) -> str:
             name = found[1]
             if name in self._asked.drop:
-                self._in_the_way(f"The message of `.{each.name} {self._name}` shows `{name}`.")
+                self._refuse(f"The message of `.{each.name} {self._name}` shows `{name}`.")
             new = self._asked.rename.get(name)
             return found[0] if new is None else f"{{{new}}}"
 
@@ -150,9 +150,9 @@ class _Edit:
         def in_body(atom: Atom) -> Atom:
             return self._body_atom(atom, clause)
 
-        inner = (replaced(head, in_body, is_inner=True) for head in clause.heads)
+        inner = (_edit_atoms(head, in_body, is_inner=True) for head in clause.heads)
         heads = tuple(self._head(head, clause) for head in inner)
-        return replace(clause, heads=heads, body=replaced(clause.body, in_body))
+        return replace(clause, heads=heads, body=_edit_atoms(clause.body, in_body))
 
     def _body_atom(self, atom: Atom, clause: Clause) -> Atom:
         if atom.relation != self._name:
@@ -160,18 +160,18 @@ class _Edit:
         for at in self._dropped:
             if not isinstance(atom.arguments[at], Wildcard):
                 column = self._how.before.columns[at]
-                self._in_the_way(f"The rule `{print_clause(clause)}` uses `{column}`.")
-        return self._fitted(atom, lambda _: Wildcard())
+                self._refuse(f"The rule `{print_clause(clause)}` uses `{column}`.")
+        return self._with_arguments(atom, lambda _: Wildcard())
 
     def _head(self, atom: Atom, clause: Clause) -> Atom:
         if atom.relation != self._name:
             return atom
         if atom.sign == "-" and any(isinstance(each, Filled) for each in self._how.sources):
-            self._in_the_way(f"The rule `{print_clause(clause)}` does not say what it deletes.")
-        return self._fitted(atom, self._constant)
+            self._refuse(f"The rule `{print_clause(clause)}` does not say what it deletes.")
+        return self._with_arguments(atom, self._constant)
 
-    def _fitted(self, atom: Atom, made: Callable[[int], Term]) -> Atom:
-        """Return an atom with an argument for each column, new ones as they are made."""
+    def _with_arguments(self, atom: Atom, made: Callable[[int], Term]) -> Atom:
+        """Return an atom with an argument for each column; `made` makes the new ones."""
         arguments = tuple(
             atom.arguments[each] if isinstance(each, int) else made(at)
             for at, each in enumerate(self._how.sources)
@@ -184,20 +184,17 @@ class _Edit:
         return parse_goal(f"r({print_value(filled.value, type_)})").arguments[0]
 
 
-def replaced(node: Node, edit: Callable[[Atom], Atom], *, is_inner: bool = False) -> Node:
-    """Return a part of a clause in which every atom is edited, those of aggregates too.
+def _edit_atoms(node: _Node, edit: Callable[[Atom], Atom], *, is_inner: bool = False) -> _Node:
+    """Return a node of a clause with every atom edited, also those in aggregates.
 
-    Args:
-        node: the part.
-        edit: returns the atom that takes the place of one.
-        is_inner: whether the part itself stays if it is an atom.
+    If `is_inner`, the node itself is not edited if it is an atom.
     """
     if isinstance(node, tuple):
-        return tuple(replaced(each, edit) for each in node)  # type: ignore[return-value]
+        return tuple(_edit_atoms(each, edit) for each in node)  # type: ignore[return-value]
     if not is_dataclass(node) or isinstance(node, type):
         return node
     parts = {each.name: getattr(node, each.name) for each in fields(node) if each.compare}
-    made = replace(node, **{name: replaced(part, edit) for name, part in parts.items()})
+    made = replace(node, **{name: _edit_atoms(part, edit) for name, part in parts.items()})
     if isinstance(made, Atom) and not is_inner:
         return edit(made)  # type: ignore[return-value]
     return made

@@ -1,4 +1,4 @@
-"""What `verify` has to say: each finding with the file, and what can be done about it."""
+"""The report of `verify`: each finding with the file, and what can be done about it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,7 +8,7 @@ from corollary.errors import Diagnostic, render
 
 
 class Kind(StrEnum):
-    """What is not as it should be."""
+    """What a finding is about."""
 
     CATALOG = "catalog"
     CHANGE = "change"
@@ -18,21 +18,21 @@ class Kind(StrEnum):
     TABLE = "table"
 
 
-UNMENDABLE = "restore the warehouse from a backup: nothing else says what was there"
-MENDABLE = "run `corollary verify --repair`: it can be made anew from what is sound"
+RESTORE_CURE = "restore the warehouse from a backup: there is no other copy of this data"
+REPAIR_CURE = "run `corollary verify --repair`: it can be rebuilt from what is undamaged"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be.
+    """A defect of a warehouse.
 
     Attributes:
         code: as in `docs/diagnostics.md`.
         file: where it is: a path in the warehouse, or the catalog.
         relation: whose tuples are concerned, if any.
-        commit: at which commit, if any.
-        is_mendable: whether it is derived data, which can be made anew.
-        sound_from: a later commit from which on it does not matter; 0 if there is none.
+        commit: the commit that is concerned, if any.
+        is_mendable: whether it is derived data, which can be rebuilt.
+        sound_from: a later commit from which on the defect does not matter; 0 if there is none.
     """
 
     kind: Kind
@@ -49,17 +49,22 @@ class Finding:
         """What to do about it."""
         if self.sound_from and not self.is_mendable:
             return (
-                f"{UNMENDABLE}; or give up commits {self.commit} to {self.sound_from - 1} and all "
+                f"{RESTORE_CURE}; or drop commits {self.commit} to {self.sound_from - 1} and all "
                 f"before them with `corollary gc --keep-commits`: from {self.sound_from} on "
                 "everything is there"
             )
-        return MENDABLE if self.is_mendable else UNMENDABLE
+        return REPAIR_CURE if self.is_mendable else RESTORE_CURE
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells findings apart, in two verifications of one warehouse."""
+        return str(self.kind), self.file, self.relation, str(self.commit)
 
     def __str__(self) -> str:
         return render(Diagnostic(self.code, self.message, None, self.cure))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `verify` prints it."""
+        """Return the finding as `verify` prints it."""
         return {
             "kind": str(self.kind),
             "code": self.code,
@@ -74,12 +79,12 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """What a verification found, and how much it looked at.
+    """What a verification found, and how much it checked.
 
     Attributes:
-        has_recomputed: whether derived relations were compared with their recomputation; they are
-            not where a base relation is lost.
-        repaired: what was wrong, and is no longer.
+        has_recomputed: whether derived relations were compared with their recomputation, which
+            is not possible if a base relation is lost.
+        repaired: earlier findings that no longer apply.
     """
 
     commits: int = 0
@@ -96,20 +101,12 @@ class Report:
     repaired: list[Finding] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `verify` prints it."""
+        """Return the report as `verify` prints it."""
+        counted = ("commits", "changes", "snapshots", "index_files", "relations", "tuples")
+        counts = {name: getattr(self, name) for name in (*counted, "tables", "bytes")}
         return {
             "sound": not self.findings,
-            "checked": {
-                "commits": self.commits,
-                "changes": self.changes,
-                "snapshots": self.snapshots,
-                "index_files": self.index_files,
-                "relations": self.relations,
-                "tuples": self.tuples,
-                "tables": self.tables,
-                "bytes": self.bytes,
-                "recomputed": self.has_recomputed,
-            },
+            "checked": {**counts, "recomputed": self.has_recomputed},
             "findings": [each.as_json() for each in self.findings],
             "repaired": [each.as_json() for each in self.repaired],
             "seconds": round(self.seconds, 6),

@@ -1,9 +1,11 @@
-"""What becomes of the columns of a relation: which are kept under which name, which are new."""
+"""How the columns of a relation change: which are kept under which name, which are new."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Column, Relation
 from corollary.core.rules import Value
 from corollary.core.types import Type
@@ -11,21 +13,19 @@ from corollary.core.values import value_of
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from corollary.warehouse.set_difference import distinct
 
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What is asked for.
+    """A change of the columns of a relation.
 
     Attributes:
         relation: the relation whose columns change.
         add: new columns, such as `note: symbol?`; they become the last ones.
-        values: what old tuples have in new columns, as text; null where nothing is said.
+        values: what old tuples have in new columns, as text; null where nothing is given.
         rename: new names by old ones.
-        drop: the columns that go.
+        drop: the columns that are dropped.
     """
 
     relation: str
@@ -38,7 +38,7 @@ class Alteration:
         """Return the new columns.
 
         Raises:
-            InputError: one is not written as a column is.
+            InputError: one does not have the form of a column.
         """
         found: list[Column] = []
         for text in self.add:
@@ -47,7 +47,7 @@ class Alteration:
                 found += declared.columns
             except (InputError, ValueError):
                 cure = "write one such as `note: symbol?`"
-                raise refused(f"`{text}` is no column.", cure) from None
+                raise refused(f"`{text}` is not a column.", cure) from None
         return tuple(found)
 
 
@@ -58,7 +58,7 @@ class Reshape:
     Attributes:
         before: the relation until now.
         after: the relation from now on.
-        sources: for each new column, the place of the old one, or a value.
+        sources: for each new column, the position of the old one, or a value.
     """
 
     before: Relation
@@ -67,16 +67,11 @@ class Reshape:
 
     @property
     def loses_columns(self) -> bool:
-        """Whether tuples may become equal."""
+        """Whether different tuples may become equal."""
         return len({each for each in self.sources if isinstance(each, int)}) < self.before.arity
 
-    def table(self, old: "pa.Table") -> "pa.Table":
-        """Return the tuples that old ones become."""
-        import pyarrow as pa
-
-        from corollary.core.arrow import nullary_table, schema_of
-        from corollary.warehouse.set_difference import distinct
-
+    def table(self, old: pa.Table) -> pa.Table:
+        """Return old tuples, converted."""
         if not self.after.arity:
             return nullary_table(int(old.num_rows > 0))
         schema = schema_of(self.after)
@@ -92,7 +87,7 @@ class Reshape:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The value that a new column gets."""
+    """The value that old tuples get in a new column."""
 
     value: Value
 
@@ -117,14 +112,14 @@ def reshape(before: Relation, after: Relation, asked: Alteration) -> Reshape:
                 sources.append(Filled(_value(name, type_, asked)))
             except ValueError as error:
                 text = f"The new column `{name}` of `{after.name}` has no value: {error}."
-                cure = f"say what old tuples have there with `--value {name}=…`"
+                cure = f"give the value of old tuples with `--value {name}=…`"
                 findings.append(Diagnostic("C0966", text, None, cure))
             continue
         sources.append(at)
         was = before.types[at]
         if type_ not in (was, was.with_null(True)):
             text = f"The column `{name}` of `{after.name}` is a `{was}`, and would be a `{type_}`."
-            cure = "types stay; add a column of the new type, and drop the old one later"
+            cure = "types cannot change; add a column of the new type, and drop the old one later"
             findings.append(Diagnostic("C0967", text, None, cure))
     for name in asked.values.keys() - added:
         text = f"There is no new column `{name}` that could get a value."
@@ -143,5 +138,5 @@ def _value(name: str, type_: Type, asked: Alteration) -> Value:
 
 
 def refused(message: str, cure: str) -> InputError:
-    """Return the error of columns that are not there, or there already."""
+    """Return the error of columns that do not exist, or exist already."""
     return InputError([Diagnostic("C0962", message, None, cure)])

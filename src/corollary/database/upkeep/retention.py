@@ -1,12 +1,13 @@
-"""Retention: what a warehouse keeps of its past, and what it lets go.
+"""Retention: how much history a warehouse keeps, and the removal of the rest.
 
-expired intents → history before the oldest commit to keep → files that nobody speaks of → space
+expired intents → history before the oldest commit to keep → files without references → space
 
-The first two are transactions of the catalog. Whatever a crash leaves behind after them are files
-that nobody speaks of, which the next run removes.
+The first two are transactions of the catalog. A crash after them leaves only files without
+references, which the next run removes.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError, WarehouseError
+from corollary.warehouse.entries import Commit, NewCommit
 from corollary.warehouse.holdings import holdings
-from corollary.warehouse.loose_files import Listing, listing, remove
+from corollary.warehouse.loose_files import listing, remove
 from corollary.warehouse.parts import named_parts
 from corollary.warehouse.places import relations_in
 from corollary.warehouse.publishing.publisher import Publisher
@@ -33,41 +35,41 @@ from corollary.warehouse.retention import (
     first_since,
     intents,
 )
-from corollary.warehouse.warehouse import CATALOG, Warehouse
+from corollary.warehouse.warehouse import CATALOG, Delta, Warehouse
 
-KEEP_INTENTS = 3600.0
-"""Seconds after which a writer without a sign of life is taken for dead."""
-DAY = 86_400.0
+INTENT_TIMEOUT_SECONDS = 3600.0
+"""The time without a heartbeat after which a writer is considered dead."""
+DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is to be kept; a commit is, if either of the two bounds on history says so.
+    """What to keep; a commit is kept if either of the two bounds on history says so.
 
     Attributes:
-        commits: so many of the last commits; the last one always.
-        days: the commits of so many days.
-        intents: seconds after which a writer is taken for dead.
+        commits: how many of the last commits; the last one is always kept.
+        days: of how many days the commits.
+        intents: seconds without a heartbeat after which a writer is considered dead.
     """
 
     commits: int | None = None
     days: float | None = None
-    intents: float = KEEP_INTENTS
+    intents: float = INTENT_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was let go, or would be.
+    """What was removed, or would be in a dry run.
 
     Attributes:
-        expired: the writers that were given up, as host and process.
+        expired: the writers that were considered dead, as host and process.
         oldest: the first commit that is kept.
-        dropped: the rows of history that went.
+        dropped: the rows of history that were removed.
         has_folded: whether snapshots had to be written first.
-        files: how many data files went.
-        file_bytes: their bytes.
-        catalog_bytes: by how much the catalog's file got smaller.
-        table_files: how many files of published tables went.
+        files: how many data files were removed.
+        file_bytes: their size.
+        catalog_bytes: by how much the catalog's file became smaller.
+        table_files: how many files of published tables were removed.
     """
 
     expired: tuple[str, ...]
@@ -81,16 +83,16 @@ class Collected:
     is_dry: bool
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `gc` prints it."""
-        dropped = self.dropped
+        """Return the result as `gc` prints it."""
+        dropped = self.dropped or Dropped(0, 0, 0, 0, frozenset())
         return {
             "dry_run": self.is_dry,
             "expired_intents": list(self.expired),
             "oldest": self.oldest,
-            "commits": 0 if dropped is None else dropped.commits,
-            "changes": 0 if dropped is None else dropped.changes,
-            "snapshots": 0 if dropped is None else dropped.snapshots,
-            "indexes": 0 if dropped is None else dropped.indexes,
+            "commits": dropped.commits,
+            "changes": dropped.changes,
+            "snapshots": dropped.snapshots,
+            "indexes": dropped.indexes,
             "folded": self.has_folded,
             "files": self.files,
             "file_bytes": self.file_bytes,
@@ -106,69 +108,67 @@ def collect(
     is_dry: bool = False,
     console: Console | None = None,
 ) -> Collected:
-    """Let go what is not to be kept; without bounds, only what nobody needs any more.
+    """Remove what is not to be kept; without bounds, only what has no references.
 
     Raises:
-        InputError: `C0964`, a bound makes no sense.
+        InputError: `C0964`, a bound is not possible.
         WarehouseError: a file cannot be read or removed.
     """
     retention, console = retention or Retention(), console or SilentConsole()
-    _demand_sense(retention)
+    _check_bounds(retention)
     catalog = warehouse.catalog
     limit = time.time() - retention.intents
     expired = tuple(each.writer for each in intents(catalog) if each.heartbeat <= limit)
     oldest = _oldest(warehouse, retention)
     if is_dry:
-        return _foreseen(warehouse, expired, retention, oldest)
+        return _preview(warehouse, expired, retention, oldest)
     expire_intents(catalog, retention.intents)
     dropped, has_folded = None, False
     if oldest > int(catalog.meta("oldest")):
         console.progress(f"dropping what was before commit {oldest}")
-        cut, has_folded = _prepared(warehouse, oldest, console)
+        cut, has_folded = _prepare_cut(warehouse, oldest, console)
         dropped = drop(catalog, cut)
-    return finish(warehouse, Outline(expired, dropped, has_folded), console)
+    return remove_files(warehouse, console, dropped, expired, has_folded=has_folded)
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """What has happened in the catalog before files are removed."""
-
-    expired: tuple[str, ...] = ()
-    dropped: Dropped | None = None
-    has_folded: bool = False
-
-
-def finish(warehouse: Warehouse, outline: Outline, console: Console) -> Collected:
-    """Remove the files that nobody speaks of, and give back what is free."""
+def remove_files(
+    warehouse: Warehouse,
+    console: Console,
+    dropped: Dropped | None,
+    expired: tuple[str, ...] = (),
+    *,
+    has_folded: bool = False,
+) -> Collected:
+    """Remove files without references, and free space in the catalog."""
     catalog = warehouse.catalog
     fault.hit("during_gc")
     console.progress("removing files")
     found = listing(warehouse.root, catalog)
     gone = set() if found.is_held else found.loose
     if found.is_held:
-        console.note("the warehouse is being copied, so all files stay until the next time")
+        console.note("the warehouse is being copied, so all files are kept until the next run")
     else:
         remove(warehouse.root, found)
     before = catalog_bytes(warehouse)
     try:
         compact(catalog)
     except WarehouseError:
-        console.note("others use the catalog, so its free space was not given back")
+        console.note("others use the catalog, so its free space was not released")
     console.done()
     return Collected(
-        outline.expired,
+        expired,
         int(catalog.meta("oldest")),
-        outline.dropped,
-        outline.has_folded,
+        dropped,
+        has_folded,
         len(gone),
-        _bytes(found, gone),
+        sum(found.sizes[path] for path in gone),
         max(0, before - catalog_bytes(warehouse)),
         _clean_tables(warehouse),
         is_dry=False,
     )
 
 
-def _demand_sense(retention: Retention) -> None:
+def _check_bounds(retention: Retention) -> None:
     for name, value, least in (
         ("commits to keep", retention.commits, 1),
         ("days to keep", retention.days, 0),
@@ -177,7 +177,7 @@ def _demand_sense(retention: Retention) -> None:
         if value is not None and not value >= least:
             raise InputError.of(
                 "C0964",
-                f"{value} makes no sense as the number of {name}.",
+                f"{value} is not a possible number of {name}.",
                 None,
                 f"give a number of at least {least}",
             )
@@ -193,13 +193,13 @@ def _oldest(warehouse: Warehouse, retention: Retention) -> int:
     if retention.commits is not None:
         wanted = min(wanted, latest.number - retention.commits + 1)
     if retention.days is not None:
-        first = first_since(catalog, time.time() - retention.days * DAY)
+        first = first_since(catalog, time.time() - retention.days * DAY_SECONDS)
         wanted = wanted if first is None else min(wanted, first)
     return max(wanted, known)
 
 
-def _prepared(warehouse: Warehouse, oldest: int, console: Console) -> tuple[Cut, bool]:
-    """Return the cut before a commit; if no snapshots are before it, they are written first."""
+def _prepare_cut(warehouse: Warehouse, oldest: int, console: Console) -> tuple[Cut, bool]:
+    """Return the cut before a commit; if it needs snapshots, they are written first."""
     cut = _cut(warehouse, oldest)
     if cut is not None:
         return cut, False
@@ -218,7 +218,7 @@ def _cut(warehouse: Warehouse, oldest: int) -> Cut | None:
 
 
 def stored_at(warehouse: Warehouse, number: int) -> list[str]:
-    """Return the relations that are stored at a commit."""
+    """Return the stored relations of a commit."""
     commit = warehouse.commit_at(number)
     assert commit is not None
     relations = relations_in(warehouse.catalog.program(commit.program).places).relations
@@ -233,10 +233,30 @@ def fold_at(warehouse: Warehouse, number: int, console: Console) -> None:
     store.fold(past)
 
 
-def _foreseen(
+def fence(
+    warehouse: Warehouse,
+    latest: Commit,
+    changes: Mapping[str, Delta] | None = None,
+    payload: frozenset[str] = frozenset(),
+) -> int:
+    """Make a commit after which every process restores from what is stored; return its number.
+
+    Its program is a new one with the same text: a process that has the database open sees that
+    another program is in force, and restores. One that is about to commit or to fold gets a
+    conflict.
+
+    Raises:
+        ConflictError: another process has committed first.
+    """
+    stored = warehouse.catalog.program(latest.program)
+    new = NewCommit(latest.number, payload, {}, program=(stored.text, stored.places))
+    return warehouse.commit(new, changes or {})
+
+
+def _preview(
     warehouse: Warehouse, expired: tuple[str, ...], retention: Retention, oldest: int
 ) -> Collected:
-    """Return what would go."""
+    """Return what would be removed."""
     catalog, root = warehouse.catalog, warehouse.root
     dropped, has_folded = None, False
     found = listing(root, catalog)
@@ -251,17 +271,12 @@ def _foreseen(
         named = {path: kind for path, kind in found.named.items() if path not in gone}
         found = replace(found, named=named)
     loose = set() if found.is_held else found.loose
-    return Collected(
-        expired, oldest, dropped, has_folded, len(loose), _bytes(found, loose), 0, 0, is_dry=True
-    )
-
-
-def _bytes(found: Listing, paths: set[str]) -> int:
-    return sum(found.sizes[path] for path in paths)
+    size = sum(found.sizes[path] for path in loose)
+    return Collected(expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True)
 
 
 def catalog_bytes(warehouse: Warehouse) -> int:
-    """Return how large the catalog's file is, with its log; 0 for a server's database."""
+    """Return the size of the catalog's file, with its log; 0 for a database on a server."""
     if not warehouse.catalog.is_file:
         return 0
     return sum(
@@ -272,7 +287,7 @@ def catalog_bytes(warehouse: Warehouse) -> int:
 
 
 def _clean_tables(warehouse: Warehouse) -> int:
-    """Remove the files of published tables that no reader can want."""
+    """Remove the files of published tables that no reader can need."""
     if not (warehouse.root / TABLES).exists():
         return 0
     return len(Publisher(warehouse.root, warehouse.catalog).clean())

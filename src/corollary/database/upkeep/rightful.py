@@ -1,6 +1,6 @@
-"""What relations should hold: what is made of others, made from what is not.
+"""What relations should hold that are computed from others.
 
-| relation | is made of |
+| relation | is computed from |
 |---|---|
 | the part of the program text | the facts in the text |
 | a base relation with several parts | the union of its parts |
@@ -8,39 +8,36 @@
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+
+import pyarrow as pa
 
 from corollary.console import Console
+from corollary.core.arrow import from_python, nullary_table, schema_of
+from corollary.core.engine import Limits
 from corollary.core.program import NormalProgram, Relation
+from corollary.database.counters import Progress
 from corollary.database.parts import TEXT
-from corollary.database.upkeep.recompute import recompute
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from corollary.engines.local.engine import LocalEngine
+from corollary.maintain import seminaive
+from corollary.warehouse.set_difference import distinct
 
 
 def is_made(program: NormalProgram, name: str) -> bool:
-    """Whether a relation is made of others; the program may lack its rules."""
+    """Whether a relation is computed from others; the program may lack its rules."""
     relation = program.relations[name]
-    texts = (held.get(TEXT) for held in program.parts.values())
+    texts = (by_part.get(TEXT) for by_part in program.parts.values())
     return relation.is_derived or len(program.parts.get(name, ())) > 1 or name in texts
 
 
 def rightful(
-    program: NormalProgram, state: "Mapping[str, pa.Table]", console: Console
-) -> "dict[str, pa.Table] | None":
-    """Return what all relations that are made of others should hold.
-
-    Args:
-        program: the program, with its rules.
-        state: what the other relations hold.
-        console: where progress is shown.
+    program: NormalProgram, state: Mapping[str, pa.Table], console: Console
+) -> dict[str, pa.Table] | None:
+    """Return what all relations that are computed from others should hold.
 
     Returns:
-        None if it cannot be told, since a relation that they are made of is not known.
+        None if a relation that they are computed from is not in `state`.
     """
-    from corollary.core.arrow import from_python
-
     bases: dict[str, pa.Table] = {}
     for name, relation in program.relations.items():
         if relation.is_derived or is_made(program, name):
@@ -49,12 +46,12 @@ def rightful(
             return None
         bases[name] = state[name]
     made: dict[str, pa.Table] = {}
-    for base, held in program.parts.items():
-        for part, at in held.items():
+    for base, by_part in program.parts.items():
+        for part, at in by_part.items():
             if part == TEXT:
                 made[at] = from_python(program.facts.get(base, ()), program.relations[at])
-        if len(held) > 1:
-            every = [made[at] if at in made else bases[at] for at in held.values()]
+        if len(by_part) > 1:
+            every = [made[at] if at in made else bases[at] for at in by_part.values()]
             made[base] = _union(every, program.relations[base])
     engine = recompute(program, {**bases, **made}, console)
     for name, relation in program.relations.items():
@@ -63,13 +60,44 @@ def rightful(
     return made
 
 
-def _union(tables: "list[pa.Table]", relation: Relation) -> "pa.Table":
-    import pyarrow as pa
-
-    from corollary.core.arrow import nullary_table, schema_of
-    from corollary.warehouse.set_difference import distinct
-
+def _union(tables: list[pa.Table], relation: Relation) -> pa.Table:
     if not relation.arity:
         return nullary_table(int(any(each.num_rows for each in tables)))
     schema = schema_of(relation)
     return distinct(pa.concat_tables([each.cast(schema) for each in tables]))
+
+
+def recompute(
+    program: NormalProgram, bases: Mapping[str, pa.Table], console: Console
+) -> LocalEngine:
+    """Return an engine with every stored relation of a program, computed from base relations."""
+    program = needed(program)
+    engine = LocalEngine()
+    engine.declare(program.relations)
+    for name, relation in program.relations.items():
+        if not relation.is_derived and name in bases:
+            engine.insert(name, bases[name])
+    engine.commit()
+    engine.run(seminaive.evaluate(program, engine.statistics()), Progress(console), Limits())
+    return engine
+
+
+def needed(program: NormalProgram) -> NormalProgram:
+    """Return the part of a program that computes its stored relations."""
+    reads: dict[str, set[str]] = {name: set() for name in program.relations}
+    for rule in program.rules:
+        reads[rule.head.relation] |= {literal.relation for literal in rule.literals}
+    for each in program.aggregations:
+        reads[each.relation].add(each.body)
+    wanted = {name for name, relation in program.relations.items() if relation.is_stored}
+    open_ = list(wanted)
+    while open_:
+        new = reads[open_.pop()] - wanted
+        wanted |= new
+        open_ += new
+    return replace(
+        program,
+        relations={name: each for name, each in program.relations.items() if name in wanted},
+        rules=tuple(rule for rule in program.rules if rule.head.relation in wanted),
+        aggregations=tuple(each for each in program.aggregations if each.relation in wanted),
+    )

@@ -1,7 +1,10 @@
-"""Reads what a catalog speaks of, and believes nothing: bytes, rows and columns are as noted."""
+"""Reads with checks: files whose bytes, rows and columns are as recorded, and their history.
 
+Relations are replayed from snapshots and changes alone, without an index.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,17 +16,19 @@ from corollary.engines.local.engine import LocalEngine
 from corollary.errors import WarehouseError
 from corollary.warehouse import files, parts
 from corollary.warehouse.entries import StoredChange, StoredIndex, StoredSnapshot
+from corollary.warehouse.holdings import Holdings
+from corollary.warehouse.places import relations_in
 from corollary.warehouse.warehouse import INDEX, Delta, Warehouse
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+HistoryEvent = tuple[int, StoredChange | StoredSnapshot | None]
+"""A commit, and what is stored of a relation at it; None for an index of that commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Reads files of a warehouse, and counts what it has read.
 
-    All methods raise `WarehouseError` where something is not as noted.
+    All methods raise `WarehouseError` where something is not as recorded.
     """
 
     warehouse: Warehouse
@@ -31,7 +36,7 @@ class Reader:
     console: Console
 
     def change(self, stored: StoredChange, shape: Relation | None) -> Delta:
-        """Return a change; None as its shape is that of payload, which is taken as it is."""
+        """Return a change; without a shape, as for payload, its columns are not checked."""
         self.report.changes += 1
         if stored.inline is None and stored.path is not None:
             self.console.progress(f"checking {stored.path}")
@@ -43,11 +48,10 @@ class Reader:
             delta = self.warehouse.change(stored)
         except (pa.ArrowException, KeyError) as error:
             raise WarehouseError.is_damaged(place) from error
-        noted = (stored.added, stored.removed)
-        if (delta.added.num_rows, delta.removed.num_rows) != noted:
+        if (delta.added.num_rows, delta.removed.num_rows) != (stored.added, stored.removed):
             raise WarehouseError.is_damaged(place)
         if shape is not None:
-            _demand_columns(delta.added, shape, place)
+            _check_columns(delta.added, shape, place)
         return delta
 
     def snapshot(self, stored: StoredSnapshot, shape: Relation) -> pa.Table:
@@ -61,7 +65,7 @@ class Reader:
             raise WarehouseError.is_damaged(stored.path) from error
         if table.num_rows != stored.rows:
             raise WarehouseError.is_damaged(stored.path)
-        _demand_columns(table, shape, stored.path)
+        _check_columns(table, shape, stored.path)
         return table
 
     def index_file(self, stored: StoredIndex) -> pa.Buffer:
@@ -72,8 +76,8 @@ class Reader:
         self.report.bytes += data.size
         return data
 
-    def index(self, listed: "Sequence[StoredIndex]", program: NormalProgram) -> "Index":
-        """Return what is sound of an index, and what is not; raises nothing."""
+    def index(self, listed: Sequence[StoredIndex], program: NormalProgram) -> "Index":
+        """Return the undamaged relations of an index, and the errors; raises nothing."""
         found, errors = {}, []
         for each in listed:
             try:
@@ -90,13 +94,93 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The relations of an index whose files are sound, in an engine; and the files that are not."""
+    """The undamaged relations of an index, in an engine; and the files that are damaged."""
 
     engine: LocalEngine
     relations: set[str]
     errors: list[tuple[str, WarehouseError]]
 
 
-def _demand_columns(table: pa.Table, shape: Relation, place: str) -> None:
+def _check_columns(table: pa.Table, shape: Relation, place: str) -> None:
     if table.schema.types != schema_of(shape).types:
         raise WarehouseError.is_damaged(place)
+
+
+class Past:
+    """The programs of all commits, and the columns of each relation at them."""
+
+    def __init__(self, warehouse: Warehouse, holdings: Holdings) -> None:
+        self._catalog = warehouse.catalog
+        self._inventory = holdings
+        self._known: dict[int, NormalProgram] = {}
+
+    def program_at(self, commit: int) -> NormalProgram:
+        """Return the relations, without rules, of the program in force at a commit.
+
+        Snapshots from before the fold are there only if nothing has changed until the fold.
+        """
+        number = self._inventory.programs[max(commit, self._inventory.fold)]
+        known = self._known.get(number)
+        if known is None:
+            known = self._known[number] = relations_in(self._catalog.program(number).places)
+        return known
+
+    def shape_at(self, name: str, commit: int) -> Relation | None:
+        """Return a relation as it was declared at a commit."""
+        return self.program_at(commit).relations.get(name)
+
+
+def events(
+    changes: list[tuple[int, StoredChange]], snapshots: list[StoredSnapshot], indexes: list[int]
+) -> Iterator[HistoryEvent]:
+    """Yield what is stored of a relation, in order: change, snapshot, index of each commit."""
+    found: list[tuple[int, int, StoredChange | StoredSnapshot | None]] = [
+        *((commit, 0, change) for commit, change in changes),
+        *((each.commit, 1, each) for each in snapshots),
+        *((commit, 2, None) for commit in indexes),
+    ]
+    for commit, _, each in sorted(found, key=lambda one: one[:2]):
+        yield commit, each
+
+
+@dataclass(slots=True)
+class Follower:
+    """A relation that is replayed through history.
+
+    Attributes:
+        shape: its columns now; None as long as nothing is stored of it.
+        is_known: whether its tuples are known; not after a damaged change, nor before the first
+            snapshot if history was dropped.
+    """
+
+    shape: Relation | None = None
+    is_known: bool = True
+    _engine: LocalEngine | None = None
+
+    def become(self, shape: Relation, table: pa.Table | None = None) -> None:
+        """Replace all tuples."""
+        self.shape, self.is_known = shape, True
+        self._engine = LocalEngine()
+        self._engine.declare({shape.name: shape})
+        if table is not None:
+            self._engine.insert(shape.name, table)
+
+    def apply(self, shape: Relation, delta: Delta) -> bool:
+        """Apply a change; return whether it added new tuples and removed existing ones only."""
+        if self._engine is None or delta.is_full:
+            self.become(shape)
+        engine, name = self._engine, shape.name
+        assert engine is not None
+        size = engine.size(name)
+        engine.delete(name, delta.removed)
+        between = engine.size(name)
+        engine.insert(name, delta.added)
+        engine.commit()
+        removed, added = size - between, engine.size(name) - between
+        return bool(removed == delta.removed.num_rows and added == delta.added.num_rows)
+
+    def table(self) -> pa.Table:
+        """Return the tuples."""
+        assert self._engine is not None
+        assert self.shape is not None
+        return self._engine.read(self.shape.name)

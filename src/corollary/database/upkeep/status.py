@@ -1,8 +1,8 @@
-"""The state of a warehouse at a glance: from its catalog and the sizes of its files alone."""
+"""The status of a warehouse, from its catalog and the sizes of its files alone."""
 
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,8 @@ from corollary.database.upkeep.retention import catalog_bytes
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 from corollary.warehouse.entries import Commit
-from corollary.warehouse.holdings import (
-    SourceState,
-    changes_since,
-    sizes,
-    source_states,
-)
-from corollary.warehouse.loose_files import Listing, listing
+from corollary.warehouse.holdings import SourceState, changes_since, sizes, source_states
+from corollary.warehouse.loose_files import listing
 from corollary.warehouse.outbox import outbox_state
 from corollary.warehouse.places import relations_in
 from corollary.warehouse.publishing.tables import TABLES
@@ -44,7 +39,7 @@ class TableState:
     Attributes:
         commit: the commit that it shows; 0 if it was never published.
         lag: how many commits have changed the relation since.
-        is_output: whether it is still published; if not, it stays as it is.
+        is_output: whether it is still published; if not, it is not updated.
     """
 
     relation: str
@@ -58,9 +53,9 @@ class IndexState:
     """The last index.
 
     Attributes:
-        commit: the commit that it is of; 0 if there is none.
+        commit: its commit; 0 if there is no index.
         commits: how many commits were made since.
-        tuples: how many tuples came and went since, which opening has to go through.
+        tuples: how many tuples were inserted and deleted since; opening has to apply them.
     """
 
     commit: int
@@ -70,7 +65,7 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a warehouse holds, and how it is.
+    """What a warehouse holds.
 
     Attributes:
         oldest: the first commit that is kept.
@@ -91,7 +86,7 @@ class Status:
     intents: tuple[Intent, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as `status` prints it."""
+        """Return the status as `status` prints it."""
         latest = self.latest
         return {
             "id": self.id,
@@ -101,30 +96,17 @@ class Status:
                 "last": latest.number if latest else None,
                 "at": moment(latest.created) if latest else None,
             },
-            "relations": {
-                each.name: {"kind": each.kind, "tuples": each.tuples} for each in self.relations
-            },
+            "relations": _by_key("name", self.relations),
             "index": {
                 "commit": self.index.commit,
                 "commits_since": self.index.commits,
                 "tuples_since": self.index.tuples,
             },
             "bytes": self.bytes,
-            "published": {
-                each.relation: {
-                    "commit": each.commit,
-                    "lag": each.lag,
-                    "is_output": each.is_output,
-                }
-                for each in self.tables
-            },
+            "published": _by_key("relation", self.tables),
             "sources": {
-                each.name: {
-                    "relation": each.relation,
-                    "commit": each.commit,
-                    "read": moment(each.read),
-                }
-                for each in self.sources
+                name: {**each, "read": moment(each["read"])}
+                for name, each in _by_key("name", self.sources).items()
             },
             "outbox": {
                 "waiting": self.outbox.waiting,
@@ -138,8 +120,14 @@ class Status:
         }
 
 
+def _by_key(key: str, entries: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Return dataclasses as dictionaries, by the value of a field."""
+    found = [asdict(each) for each in entries]
+    return {each.pop(key): each for each in found}
+
+
 def status(warehouse: Warehouse) -> Status:
-    """Return how a warehouse is."""
+    """Return the status of a warehouse."""
     catalog = warehouse.catalog
     latest = catalog.latest()
     stored = None if latest is None else catalog.program(latest.program)
@@ -190,7 +178,7 @@ def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
 
 
 def _bytes(warehouse: Warehouse) -> dict[str, int]:
-    found: Listing = listing(warehouse.root, warehouse.catalog)
+    found = listing(warehouse.root, warehouse.catalog)
     kinds = dict.fromkeys(("changes", "snapshots", "index", "in flight", "loose"), 0)
     loose = found.loose
     for path, size in found.sizes.items():
@@ -201,16 +189,16 @@ def _bytes(warehouse: Warehouse) -> dict[str, int]:
     return {
         "catalog": catalog_bytes(warehouse),
         **kinds,
-        "tables": _below(warehouse.root / TABLES),
+        "tables": _directory_bytes(warehouse.root / TABLES),
     }
 
 
-def _below(directory: Path) -> int:
+def _directory_bytes(directory: Path) -> int:
     total = 0
     for path in directory.rglob("*"):
         try:
             total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:  # somebody tidies up meanwhile
+        except FileNotFoundError:  # removed by another process meanwhile
             continue
     return total
 

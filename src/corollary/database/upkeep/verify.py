@@ -1,11 +1,11 @@
-"""Verification: everything that a warehouse says, compared with everything else that it says.
+"""Verification: everything that a warehouse stores, compared with everything else.
 
 | stage | what holds after it |
 |---|---|
-| catalog | the database is sound, every commit follows another, alerts are what was written |
-| history | every file is what was written; a change adds what was not there and removes what was; |
-|  | snapshots and index files say what the changes before them say |
-| state | what relations are made of others, as `rightful` says, hold just that |
+| catalog | the database is intact, every commit follows the one before, alerts are undamaged |
+| history | every file is as it was written; changes add new tuples and remove existing ones only; |
+|  | snapshots and index files hold the result of the changes before them |
+| state | relations that are computed from others hold their `expected_contents` |
 | tables | published tables show what the relations held |
 """
 
@@ -20,9 +20,8 @@ from corollary.core.plan import WORKING
 from corollary.core.program import Relation
 from corollary.database.names import published
 from corollary.database.upkeep.findings import Finding, Kind, Report
-from corollary.database.upkeep.replay import Follower, Past, events
 from corollary.database.upkeep.rightful import is_made, rightful
-from corollary.database.upkeep.soundness import Index, Reader
+from corollary.database.upkeep.soundness import Follower, Index, Past, Reader, events
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.warehouse.entries import StoredChange, StoredSnapshot
@@ -31,13 +30,13 @@ from corollary.warehouse.outbox import damaged
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.set_difference import difference
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.warehouse import Warehouse
 
-CATALOG = "the catalog"
+CATALOG_FILE = "the catalog"
 
 
 def verify(warehouse: Warehouse, console: Console | None = None) -> Report:
-    """Check a warehouse; if `gc` takes something away meanwhile, check it again.
+    """Check a warehouse; if `gc` removes something meanwhile, check it again.
 
     Raises:
         WarehouseError: the catalog itself cannot be read.
@@ -58,28 +57,28 @@ def verify(warehouse: Warehouse, console: Console | None = None) -> Report:
 
 
 class Verification:
-    """One look at everything.
+    """One verification.
 
     Attributes:
-        past: what relations looked like at every commit.
-        state: what the relations of now hold, as far as it is known.
+        past: the columns of relations at every commit.
+        state: the tuples of current relations, as far as they are known.
     """
 
     def __init__(self, warehouse: Warehouse, held: Holdings, console: Console) -> None:
         self.past = Past(warehouse, held)
         self.state: dict[str, pa.Table] = {}
         self._warehouse = warehouse
-        self._held = held
+        self._inventory = held
         self._console = console
         self._report = Report(commits=len(held.programs))
         self._reader = Reader(warehouse, self._report, console)
         self._indexes: dict[int, Index] = {}
 
     def run(self) -> Report:
-        """Go through all stages."""
+        """Run all stages."""
         began = time.monotonic()
         self._check_catalog()
-        if self._held.programs:
+        if self._inventory.programs:
             self.follow_all()
             self._check_state()
             self._check_tables()
@@ -91,7 +90,7 @@ class Verification:
         self,
         kind: Kind,
         found: str | WarehouseError,
-        file: str = CATALOG,
+        file: str = CATALOG_FILE,
         relation: str = "",
         commit: int = 0,
         *,
@@ -108,12 +107,12 @@ class Verification:
 
     def _check_catalog(self) -> None:
         self._console.progress("checking the catalog")
-        for said in integrity(self._warehouse.catalog):
-            self._find(Kind.CATALOG, f"The catalog is damaged: {said}.")
-        kept = [number for number in self._held.programs if number >= self._held.oldest]
+        for problem in integrity(self._warehouse.catalog):
+            self._find(Kind.CATALOG, f"The catalog is damaged: {problem}.")
+        kept = [number for number in self._inventory.programs if number >= self._inventory.oldest]
         for number in kept[1:]:
-            parent = self._held.parents[number]
-            if parent != number - 1 or parent not in self._held.programs:
+            parent = self._inventory.parents[number]
+            if parent != number - 1 or parent not in self._inventory.programs:
                 text = f"Commit {number} follows commit {parent}, not the one before it."
                 self._find(Kind.CATALOG, text, commit=number)
         catalog = self._warehouse.catalog
@@ -123,11 +122,11 @@ class Verification:
     # --- history -------------------------------------------------------------------------------
 
     def follow_all(self) -> None:
-        """Follow every relation through history, and note what those of now hold."""
+        """Replay every relation, and note the tuples of current ones."""
         self._open_indexes()
-        now = self.past.program_at(self._held.latest).relations
-        for name in dict.fromkeys((*self._held.changed, *self._held.snapshots)):
-            self._console.progress(f"following {name.replace(WORKING, ' ')}")
+        now = self.past.program_at(self._inventory.latest).relations
+        for name in dict.fromkeys((*self._inventory.changed, *self._inventory.snapshots)):
+            self._console.progress(f"replaying {name.replace(WORKING, ' ')}")
             follower = self._follow(name)
             relation = now.get(name)
             if relation is not None and relation.is_stored:
@@ -137,18 +136,18 @@ class Verification:
                     self._report.tuples += self.state[name].num_rows
 
     def _open_indexes(self) -> None:
-        for commit, listed in self._held.indexes.items():
+        for commit, listed in self._inventory.indexes.items():
             index = self._reader.index(listed, self.past.program_at(commit))
             self._indexes[commit] = index
             for path, error in index.errors:
                 self._find(Kind.INDEX, error, path, "", commit, is_mendable=True)
 
     def _is_bad_index(self, commit: int, found: str | WarehouseError) -> None:
-        directory = self._held.indexes[commit][0].path.rpartition("/")[0]
+        directory = self._inventory.indexes[commit][0].path.rpartition("/")[0]
         self._find(Kind.INDEX, found, directory, "", commit, is_mendable=True)
 
     def _follow(self, name: str) -> Follower:
-        held = self._held
+        held = self._inventory
         follower = Follower(is_known=not held.fold)
         changes = self._warehouse.catalog.changes(0, held.latest, name)
         indexes = [at for at, index in self._indexes.items() if name in index.relations]
@@ -165,7 +164,7 @@ class Verification:
     def _take_change(
         self, follower: Follower, commit: int, each: StoredChange, shape: Relation | None
     ) -> None:
-        place = each.path or CATALOG
+        place = each.path or CATALOG_FILE
         is_mendable = shape is None or is_made(self.past.program_at(commit), each.relation)
         try:
             delta = self._reader.change(each, shape)
@@ -191,11 +190,11 @@ class Verification:
             self._find(Kind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable)
 
     def _sound_from(self, relation: str, commit: int) -> int:
-        """Return the next commit that needs no change up to one, if there is one."""
-        snapshots = self._held.snapshots.get(relation, [])
+        """Return the next commit that does not need the changes up to one, or 0."""
+        snapshots = self._inventory.snapshots.get(relation, [])
         taken = next((each.commit for each in snapshots if each.commit >= commit), 0)
         first = max(taken, commit + 1)
-        return first if taken and first <= self._held.latest else 0
+        return first if taken and first <= self._inventory.latest else 0
 
     def _take_snapshot(self, follower: Follower, each: StoredSnapshot, shape: Relation) -> None:
         try:
@@ -213,7 +212,7 @@ class Verification:
             )
             return
         if self._is_new(follower, shape, table):
-            text = f"The snapshot of `{shape.name}` is not what the changes before it say."
+            text = f"The snapshot of `{shape.name}` differs from the changes before it."
             self._find(Kind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True)
 
     def _take_index(self, follower: Follower, commit: int, shape: Relation) -> None:
@@ -228,7 +227,7 @@ class Verification:
 
     @staticmethod
     def _is_new(follower: Follower, shape: Relation, table: pa.Table) -> bool:
-        """Whether a table says something else than what is known; if nothing is, it is believed."""
+        """Whether a table differs from what is known; if nothing is known, it is trusted."""
         if not follower.is_known or follower.shape is None:
             follower.become(shape, table)
             return False
@@ -237,32 +236,28 @@ class Verification:
     # --- state ---------------------------------------------------------------------------------
 
     def _check_state(self) -> None:
-        """Compare relations that are made of others with what they are made of."""
-        latest = self._warehouse.commit_at(self._held.latest)
+        """Compare relations that are computed from others with their recomputation."""
+        latest = self._warehouse.commit_at(self._inventory.latest)
         assert latest is not None
         program = WarehouseStore(self._warehouse).loaded_at(latest).normal
         self._console.progress("recomputing")
-        made = rightful(program, self.state, self._console)
-        self._report.has_recomputed = made is not None
-        for name, right in (made or {}).items():
-            held = self.state.get(name)
-            if held is None:
+        expected = rightful(program, self.state, self._console)
+        self._report.has_recomputed = expected is not None
+        for name, tuples in (expected or {}).items():
+            if name not in self.state:
                 continue
-            missing, extra = difference(held, right)
+            missing, extra = difference(self.state[name], tuples)
             if missing.num_rows or extra.num_rows:
                 text = (
                     f"`{name.replace(WORKING, ' ')}` lacks {missing.num_rows:,} tuples that it "
                     f"should have, and has {extra.num_rows:,} that it should not have."
                 )
-                self._find(Kind.STATE, text, CATALOG, name, latest.number, is_mendable=True)
+                self._find(Kind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True)
 
     def _check_tables(self) -> None:
-        """Compare published tables with what the relations held.
-
-        One that is no longer published is nobody's concern.
-        """
+        """Compare the tables that are still published with what the relations held."""
         noted = self._warehouse.catalog.published()
-        latest = self._warehouse.commit_at(self._held.latest) if noted else None
+        latest = self._warehouse.commit_at(self._inventory.latest) if noted else None
         if latest is None:
             return
         publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
@@ -272,30 +267,29 @@ class Verification:
             self._console.progress(f"comparing the table of {name}")
             self._report.tables += 1
             shown, _ = noted[name]
-            is_kept = shown >= self._held.oldest
-            history = _At(StoredHistory(self._warehouse), shown) if is_kept else None
+            is_kept = shown >= self._inventory.oldest
+            history = _HistoryFrom(self._warehouse, shown) if is_kept else None
             try:
                 found = [each.what for each in publisher.check(relations[name], history)]
             except WarehouseError:
                 found = ["it cannot be compared, since its relation is damaged"]
             except (pa.ArrowException, OSError) as error:
                 found = [f"it cannot be read ({error})"]
-            for said in found:
-                text = f"The published table of `{name}` is not as it was left: {said}."
+            for problem in found:
+                text = f"The published table of `{name}` has been changed: {problem}."
                 self._find(Kind.TABLE, text, str(publisher.path(name)), name, is_mendable=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
-    """The past as far as a table shows it; its log may name an earlier commit, with equal rows."""
+class _HistoryFrom(StoredHistory):
+    """The history from the commit that a table shows.
 
-    history: StoredHistory
+    The log of the table may name an earlier commit, which had the same rows.
+    """
+
     commit: int
-
-    def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
-        """Return what some commits have done to a relation, in all."""
-        return self.history.changes(relation, after, upto)
 
     def content(self, relation: Relation, at: int) -> Kept:
         """Return all tuples that a relation had at a commit."""
-        return self.history.content(relation, max(at, self.commit))
+        # Not `super()`: a class with slots is another one than the one that was written.
+        return StoredHistory.content(self, relation, max(at, self.commit))

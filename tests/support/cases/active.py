@@ -1,4 +1,4 @@
-"""Cases of active rules: `tests/cases/active/<name>`, read as those of `change_cases` are.
+"""Cases of active rules: `tests/cases/active/<name>`, read as those of `support.cases.changes` are.
 
 `expected.txt` says of each transaction what it changes in derived relations, what triggers change
 in base relations after its own operations, and besides:
@@ -19,7 +19,7 @@ from functools import cached_property
 
 from oracles.active_rules import Alert, active_rules
 from oracles.evaluation import Type
-from support.change_cases import TUPLE, ChangeCase, Data
+from support.cases.changes import TUPLE, ChangeCase, Data
 from support.paths import CASES
 
 ROOT = CASES / "active"

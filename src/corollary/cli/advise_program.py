@@ -1,0 +1,182 @@
+"""What `corollary advise` prints: advice on a program, and whether stored views pay."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.advisor.advising import advise
+from corollary.advisor.applying import revert
+from corollary.advisor.calibrating import from_commits
+from corollary.advisor.documenting import as_json
+from corollary.advisor.dropping import accounts
+from corollary.advisor.observing import (
+    merged,
+    queries_by_default,
+    queries_logged,
+    queries_named,
+    sizes_of,
+    update_rates,
+)
+from corollary.advisor.reading import read_scheme
+from corollary.advisor.reforming import reformed
+from corollary.advisor.reporting import amount, report, size
+from corollary.advisor.scheme import (
+    ArityScope,
+    ComparisonMode,
+    Options,
+    SelectionMode,
+    SelfMaterialisation,
+)
+from corollary.analysis.check import check
+from corollary.cli.advise_actions import AdviceActions, AdviceSource
+from corollary.cli.advise_options import AdviseOptions
+from corollary.cli.databases import is_warehouse, load_in_memory, open_warehouse
+from corollary.cli.options import OutputOptions, PropagationOptions
+from corollary.cli.output import print_json
+from corollary.console import TerminalConsole
+from corollary.core.printer import print_program
+from corollary.database.database import Database, state_of
+from corollary.database.program import load, read_programs
+from corollary.database.quarantine import with_same_quarantine
+from corollary.errors import InputError
+
+if TYPE_CHECKING:
+    from corollary.advisor.advice import Advice
+
+
+def advise_on(
+    programs: tuple[str, ...],
+    options: AdviseOptions,
+    output: OutputOptions,
+    console: TerminalConsole,
+) -> None:
+    """Print advice on a program or on the program of a warehouse, and do what is asked with it."""
+    with _open_source(programs, options, console) as source:
+        checked = check(source.program)
+        advice = _advice(options, source, console)
+        after = reformed(checked, source.program, advice)
+        console.done()
+        calibration = None if source.data is None else from_commits(source.data)
+        actions = AdviceActions(advice, source, after, options, output, console)
+        if not output.is_json:
+            nothing = ["the program has no rules to advise on"]
+            for line in report(advice, calibration) if advice.queries else nothing:
+                click.echo(line)
+        actions.run()
+        if options.to is not None:
+            options.to.write_text(print_program(after), encoding="utf-8")
+        if output.is_json:
+            calibration = actions.calibration or calibration
+            print_json({**as_json(advice, calibration), **actions.document})
+
+
+@contextmanager
+def _open_source(
+    programs: tuple[str, ...], options: AdviseOptions, console: TerminalConsole
+) -> Iterator[AdviceSource]:
+    """Open the warehouses that are named, each once; or load the facts into memory."""
+    place = programs[0] if is_warehouse(programs[0]) else None
+    if place is not None and len(programs) > 1:
+        raise click.UsageError(f"'{place}' is a warehouse: it has its program")
+    settings: dict[str, Any] = {
+        "engine": options.engine,
+        "limits": options.limits,
+        "log_queries": False,
+    }
+    places = dict.fromkeys(each for each in (place, options.stats, options.apply) if each)
+    with ExitStack() as stack:
+        databases = {
+            each: stack.enter_context(open_warehouse(each, console, **settings)) for each in places
+        }
+        target = databases.get(options.apply or "")
+        data = databases.get(options.stats or place or options.apply or "")
+        if place is not None:
+            program = databases[place].program
+        else:
+            program = read_programs([Path(each) for each in programs])
+            if target is not None:
+                program = with_same_quarantine(program, target.program)
+        if data is None and options.facts is not None:
+            paths = tuple(map(Path, programs))
+            defaults = PropagationOptions("auto", (), ())
+            loaded = load_in_memory(paths, options.facts, None, defaults, options.limits, console)
+            data = stack.enter_context(loaded)
+        yield AdviceSource(program, data, target)
+
+
+def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConsole) -> "Advice":
+    data = source.data
+    selection = options.selection or ("minimal" if options.budget is None else "budget")
+    if (selection == "budget" or options.budget is not None) and data is None:
+        raise InputError.of(
+            "C1102",
+            "Whether views are worth a budget cannot be told without sizes.",
+            None,
+            "give a warehouse with --stats or facts with -F, or choose another --selection",
+        )
+    loaded = load(source.program)
+    frequencies = dict(options.frequency)
+    logged = [] if data is None else queries_logged(data)
+    known = {each.relation: each.frequency for each in merged(logged, {})} | frequencies
+    if options.queries:
+        queries = queries_named(options.queries, loaded.normal, known)
+    else:
+        queries = queries_by_default(loaded.normal, logged, frequencies)
+    settings = Options(
+        selection=SelectionMode(selection),
+        scope=ArityScope(options.scope),
+        opaque=ComparisonMode(options.opaque),
+        partial_clusters=options.partial_clusters,
+        self_materialisation=SelfMaterialisation(options.self_materialisation),
+        budget=options.budget,
+        updates={**({} if data is None else update_rates(data)), **dict(options.updates)},
+    )
+    console.progress("measuring sizes")
+    sizes = None if data is None else sizes_of(data)
+    return advise(
+        read_scheme(loaded.program, loaded.checked, queries, settings.opaque), settings, sizes
+    )
+
+
+def revert_advice(database: Database, output: OutputOptions) -> None:
+    """Revert the advice that was applied last, and print what was dropped."""
+    applied, transaction = revert(database)
+    database.publish(transaction)
+    commit = transaction.commit_number
+    rules = [f"  {text}" for texts in applied.originals.values() for text in texts]
+    output.show(
+        lambda: {"commit": commit, "reverted": applied.as_note()},
+        [f"commit {commit}: dropped {', '.join(applied.views)}", *rules],
+    )
+
+
+def weigh_views(database: Database, options: AdviseOptions, output: OutputOptions) -> None:
+    """Print for each stored view what it saves and costs, and whether to keep it."""
+    loaded = state_of(database).loaded
+    frequencies = dict(options.frequency)
+    queries = queries_by_default(loaded.normal, queries_logged(database), frequencies)
+    if options.queries:
+        queries = queries_named(options.queries, loaded.normal, frequencies)
+    updates = {**update_rates(database), **dict(options.updates)}
+    scheme = read_scheme(loaded.program, loaded.checked, queries)
+    views = list(accounts(scheme, loaded.program, sizes_of(database), Options(updates=updates)))
+    documents = [
+        {
+            "view": each.view,
+            "saved_per_hour": round(each.saved),
+            "upkeep_per_hour": round(each.upkeep),
+            "bytes": round(each.bytes),
+            "drop": not each.is_paying,
+        }
+        for each in views
+    ]
+    lines = [
+        f"{'keep' if each.is_paying else 'drop'}  {each.view}: saves {amount(each.saved)} row-ops "
+        f"an hour, upkeep {amount(each.upkeep)}, {size(each.bytes)}"
+        for each in views
+    ]
+    nothing = ["no view is stored for the sake of queries alone"]
+    output.show(lambda: {"views": documents}, lines or nothing)

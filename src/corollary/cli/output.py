@@ -1,0 +1,91 @@
+"""What commands print: results as text or JSON, errors with their exit codes, warnings as notes."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.console import TerminalConsole
+from corollary.errors import CorollaryError, Diagnostic, InputError, LimitError, render
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.core.program import Program, Relation
+
+INTERRUPT_EXIT_CODE = 130
+
+
+@contextmanager
+def report_errors(console: TerminalConsole, *, is_json: bool) -> Iterator[None]:
+    """Turn errors into messages (or JSON) and exit codes; Ctrl-C reports what was committed."""
+    try:
+        yield
+    except CorollaryError as error:
+        console.done()
+        if is_json:
+            diagnostics = error.diagnostics if isinstance(error, InputError) else ()
+            documents = [diagnostic_as_json(each) for each in diagnostics]
+            print_json({"error": str(error), "diagnostics": documents})
+        else:
+            click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt as error:
+        console.done()
+        click.echo(f"interrupted; {str(error) or 'nothing was written'}", err=True)
+        sys.exit(INTERRUPT_EXIT_CODE)
+    except BrokenPipeError:
+        # Python would complain on standard error when it flushes the closed pipe at its end.
+        sys.stderr.close()
+        sys.exit(1)
+    except (OSError, MemoryError, RecursionError) as error:
+        console.done()
+        reason = "out of memory" if isinstance(error, MemoryError) else str(error)
+        click.echo(f"error: {reason}", err=True)
+        sys.exit(LimitError.exit_code if isinstance(error, MemoryError) else 1)
+
+
+def diagnostic_as_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    """Return a diagnostic as a JSON object."""
+    span = diagnostic.span
+    position = {"file": span.file.name, "line": span.line, "column": span.column} if span else {}
+    return {
+        "code": diagnostic.code,
+        "severity": str(diagnostic.severity),
+        "message": diagnostic.message,
+        **position,
+        "note": diagnostic.note,
+    }
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON document on one line."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def print_rows(table: "pa.Table", relation: "Relation") -> None:
+    """Print the names of the columns and a line per row, separated by tabs."""
+    from corollary.core.program import Directive
+    from corollary.warehouse.dialect import dialect_of
+    from corollary.warehouse.lines import lines_of
+
+    output = Directive("output", relation.name, (("headers", "true"),))
+    for lines in lines_of(table, relation, output, dialect_of(relation, output), is_checked=False):
+        click.echo(lines, nl=False)
+
+
+def print_warnings(warnings: Iterable[Diagnostic], console: TerminalConsole) -> None:
+    """Print warnings about a program or its data as notes."""
+    for warning in warnings:
+        console.note(render(warning))
+
+
+def note_reactions(program: "Program", console: TerminalConsole) -> None:
+    """Note that active rules need transactions, so a single evaluation does not run them."""
+    if program.reactions or any(head.sign for each in program.clauses for head in each.heads):
+        console.note(
+            "alerts, constraints and triggers react to transactions: run with --warehouse for them"
+        )

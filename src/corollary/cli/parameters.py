@@ -1,0 +1,118 @@
+"""Arguments and options: their types, those that commands share, and families of options."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import get_annotations
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+from click.core import ParameterSource
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DIRECTORY = click.Path(path_type=Path, file_okay=False)
+COUNT = click.IntRange(min=0)
+FLAG: Any = ((), {"is_flag": True})
+
+Pair = tuple[str, str]
+
+programs = click.argument(
+    "programs", metavar="PROGRAM...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+warehouse = click.argument("warehouse", metavar="WAREHOUSE")
+headers = click.option(
+    "--headers", is_flag=True, help="The first line of CSV and TSV files names the columns."
+)
+idempotency_key = click.option(
+    "--idempotency-key",
+    metavar="KEY",
+    allow_from_autoenv=False,
+    help="If a transaction with this key was made before, report what it did, and do nothing.",
+)
+
+
+def pair(complaint: str, is_valid: Callable[[str], bool] = bool) -> Callable[[str], Pair]:
+    """Return the click type of NAME=VALUE."""
+
+    def parse(text: str) -> Pair:
+        name, equals, value = text.partition("=")
+        if not (name and equals and is_valid(value)):
+            raise click.BadParameter(f"'{text}' {complaint}")
+        return name, value
+
+    return parse
+
+
+def byte_count(kilo: int, complaint: str) -> Callable[[str], float]:
+    """Return the click type of a number of bytes, with units of 1000 or of 1024.
+
+    >>> byte_count(1000, "")("2GB"), byte_count(1024, "")("1k")
+    (2000000000.0, 1024.0)
+    """
+    units = {unit: float(kilo**power) for power, unit in enumerate("KMGT", 1)}
+
+    def parse(text: str) -> float:
+        number = text.strip().upper().removesuffix("B")
+        factor = units.get(number[-1:], 1.0)
+        try:
+            count = float(number[:-1] if factor > 1 else number) * factor
+        except ValueError:
+            count = -1.0
+        if not 0 <= count < float("inf"):
+            raise click.BadParameter(f"'{text}' {complaint}")
+        return count
+
+    return parse
+
+
+def option(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the click settings of a field; its option is named after it unless names are given."""
+    return names, settings
+
+
+def choice(*values: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the click settings of a field with one of several values, by default the first."""
+    return option(type=click.Choice(values), default=values[0], show_default=True)
+
+
+def family(argument: str, options: type[Any]) -> Callable[[Command], Command]:
+    """Add the options of a family to a command, which gets the dataclass as one argument.
+
+    The fields of the dataclass are annotated with the type, the help text and click's settings.
+    Help lists a family's own options before those it inherits.
+    """
+    annotations = {
+        name: annotation
+        for base in options.__mro__
+        for name, annotation in get_annotations(base).items()
+    }
+
+    def add(command: Command) -> Command:
+        @wraps(command)
+        def call(**values: Any) -> Any:
+            members = {name: values.pop(name) for name in annotations}
+            return command(**values, **{argument: options(**members)})
+
+        decorated: Any = call
+        for name in reversed(annotations):  # click lists the decorators of a command bottom up
+            text, (flags, settings) = annotations[name].__metadata__
+            flags = flags or (f"--{name.replace('_', '-')}",)
+            # Environment variables are named after the parameter, so it is called like the field.
+            decorated = click.option(*flags, name, help=text, **settings)(decorated)
+        return cast("Command", decorated)
+
+    return add
+
+
+def action(name: str, metavar: str, text: str, kind: Any = None) -> Callable[[Command], Command]:
+    """Return a repeatable option that is not a setting, so no environment variable sets it."""
+    return click.option(
+        name, metavar=metavar, type=kind, multiple=True, help=text, allow_from_autoenv=False
+    )
+
+
+def is_given(parameter: str) -> bool:
+    """Whether an option is on the command line, not only in the environment."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE

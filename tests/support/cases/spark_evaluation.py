@@ -1,0 +1,42 @@
+"""Cases of evaluation on Spark: which ones always, and how one is checked."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from corollary.core.engine import Limits
+from corollary.database.once import Places, run
+from corollary.database.program import read_programs
+from corollary.engines.spark.engine import SparkEngine
+from corollary.warehouse.delimited import print_rows
+
+QUICK = {
+    "aggregates/all_five",
+    "arithmetic/integers",
+    "decimals/arithmetic",
+    "negation/wildcard",
+    "nullary/flags",
+    "nulls/join",
+    "recursion/non_linear",
+    "strings/match_contains",
+    "types/wide",
+}
+FILES = {"strings/escapes"}
+"""With no result on the driver."""
+AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
+"""A round takes some tenths of a second here."""
+
+
+def check(folder: Path, directory: Path, engine: SparkEngine) -> None:
+    """Evaluate a case and compare what it writes and prints."""
+    program = read_programs([folder / "program.dl"])
+    outcome = run(program, Places(folder / "facts", directory), AMPLE, engine=engine)
+    printed = io.BytesIO()
+    for directive, relation, table in outcome.printed:
+        print_rows(table, printed, relation, directive)
+    said = "".join(f"{name}\t{size}\n" for name, size in outcome.sizes.items()).encode()
+    written = {file.name: file.read_bytes() for file in directory.iterdir()}
+    expected = {file.name: file.read_bytes() for file in (folder / "expected").iterdir()}
+    assert printed.getvalue() + said == expected.pop("stdout.txt", b"")
+    assert written == expected

@@ -1,0 +1,14 @@
+"""The codes of diagnostics that the source has."""
+
+import re
+
+from support.paths import REPOSITORY
+
+CODE = re.compile(r"C(?:0[1-9]|1[0-2])\d\d")
+
+
+def codes_in(*packages: str) -> set[str]:
+    files = [
+        f for name in packages for f in (REPOSITORY / "src" / "corollary" / name).rglob("*.py")
+    ]
+    return {code for file in files for code in CODE.findall(file.read_text("utf-8"))}

@@ -1,0 +1,71 @@
+"""What `make test` runs of a matrix, and how many random examples; `make test-all` runs everything.
+
+A test in a matrix carries the mark `matrix(n)`: `make test` runs one in n of them, another choice
+every day. The seed of the choice is printed, and `--seed` repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+SEED = "COROLLARY_TEST_SEED"
+WHOLE = "COROLLARY_TEST_ALL"
+
+
+def seed_of_today() -> int:
+    """Return the seed that the environment names, or else the date as a number."""
+    return int(os.environ.get(SEED) or f"{datetime.now(UTC):%Y%m%d}")
+
+
+def examples(quick: int, whole: int) -> int:
+    """Return the number of random examples: the first for `make test`, the second for all."""
+    return whole if os.environ.get(WHOLE) else quick
+
+
+def sampled(values: Iterable[Any], one_in: int, always: Collection[Any] = ()) -> list[Any]:
+    """Return parameters of a test, of which `make test` runs a sample.
+
+    Args:
+        values: The parameters; a tuple stands for several.
+        one_in: `make test` runs one in so many of the tests.
+        always: Those that it always runs.
+    """
+    return [
+        pytest.param(
+            *(each if isinstance(each, tuple) else (each,)),
+            marks=() if each in always else pytest.mark.matrix(one_in),
+        )
+        for each in values
+    ]
+
+
+def selection(items: Iterable[pytest.Item], seed: int) -> set[pytest.Item]:
+    """Return the tests that `make test` runs under a seed: of each matrix at least one."""
+    chosen = set()
+    matrices: dict[tuple[str, int], list[pytest.Item]] = {}
+    for item in items:
+        mark = item.get_closest_marker("matrix")
+        if item.get_closest_marker("long"):
+            continue
+        if mark is None:
+            chosen.add(item)
+        else:
+            function = item.nodeid.partition("[")[0]
+            matrices.setdefault((function, mark.args[0]), []).append(item)
+    for (function, one_in), found in matrices.items():
+        count = max(1, round(len(found) / one_in))
+        chosen |= {*random.Random(f"{seed} {function}").sample(found, count)}
+    return chosen
+
+
+def is_in_shard(item: pytest.Item, shard: str) -> bool:
+    """Return whether a test belongs to a shard: `2/8` is the second of eight."""
+    number, _, count = shard.partition("/")
+    return crc32(item.nodeid.encode()) % int(count) == int(number) - 1

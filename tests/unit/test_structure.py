@@ -1,0 +1,144 @@
+"""What a newcomer may rely on: small folders and modules, no circles, one name for one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from support.paths import REPOSITORY, TESTS
+
+SOURCE = REPOSITORY / "src"
+PACKAGE = SOURCE / "corollary"
+MODULES_MAX = 20
+LINES_MAX = 500
+ENGINES = ("corollary.engines.local.", "corollary.engines.spark.")
+"""Two engines may have a class of one name each: they are siblings."""
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name of a file; a package is named without its `__init__`."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+# ------------------------------------------------------------------------------ folders and modules
+
+
+@pytest.mark.parametrize("root", [PACKAGE, TESTS], ids=["src", "tests"])
+def test_no_folder_has_more_than_twenty_modules(root: Path) -> None:
+    counts = {
+        str(folder.relative_to(REPOSITORY)): len(
+            [each for each in folder.glob("*.py") if each.name != "__init__.py"]
+        )
+        for folder in [root, *(each for each in root.rglob("*") if each.is_dir())]
+    }
+    assert {name: count for name, count in counts.items() if count > MODULES_MAX} == {}
+
+
+def test_no_module_has_more_than_500_lines() -> None:
+    lengths = {module_of(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert {name: length for name, length in lengths.items() if length > LINES_MAX} == {}
+
+
+def test_every_package_is_named_in_the_architecture() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text("utf-8")
+    packages = [
+        name for name, path in MODULES.items() if path.name == "__init__.py" and "." in name
+    ]
+    short = {name: name.removeprefix("corollary.").replace(".", "/") for name in packages}
+    missing = [
+        name
+        for name, path in short.items()
+        if not any(form in text for form in (f"`{path}/", f"`{path}`", f"{path}/", f"`{name}`"))
+    ]
+    assert missing == []
+
+
+# ----------------------------------------------------------------------------- who imports whom
+
+
+def imported_by(name: str) -> set[str]:
+    """Return the modules of the package that a module imports, inside functions and for types too.
+
+    `from package import name` stands for the module of that name if there is one, or else for the
+    package.
+    """
+    found: set[str] = set()
+    for node in ast.walk(tree_of(MODULES[name])):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                found.add(below if below in MODULES else node.module)
+    return {each for each in found if each in MODULES and each != name}
+
+
+def components(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the strongly connected components with more than one module (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            component = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_circles_are_found() -> None:
+    assert components({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
+
+
+def test_no_import_circle() -> None:
+    assert components({name: imported_by(name) for name in MODULES}) == []
+
+
+# ------------------------------------------------------------------------------------------ classes
+
+
+def is_sibling(modules: list[str]) -> bool:
+    """Return whether modules are one of each engine."""
+    return sorted(each for each in ENGINES for name in modules if name.startswith(each)) == sorted(
+        ENGINES
+    ) and len(modules) == len(ENGINES)
+
+
+def test_a_public_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, path in MODULES.items():
+        for node in tree_of(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(module)
+    several = {name: found for name, found in places.items() if len(found) > 1}
+    assert {name: found for name, found in several.items() if not is_sibling(found)} == {}
