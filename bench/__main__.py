@@ -19,7 +19,7 @@ from bench.maintain.tracks import Outcome
 from bench.measure import Measurement, measure
 from bench.report import Result
 from bench.workloads import Workload, workloads
-from corollary.maintain.choose import SELECTABLE
+from corollary.maintain.choose import SELECTABLE_ALGORITHMS
 
 TOP = 25
 REPORTS = {
@@ -133,7 +133,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--clock", choices=CLOCKS, default="wall", help="what times maintenance (default wall)"
     )
     parser.add_argument(
-        "--algorithm", choices=SELECTABLE, metavar="NAME", help="the one to profile a task with"
+        "--algorithm", choices=SELECTABLE_ALGORITHMS, metavar="NAME", help="the one to profile a task with"
     )
     return parser.parse_args(arguments)
 

@@ -22,7 +22,7 @@ import corollary
 from bench.data import random_graph, random_tree
 from bench.figure import Figure
 from corollary.core.arrow import to_python
-from corollary.core.optimisations import Optimisation
+from corollary.core.optimisations import MonitoringOptimisation
 from corollary.database.database import Database, state_of
 
 NAME = "active"
@@ -173,7 +173,7 @@ def _without(
     name: str, program: str, edges: Sequence[Edge], changes: Sequence[Any]
 ) -> Iterator[Figure]:
     monitors = [Monitor.on("all", program, edges)]
-    monitors += [Monitor.on(f"−{each}", program, edges, [each]) for each in Optimisation]
+    monitors += [Monitor.on(f"−{each}", program, edges, [each]) for each in MonitoringOptimisation]
     differences = _turns(monitors, changes, lambda told: told)
     for each in monitors:
         taken = 1_000 * sum(each.seconds.values()) / (2 * TURNS * len(changes))

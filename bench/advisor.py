@@ -24,7 +24,7 @@ import corollary
 from bench.figure import Figure
 from corollary.advisor.advice import Advice
 from corollary.advisor.consulting import consult
-from corollary.advisor.verifying import differing_views
+from corollary.advisor.verifying import find_differing_views
 from corollary.database.database import Database, state_of
 
 NAME = "advisor"
@@ -127,7 +127,7 @@ def _changes(database: Database, advice: Advice, count: int) -> Iterator[Figure]
         times.append(time.perf_counter() - began)
         flips += any(sum(transaction.changes[view].counts) for view in advice.views)
         if number % max(1, count // 4) == 0:
-            wrong += differing_views(database, advice.views)
+            wrong += find_differing_views(database, advice.views)
     about = f"median of {count:,} commits, {flips} of them changed the view"
     yield Figure("a change", 1000 * statistics.median(times), "ms", None, about)
     exact = f"differences in 4 comparisons during {count:,} changes"

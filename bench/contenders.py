@@ -9,8 +9,8 @@ import pyarrow as pa
 from bench.data import Relations
 from corollary.core.engine import Limits
 from corollary.core.plan import Plan
-from corollary.core.recorder import Tally
-from corollary.database.program import load
+from corollary.core.recorder import CountingRecorder
+from corollary.database.program import load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain import seminaive
@@ -36,22 +36,22 @@ class LocalEvaluation:
         self._notes: dict[str, float] = {}
         self._engine = LocalEngine()
         self._plan = Plan({}, {})
-        self._tally = Tally()
+        self._tally = CountingRecorder()
 
     def ready(self) -> None:
         """Read the program, load the facts into a new engine, and plan."""
         clock = time.perf_counter
         began = clock()
-        program = load(parse(self._program)).normal
+        program = load_program(parse(self._program)).normal
         parsed = clock()
         self._engine = LocalEngine()
         self._engine.declare(program.relations)
         for name, table in self._relations.items():
             self._engine.insert(name, table)
         filled = clock()
-        self._plan = seminaive.evaluate(program, self._engine.statistics())
+        self._plan = seminaive.plan_program(program, self._engine.statistics())
         planned = clock()
-        self._tally = Tally()
+        self._tally = CountingRecorder()
         self._notes = {"parse": parsed - began, "load": filled - parsed, "plan": planned - filled}
 
     def run(self) -> None:

@@ -21,12 +21,12 @@ from itertools import pairwise
 import pyarrow as pa
 
 from bench.figure import Figure
-from corollary.documents.joins import shape_of
-from corollary.documents.keeping import Arrival, Keeper, Kept
+from corollary.documents.joins import build_shape
+from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
 from corollary.documents.parse import parse_query
-from corollary.documents.program import compiled, part
-from corollary.documents.shape import Shape
-from corollary.documents.storage import Batch, Storage
+from corollary.documents.program import compile_query, query_node_name
+from corollary.documents.shape import QueryShape
+from corollary.documents.storage import Storage, WriteBatch
 
 NAME = "documents"
 ABOUT = "tree patterns over documents that streams write into"
@@ -76,7 +76,7 @@ def _document(shape: str, size: int) -> dict[str, pa.Table]:
 
 def _scaling(shape: str, sizes: list[int], nodes: int) -> Iterator[Figure]:
     """Yield how flat the cost of a document's nodes is, and that of an update."""
-    pattern = shape_of(parse_query(_query(shape, nodes)))
+    pattern = build_shape(parse_query(_query(shape, nodes)))
     least = min(_evaluated(shape, FEW, pattern)[1] for _ in range(RUNS[0]))
     times, updates = [], []
     for size, runs in zip(sizes, RUNS, strict=True):
@@ -98,12 +98,12 @@ def _scaling(shape: str, sizes: list[int], nodes: int) -> Iterator[Figure]:
     yield Figure(f"{shape} {nodes} update", ratio, "×", FLAT, f"largest against smallest: {about}")
 
 
-def _evaluated(shape: str, size: int, pattern: Shape) -> tuple[Storage, float]:
+def _evaluated(shape: str, size: int, pattern: QueryShape) -> tuple[Storage, float]:
     """Return a document with its view, and the processor's time of the first evaluation."""
     storage = Storage()
-    rules = Batch()
-    rules.add("can", [(0, part("v", node)) for node in pattern.nodes()])
-    storage.define(compiled("v", pattern), rules)
+    rules = WriteBatch()
+    rules.add("can", [(0, query_node_name("v", node)) for node in pattern.nodes()])
+    storage.define(compile_query("v", pattern), rules)
     document = _document(shape, size)
     start = time.process_time()
     with storage.database.transaction() as transaction:
@@ -117,7 +117,7 @@ def _update(storage: Storage, size: int) -> float:
     times = []
     for at in range(UPDATES):
         one, other = size + 10 + 2 * at, size + 11 + 2 * at
-        batch = Batch()
+        batch = WriteBatch()
         batch.add("par", [(0, one), (one, other)])
         batch.add("lab", [(one, "l1"), (other, "x")])
         batch.add("data", [(one,), (other,)])
@@ -129,13 +129,13 @@ def _update(storage: Storage, size: int) -> float:
 
 def _orders(number: int) -> Iterator[Figure]:
     """Yield how quickly orders come and go, and how much is kept when all are done."""
-    keeper = Keeper({"shipped": "/shop[pay/*$o][ship/*$o]"}, "shop[!pay !ship]")
-    kept, found = Kept(), 0
+    keeper = StreamProcessor({"shipped": "/shop[pay/*$o][ship/*$o]"}, "shop[!pay !ship]")
+    kept, found = SavedDocument(), 0
     start = time.perf_counter()
     for first in range(0, number, ORDERS_AT_ONCE):
         orders = range(first, first + ORDERS_AT_ONCE)
-        rows = [Arrival("pay", at, f"pay[o{at}]", is_end=False) for at in orders]
-        rows += [Arrival("ship", at, f"ship[o{at}]", is_end=False) for at in orders]
+        rows = [StreamRow("pay", at, f"pay[o{at}]", is_end=False) for at in orders]
+        rows += [StreamRow("ship", at, f"ship[o{at}]", is_end=False) for at in orders]
         found += sum(event.op == "sure" for event in keeper.take("shop", kept, rows))
     seconds = time.perf_counter() - start
     wrong = () if found == number else (f"{found:,} of {number:,} orders were found",)

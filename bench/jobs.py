@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from corollary.engines.spark.session import PRESETS, java_home
+from corollary.engines.spark.session import LOCAL_SETTINGS, java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def session() -> Iterator[Session]:
         log.mkdir()
         builder = SparkSession.builder.master(f"local[{CORES}]").appName("corollary bench")
         settings = {
-            **PRESETS,
+            **LOCAL_SETTINGS,
             "spark.driver.extraJavaOptions": "",  # rivals are quicker with all compilers
             "spark.driver.memory": "4g",
             "spark.driver.maxResultSize": "0",

@@ -25,7 +25,7 @@ import corollary
 from bench.figure import Figure
 from corollary.database.database import Database
 from corollary.documents.spark import ARRIVALS, wait, watch
-from corollary.engines.spark.session import local
+from corollary.engines.spark.session import local_session
 
 NAME = "orders"
 ABOUT = "100,000 orders of 8 shops through Spark: joined, slow ones selected, collected when done"
@@ -110,7 +110,7 @@ def _order(number: int, at: int) -> Order:
 def _follow(database: Database, place: Path, memory: list[Memory]) -> None:
     """Let all files come, one in a batch; note how much memory is taken behind each."""
     database.load(text=PROGRAM)
-    reader = local().readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1)
+    reader = local_session().readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1)
     query = watch(
         database,
         reader.json(str(place / "arrivals")),
@@ -161,7 +161,7 @@ def _line(kind: str, order: Order, numbers: dict[tuple[str, str], int]) -> str:
 
 def _largest_state(checkpoint: Path, batch: int) -> int:
     """Return how many bytes the largest state of a document had behind a batch."""
-    reader = local().read.format("statestore").option("batchId", batch)
+    reader = local_session().read.format("statestore").option("batchId", batch)
     state: Any = reader.load(str(checkpoint))
     column = state.schema["value"].dataType.names[0]
     return max(len(str(row[0])) for row in state.select(f"value.{column}").collect())

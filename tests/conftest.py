@@ -105,9 +105,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The Spark session of this process."""
-    from corollary.engines.spark.session import local
+    from corollary.engines.spark.session import local_session
 
-    session = local()
+    session = local_session()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

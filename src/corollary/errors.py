@@ -203,7 +203,7 @@ class WarehouseError(InputError):
     def catalog(cls, url: str, error: Exception) -> "WarehouseError":
         """Return the error of a catalog that cannot be used."""
         reason = str(getattr(error, "orig", error)).strip().splitlines()
-        problem, place = reason[0] if reason else str(error), shown_place(url)
+        problem, place = reason[0] if reason else str(error), display_location(url)
         code, text = "C0935", f"The catalog cannot be used: {problem}."
         cure = f"check that {place} can be reached and written; nothing was changed"
         if problem in ("file is not a database", "database disk image is malformed"):
@@ -218,15 +218,15 @@ class WarehouseError(InputError):
         return cls([Diagnostic(code, text, None, cure)])
 
 
-def shown_place(url: str) -> str:
+def display_location(url: str) -> str:
     """Return where a catalog is, for messages: the path of a file, or a URL without password.
 
     >>> shown_place("sqlite:////w/catalog.sqlite"), shown_place("postgresql://me:secret@host/w")
     ('/w/catalog.sqlite', 'postgresql://me:…@host/w')
     """
-    return without_password(url.removeprefix("sqlite:///"))
+    return redact_password(url.removeprefix("sqlite:///"))
 
 
-def without_password(url: str) -> str:
+def redact_password(url: str) -> str:
     """Return a URL with `…` in place of its password."""
     return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:…@", url)

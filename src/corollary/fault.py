@@ -8,7 +8,7 @@ costs one look-up in an empty mapping.
 import os
 import signal
 
-POINTS = (
+TRANSACTION_POINTS = (
     "before_intent",
     "after_intent",
     "after_data_files",
@@ -21,7 +21,7 @@ POINTS = (
     "during_gc",
 )
 """The points of a transaction, in the order in which it passes them."""
-OF_DELIVERY = ("before_claim", "after_claim", "after_append", "before_mark")
+DELIVERY_POINTS = ("before_claim", "after_claim", "after_append", "before_mark")
 """The points of the delivery of alerts, which follows."""
 
 
@@ -29,8 +29,8 @@ def _read_counts() -> dict[str, int]:
     found = {}
     for each in filter(None, os.environ.get("COROLLARY_FAULT", "").split(",")):
         name, _, count = each.partition(":")
-        if name not in (*POINTS, *OF_DELIVERY):
-            known = ", ".join((*POINTS, *OF_DELIVERY))
+        if name not in (*TRANSACTION_POINTS, *DELIVERY_POINTS):
+            known = ", ".join((*TRANSACTION_POINTS, *DELIVERY_POINTS))
             raise ValueError(f"COROLLARY_FAULT names {name}; the points are {known}")
         found[name] = int(count or 1)
     return found
@@ -41,7 +41,7 @@ _counts = _read_counts()
 
 def hit(point: str) -> None:
     """Pass a point; kill the process here if the variable says so."""
-    assert point in POINTS or point in OF_DELIVERY, point
+    assert point in TRANSACTION_POINTS or point in DELIVERY_POINTS, point
     if point in _counts:
         _counts[point] -= 1
         if not _counts[point]:

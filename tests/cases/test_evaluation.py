@@ -32,7 +32,7 @@ from click.testing import CliRunner
 
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
-from corollary.database.once import Places, query, run
+from corollary.database.once import FileLocations, query_once, run_once
 from corollary.database.program import read_programs
 from corollary.warehouse.delimited import print_rows
 from oracles.evaluation import OracleError, OracleLimit, evaluate, typed_rows
@@ -92,7 +92,7 @@ def test_evaluation_writes_what_is_expected(
 ) -> None:
     feed(folder, monkeypatch)
     program = read_programs([folder / "program.dl"])
-    outcome = run(program, Places(folder / "facts", tmp_path), AMPLE)
+    outcome = run_once(program, FileLocations(folder / "facts", tmp_path), AMPLE)
     printed = io.BytesIO()
     for directive, relation, table in outcome.printed:
         print_rows(table, printed, relation, directive)
@@ -174,7 +174,7 @@ def test_goals_give_the_tuples_that_they_match(
             free = [f"v{place}" for place in range(len(bound), arity)]
             goal = f"`{directive.relation}`({', '.join([*map(literal, bound), *free])})"
             feed(folder, monkeypatch)
-            answers, table = query(program, goal, Places(folder / "facts"), AMPLE)
+            answers, table = query_once(program, goal, FileLocations(folder / "facts"), AMPLE)
             wanted = [row[len(bound) :] for row in rows if row[: len(bound)] == bound]
             assert answers.columns == tuple(free), goal
             assert typed_rows(to_python(table)) == typed_rows(wanted), goal

@@ -10,8 +10,8 @@ import pytest
 
 import corollary
 from corollary.advisor import calibrating
-from corollary.advisor.observing import update_rates
-from corollary.warehouse.query_log import queries_asked
+from corollary.advisor.observing import measure_update_rates
+from corollary.warehouse.query_log import logged_queries
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 
 PROGRAM = """
@@ -238,7 +238,7 @@ def test_frequencies_come_from_the_query_log() -> None:
     database = corollary.open("wh", engine="local", log_queries=False)
     with database:
         assert database._store is not None
-        asked = queries_asked(database._store.warehouse.catalog)
+        asked = logged_queries(database._store.warehouse.catalog)
         database.query("view(x, y)")
     assert {each.form: each.count for each in asked} == {
         "view^bf": 2,
@@ -264,7 +264,7 @@ def test_what_came_first_is_no_change(is_apart: bool) -> None:
             transaction.delete("services", rows[:2])
             transaction.insert("base", [("l1", "p1")])
         expected = 2.0 if is_apart else 52.0
-        assert update_rates(database) == {"services": expected, "base": 1.0}
+        assert measure_update_rates(database) == {"services": expected, "base": 1.0}
 
 
 def test_drop_tells_views_that_do_not_pay() -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import corollary
 from corollary.cli import options, tables
 from corollary.cli.main import group
-from corollary.cli.trace_report import as_json, report
+from corollary.cli.trace_report import trace_as_json, trace_lines
 from corollary.core.engine import Limits
 from corollary.core.states import State
 from corollary.database.transaction import Transaction
 from corollary.errors import EvaluationError
-from corollary.maintain.choose import SELECTABLE
+from corollary.maintain.choose import SELECTABLE_ALGORITHMS
 from support.generators.programs import programs, updates
 from support.selection import examples
 
@@ -235,7 +235,7 @@ def traces(draw: st.DrawFn) -> Transaction:
 @settings(max_examples=examples(6, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(traces())
 def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
-    said = as_json(tx, 10**6)
+    said = trace_as_json(tx, 10**6)
     json.dumps(said)
     found: dict[tuple[str, State | None], set[str]] = {}
     for row in tx.trace:
@@ -258,7 +258,7 @@ def test_tables_of_random_programs_are_true(tx: Transaction) -> None:
 @settings(max_examples=examples(6, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(traces(), st.booleans(), st.integers(0, 5))
 def test_reports_of_random_programs_fit(tx: Transaction, is_full: bool, most: int) -> None:
-    lines = list(report(tx, most, is_full=is_full))
+    lines = list(trace_lines(tx, most, is_full=is_full))
     assert lines
     for row in tx.trace:
         assert is_full is False or f"{row.relation}: " in "\n".join(lines)
@@ -308,7 +308,7 @@ def test_cells_break_between_pieces_and_inside_long_ones() -> None:
 
 
 def test_algorithms_of_the_command_line_are_those_there_are() -> None:
-    assert list(map(str, SELECTABLE)) == list(options.ALGORITHMS)
+    assert list(map(str, SELECTABLE_ALGORITHMS)) == list(options.ALGORITHMS)
 
 
 # -------------------------------------------------------------------------- updates without effect

@@ -24,7 +24,7 @@ from click.testing import Result
 from deltalake import DeltaTable, write_deltalake
 
 import corollary
-from corollary.database.counters import COUNTED
+from corollary.database.counters import COUNTER_NAMES
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import ConflictError
 from corollary.warehouse.catalog import Catalog
@@ -143,7 +143,7 @@ def test_run_in_json_is_as_the_language_says() -> None:
         "edge": {"added": [["a", "b"], ["b", "c"]], "removed": []},
         "link": {"added": added, "removed": []},
     }
-    assert list(said["stats"]["link"]) == ["algorithm", "placement", "seconds", *COUNTED]
+    assert list(said["stats"]["link"]) == ["algorithm", "placement", "seconds", *COUNTER_NAMES]
     assert said["stats"]["link"]["actual"] == 3
 
 

@@ -71,12 +71,12 @@ def demand_end(nursery: Nursery, place: str) -> None:
 
 
 def test_the_sequence_passes_every_point(passes: Counter[str]) -> None:
-    assert set(passes) == set(fault.POINTS)
+    assert set(passes) == set(fault.TRANSACTION_POINTS)
     assert passes["after_commit"] == len(STEPS)
     assert passes["after_intent"] > passes["after_snapshot"] >= 2
 
 
-@pytest.mark.parametrize("point", sampled(fault.POINTS, 4))
+@pytest.mark.parametrize("point", sampled(fault.TRANSACTION_POINTS, 4))
 def test_a_crash(
     point: str,
     nursery: Nursery,
@@ -95,7 +95,7 @@ def test_a_crash(
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("point", fault.POINTS)
+@pytest.mark.parametrize("point", fault.TRANSACTION_POINTS)
 @pytest.mark.parametrize("places", ["sqlite"], indirect=True)
 def test_a_crash_at_any_pass(
     point: str, nursery: Nursery, passes: Counter[str], places: Callable[[], str]
@@ -107,7 +107,7 @@ def test_a_crash_at_any_pass(
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("first", fault.POINTS)
+@pytest.mark.parametrize("first", fault.TRANSACTION_POINTS)
 @pytest.mark.parametrize("places", ["sqlite"], indirect=True)
 def test_two_crashes(
     first: str, nursery: Nursery, passes: Counter[str], places: Callable[[], str]
@@ -115,7 +115,7 @@ def test_two_crashes(
     """After the first crash the sequence is begun again, and dies again."""
     chance = random.Random(first)
     died = 0
-    for second, _ in product(fault.POINTS, range(DRAWS)):
+    for second, _ in product(fault.TRANSACTION_POINTS, range(DRAWS)):
         place = places()
         points = [f"{each}:{chance.randint(1, passes[each])}" for each in (first, second)]
         done = demand_whole(place, nursery.crash(place, points[0]), first)

@@ -95,8 +95,8 @@ def is_early(point: str) -> bool:
 def test_the_points_are_passed_as_often_as_it_says(
     scenes: Callable[[str], Scene], tmp_path: Path
 ) -> None:
-    assert set(PASSES) == {"after_commit", *fault.OF_DELIVERY}
-    for name in fault.OF_DELIVERY:
+    assert set(PASSES) == {"after_commit", *fault.DELIVERY_POINTS}
+    for name in fault.DELIVERY_POINTS:
         last = len(PASSES[name])
         assert scenes(str(tmp_path / f"{name} last")).run(f"{name}:{last}")[0] == -9
         assert scenes(str(tmp_path / f"{name} beyond")).run(f"{name}:{last + 1}")[0] == 0
@@ -121,7 +121,7 @@ def test_a_crash(point: str, scenes: Callable[[str], Scene], tmp_path: Path) -> 
 @pytest.mark.parametrize("first", [f"{name}:{at}" for name in PASSES for at in PASSES[name]])
 def test_two_crashes(first: str, scenes: Callable[[str], Scene], tmp_path: Path) -> None:
     """After the first crash the delivery is begun again, and dies again."""
-    for second in fault.OF_DELIVERY:
+    for second in fault.DELIVERY_POINTS:
         scene = scenes(str(tmp_path / second))
         scene.run(first)
         time.sleep(LEASE)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.database.database import Database
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.database.state import DatabaseState
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark.engine import SparkEngine
@@ -111,14 +111,14 @@ def test_what_is_in_files_is_maintained_as_well(small: int, count: int, spark: A
 
 def evaluated(case: Case, engine: Any) -> dict[str, Any] | str:
     """Every relation of a random program, or that an expression has no value."""
-    normal = load(parse(SourceFile("program", case.text))).normal
+    normal = load_program(parse(SourceFile("program", case.text))).normal
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, some in case.facts.items():
         engine.insert(normal.bases.get(name, name), sorted(some, key=repr))
     try:
-        engine.run(seminaive.evaluate(normal, engine.statistics()), Tally(), Limits(rounds=200))
+        engine.run(seminaive.plan_program(normal, engine.statistics()), CountingRecorder(), Limits(rounds=200))
     except EvaluationError as error:
         return error.diagnostics[0].code
     return {name: comparable(to_python(engine.read(name))) for name in normal.relations}

@@ -55,8 +55,8 @@ def test_the_shim_drops_the_module_that_is_missing(tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.write_text('#!/bin/sh\nfor each do echo "[$each]"; done\n')
     java.chmod(0o755)
-    shimmed = session.shim(tmp_path) / "bin" / "java"
-    command = [shimmed, "-cp", "a b", session.INCUBATOR, "Main", ""]
+    shimmed = session.make_java_shim(tmp_path) / "bin" / "java"
+    command = [shimmed, "-cp", "a b", session.INCUBATOR_FLAG, "Main", ""]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert told.split("\n") == ["[-cp]", "[a b]", "[Main]", "[]", ""]
 

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.functors import FUNCTORS, SHARE, TOTAL, result_type
-from corollary.core.rules import NEGATED, Condition, Constant, Functor, Variable
+from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
+from corollary.core.rules import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
 from corollary.engines.local import expressions as local
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import schema_of, to_held
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.expressions import CALLED, Lowered, lower, lower_condition
+from corollary.engines.spark.expressions import CALLED, LoweredExpression, lower, lower_condition
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,7 @@ def functors(type_: Type) -> list[Functor]:
     """Every functor that takes one or two values of a type (and numbers behind them)."""
     found = []
     for name, signature in FUNCTORS.items():
-        if name in (SHARE, TOTAL, "range", "to_decimal") or type_.kind not in signature.kinds(0):
+        if name in (PARTITION_OF, CHECKED_SUM, "range", "to_decimal") or type_.kind not in signature.kinds(0):
             continue
         x, y = Variable("x", type_), Variable("y", type_)
         arguments: tuple[Any, ...] = (x, y)[: signature.least]
@@ -60,11 +60,11 @@ def conditions(type_: Type) -> list[Condition]:
     """Every comparison of two values of a type."""
     x, y = Variable("x", type_), Variable("y", type_)
     texts = type_ == SYMBOL
-    names = [name for name in NEGATED if texts or not name.lstrip("!").isalpha()]
+    names = [name for name in NEGATED_OPERATORS if texts or not name.lstrip("!").isalpha()]
     return [Condition(name, x, y) for name in (*names, "is")]
 
 
-def evaluated(engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[Lowered]) -> pa.Table:
+def evaluated(engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[LoweredExpression]) -> pa.Table:
     """The values and faults of lowered expressions over a table."""
     tuples = engine.pieces.of_table(to_held(rows, (type_, type_)), (type_, type_))
     inner, nodes = sql.columns_of((type_, type_), "f"), []
@@ -110,15 +110,15 @@ def test_sql_and_the_local_engine_agree(type_: Type, spark: Any) -> None:
     }
     for at, each in enumerate(made):
         batch = local.evaluate(each, frame, len(pairs), codes)
-        faulty = local.mask_of(batch.faulty, len(pairs))
-        nulls = local.mask_of(batch.nulls, len(pairs)) | faulty
+        faulty = local.dense_mask(batch.faulty, len(pairs))
+        nulls = local.dense_mask(batch.nulls, len(pairs)) | faulty
         assert found[f"f{at}"].to_pylist() == faulty.tolist(), each
         values = codes.decode_arrow(codes.encode(batch.values, nulls, batch.type), batch.type)
         assert list(map(repr, values.to_pylist())) == list(
             map(repr, found[f"v{at}"].cast(values.type).to_pylist())
         ), each
     for at, test in enumerate(tests, len(made)):
-        verdict = local.holds(test, frame, len(pairs), codes)
+        verdict = local.evaluate_condition(test, frame, len(pairs), codes)
         faults = [any(mask[row] for mask, _ in verdict.faults) for row in range(len(pairs))]
         assert found[f"f{at}"].to_pylist() == faults, test
         true = [

@@ -22,7 +22,7 @@ from corollary.core.arrow import from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
 from corollary.database import once, pipeline
-from corollary.database.engines import Frames
+from corollary.database.engines import SparkFrames
 from corollary.database.program import read_programs
 from corollary.errors import InputError
 from corollary.warehouse.sources.choose import source_of
@@ -48,7 +48,7 @@ class Pipeline:
         self._inputs = pipeline.Inputs(directory)
         self._where, self._spark = directory / "warehouse", spark
 
-    def run(self) -> pipeline.Run:
+    def run(self) -> pipeline.PipelineRun:
         with corollary.open(self._where, spark=self._spark, create_on_commit=True) as db:
             self.outcome = pipeline.run(db, self._program, self._inputs)
             self.edges = sorted(db.relation("edge").rows())
@@ -209,23 +209,23 @@ def test_a_one_shot_run_reads_and_writes(tmp_path: Path, spark: Any, format_: st
         f'{EDGE}.input edge(IO=spark, table="edges_at_once")\n{PATH}'
         f'.output path(IO=spark, format={format_}, filename="out/path")\n.output edge\n'
     )
-    program, places = parsed(tmp_path, text), once.Places(tmp_path, tmp_path)
-    outcome = once.run(program, places, frames=Frames(spark))
+    program, places = parsed(tmp_path, text), once.FileLocations(tmp_path, tmp_path)
+    outcome = once.run_once(program, places, frames=SparkFrames(spark))
     found = spark.read.format(format_).load(str(tmp_path / "out" / "path"))
     assert sorted(row.y for row in found.collect()) == ["a", "b"]
     assert [(each.relation, each.tuples) for each in outcome.written] == [("path", 2), ("edge", 2)]
     assert outcome.written[0].path == tmp_path / "out" / "path"
     with pytest.raises(InputError, match=r"C0989.*already exists(.|\n)*program.dl:5(.|\n)*mode="):
-        once.run(program, places, frames=Frames(spark))
+        once.run_once(program, places, frames=SparkFrames(spark))
     text = text.replace(f"format={format_}", f"format={format_}, mode=append")
-    once.run(parsed(tmp_path, text), places, frames=Frames(spark))
+    once.run_once(parsed(tmp_path, text), places, frames=SparkFrames(spark))
     assert spark.read.format(format_).load(str(tmp_path / "out" / "path")).count() == 4
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path, spark: Any) -> None:
     def run(said: str) -> None:
         text = f'{EDGE}edge(1, "a").\n.output edge(IO=spark, {said})\n'
-        once.run(parsed(tmp_path, text), once.Places(tmp_path, tmp_path), frames=Frames(spark))
+        once.run_once(parsed(tmp_path, text), once.FileLocations(tmp_path, tmp_path), frames=SparkFrames(spark))
 
     with pytest.raises(InputError, match=r"C0989.*delta(.|\n)*spark.jars.packages"):
         run('format="delta", filename="out"')
@@ -319,7 +319,7 @@ def keys(rows: Any) -> set[Any]:
 
 def read_back(spark: Any, relation: Relation, base: Path, **said: str) -> set[Any]:
     directive = Directive("input", "p", (("IO", "spark"), *said.items()))
-    source = source_of(directive, relation, base=base, fetch=Frames(spark).read)
+    source = source_of(directive, relation, base=base, fetch=SparkFrames(spark).read)
     return keys(to_python(source.difference(None, from_python((), relation)).added))
 
 
@@ -336,7 +336,7 @@ def elsewhere(spark: Any) -> Any:
 def test_every_type_there_and_back(elsewhere: Any, tmp_path: Path, rows: list[Any]) -> None:
     rows = [*rows, *EDGES, (None,) * 9]
     table = from_python(rows, ALL)
-    shown = Frames(elsewhere).frame(table, schema_of(ALL), view="every_type")
+    shown = SparkFrames(elsewhere).frame(table, schema_of(ALL), view="every_type")
     assert [kind for _, kind in shown.dtypes] == [
         *("string", "bigint", "decimal(20,0)", "double", "decimal(18,4)", "decimal(5,2)"),
         *("boolean", "date", "timestamp"),
@@ -353,16 +353,16 @@ def test_every_type_through_files(
     said = {"format": format_, "filename": f"out{next(numbers)}"}
     table = from_python([*rows, *EDGES], FIXED)
     output = Directive("output", "p", (("IO", "spark"), *said.items()))
-    Frames(elsewhere).write(table, FIXED, output, tmp_path / said["filename"])
+    SparkFrames(elsewhere).write(table, FIXED, output, tmp_path / said["filename"])
     assert read_back(elsewhere, FIXED, tmp_path, **said) == keys(to_python(table))
 
 
 def test_a_frame_without_rows(spark: Any) -> None:
-    found = Frames(spark).frame(from_python([], ALL), schema_of(ALL))
+    found = SparkFrames(spark).frame(from_python([], ALL), schema_of(ALL))
     assert found.count() == 0
     assert len(found.columns) == 9
     split = pa.concat_tables([from_python([], ALL), from_python([EDGES[0]], ALL)])
-    assert Frames(spark).frame(split, schema_of(ALL)).count() == 1
+    assert SparkFrames(spark).frame(split, schema_of(ALL)).count() == 1
 
 
 def test_spark_stays_off_where_nothing_is_read_through_it(tmp_path: Path) -> None:

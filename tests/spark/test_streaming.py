@@ -20,10 +20,10 @@ from corollary.core.program import Directive
 from corollary.database.database import Database
 from corollary.errors import ConstraintError, InputError
 from corollary.streaming import batches
-from corollary.streaming.batches import Batch, MicroBatches
+from corollary.streaming.batches import BatchProcessor, StreamBatch
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
-from corollary.warehouse.sources.quarantine import BadRows
+from corollary.warehouse.sources.quarantine import BadRowPolicy
 from support.command_line import INPUT, OK, cli, put
 from support.stream_frames import PROGRAM, Frame, arrive, checkpoint, closure, frame
 
@@ -39,14 +39,14 @@ def links(db: Database, relation: str = "direct_link") -> set[tuple[Any, ...]]:
     return set(db.relation(relation).rows())
 
 
-def micro_batches(db: Database, tmp_path: Path, **more: Any) -> MicroBatches:
+def micro_batches(db: Database, tmp_path: Path, **more: Any) -> BatchProcessor:
     """What Spark would call, where the database is open."""
     assert db._store.opened is not None
     op, order = more.pop("op", None), more.pop("order", None)
-    batches.local.open["here"] = db
+    batches.process_streams.open["here"] = db
     place = more.pop("checkpoint", None) or checkpoint(tmp_path / "checkpoint")
     reader = FrameReader(op, order)
-    return MicroBatches(
+    return BatchProcessor(
         db._store.opened,
         more.pop("token", "here"),
         "direct_link",
@@ -61,7 +61,7 @@ def micro_batches(db: Database, tmp_path: Path, **more: Any) -> MicroBatches:
 
 
 def test_a_batch_is_a_transaction_and_is_made_once(db: Database, tmp_path: Path) -> None:
-    seen: list[Batch] = []
+    seen: list[StreamBatch] = []
     apply = micro_batches(db, tmp_path, on_batch=seen.append)
     apply(frame(("a", "b"), ("b", "c")), 0)
     apply(frame(("c", "d"), ("a", "b")), 1)
@@ -128,7 +128,7 @@ def test_events_are_put_in_order(db: Database, tmp_path: Path) -> None:
 def test_poison_rows_are_set_aside(db: Database, tmp_path: Path) -> None:
     apply = micro_batches(db, tmp_path, op="op")
     rows = [("a", "b", "insert"), ("a", None, "insert"), ("b", "c", "upsert"), ("c", "d", None)]
-    seen: list[Batch] = []
+    seen: list[StreamBatch] = []
     apply = micro_batches(db, tmp_path, op="op", on_batch=seen.append)
     apply(frame(*rows, names=("src", "dst", "op")), 0)
     assert links(db) == {("a", "b")}
@@ -151,7 +151,7 @@ def test_poison_rows_are_set_aside(db: Database, tmp_path: Path) -> None:
 def test_poison_rows_stop_a_strict_stream(
     row: tuple[str, ...], code: str, db: Database, tmp_path: Path
 ) -> None:
-    apply = micro_batches(db, tmp_path, op="op", bad_rows=BadRows.ABORT)
+    apply = micro_batches(db, tmp_path, op="op", bad_rows=BadRowPolicy.ABORT)
     with pytest.raises(InputError, match=code):
         apply(frame(("x", "y", "insert"), row, names=("src", "dst", "op")), 0)
     assert db.commits == 1
@@ -204,11 +204,11 @@ def test_a_process_of_its_own_opens_the_database(db: Database, tmp_path: Path) -
     seen = micro_batches(db, tmp_path, token="elsewhere")
     carried = cloudpickle.loads(cloudpickle.dumps(seen))
     carried(frame(("a", "b")), 0)
-    opened = batches.local.opened.pop(seen._store.opened.place)
+    opened = batches.process_streams.opened.pop(seen._store.opened.place)
     assert opened is not db
     opened.close()
     seen(frame(("a", "b")), 0)  # the key is that of the warehouse, not of a process
-    batches.local.opened.pop(seen._store.opened.place).close()
+    batches.process_streams.opened.pop(seen._store.opened.place).close()
     assert links(db) == {("a", "b")}
     assert db.commits == 2
 
@@ -256,7 +256,7 @@ def test_inserts_go_on_where_they_were(db: Database, spark: Any, tmp_path: Path)
     arrive(folder, "2.json", {"src": "c", "dst": "d"}, {"src": "poison"}, at=2_000)
     seen: list[tuple[int, int | None]] = []
 
-    def note(batch: Batch) -> None:
+    def note(batch: StreamBatch) -> None:
         seen.append((batch.number, batch.transaction.commit_number))
 
     frame = stream_of(spark, folder, "src string, dst string")
@@ -278,7 +278,7 @@ def test_a_replay_does_nothing_twice(db: Database, spark: Any, tmp_path: Path) -
     arrive(folder, "2.json", *events, at=2_000)
     numbers: list[int] = []
 
-    def fail(batch: Batch) -> None:
+    def fail(batch: StreamBatch) -> None:
         numbers.append(batch.number)
         if batch.number == 1:
             raise RuntimeError("the power has failed")

@@ -14,7 +14,7 @@ from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark import shares
-from corollary.engines.spark.placed import PlacedEngine
+from corollary.engines.spark.placed import DriverEngine
 from corollary.errors import InputError, LimitError
 from support.warehouse_scenarios import store_of
 
@@ -107,7 +107,7 @@ def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("corollary.engines.spark.placed.private", refused)
     with corollary.open(None) as db:
-        assert isinstance(db._state.engine, PlacedEngine)
+        assert isinstance(db._state.engine, DriverEngine)
         db.load(text=PROGRAM)
         with db.transaction() as tx:
             tx.insert("e", EDGES)

@@ -10,9 +10,9 @@ from corollary.console import SilentConsole
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.rules import Constant, Literal, Variable
-from corollary.database.counters import Progress
-from corollary.database.once import Places, answer_relation, evaluate, fill
-from corollary.database.program import Loaded, load
+from corollary.database.counters import ProgressRecorder
+from corollary.database.once import FileLocations, answer_relation, evaluate_views, fill_engine
+from corollary.database.program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parse import parse
@@ -31,10 +31,10 @@ def comparable(rows: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[str, str], .
     return sorted(tuple((type(each).__name__, repr(each)) for each in row) for row in rows)
 
 
-def prepared(text: str, facts: Rows) -> tuple[Loaded, LocalEngine]:
+def prepared(text: str, facts: Rows) -> tuple[LoadedProgram, LocalEngine]:
     """Return a program and an engine that holds its facts, nothing evaluated yet."""
-    loaded = load(parse(SourceFile("random.dl", text)))
-    engine = fill(loaded, Places(), SilentConsole())
+    loaded = load_program(parse(SourceFile("random.dl", text)))
+    engine = fill_engine(loaded, FileLocations(), SilentConsole())
     assert isinstance(engine, LocalEngine)
     for name, rows in facts.items():
         engine.insert(name, list(rows))
@@ -45,7 +45,7 @@ def package_result(text: str, facts: Rows) -> dict[str, Any] | str:
     """Return every declared relation as the package evaluates it, or FAILED."""
     loaded, engine = prepared(text, facts)
     try:
-        evaluate(loaded, engine, Progress(SilentConsole()), LIMITS)
+        evaluate_views(loaded, engine, ProgressRecorder(SilentConsole()), LIMITS)
     except EvaluationError:
         return FAILED
     return {
@@ -70,7 +70,7 @@ def goal_result(text: str, facts: Rows, goal: Literal) -> list[Any] | str:
     engine.declare({answers.name: answers})
     plan = solve(loaded.normal, goal, engine.statistics())
     try:
-        engine.run(plan, Progress(SilentConsole()), LIMITS)
+        engine.run(plan, ProgressRecorder(SilentConsole()), LIMITS)
     except EvaluationError:
         return FAILED
     return comparable(to_python(engine.read(answers.name)))

@@ -11,12 +11,12 @@ from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.spark import serving
 from corollary.engines.spark.messages import Request
-from corollary.engines.spark.placed import PlacedEngine
+from corollary.engines.spark.placed import DriverEngine
 
 SHARES = 3
 
 
-class InProcess(PlacedEngine):
+class InProcess(DriverEngine):
     """An engine whose jobs are loops, and whose queries another engine answers."""
 
     jobs = 0
@@ -50,4 +50,4 @@ def share_out(monkeypatch: pytest.MonkeyPatch, placement: str = "tasks") -> None
     def made(*_: Any, **__: Any) -> InProcess:
         return InProcess(placement)
 
-    monkeypatch.setattr(opening, "made", made)
+    monkeypatch.setattr(opening, "create_engine", made)

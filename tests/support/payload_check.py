@@ -14,7 +14,7 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.arrow import to_python
 from corollary.core.rules import Condition, Constant, Literal, Rule, Variable
 from corollary.database.database import Database
-from corollary.maintain.payload import payload_of
+from corollary.maintain.payload import payload_kind
 from oracles.evaluation import canonical, compare
 
 Row: TypeAlias = tuple[Any, ...]
@@ -82,7 +82,7 @@ def check_counts(db: Database, stratum: Stratum, relations: Mapping[str, list[Ro
     """Assert that the stored counts are the numbers of derivations; without counts, all one."""
     (name,) = stratum.relations
     found = Counter(head for rule in stratum.rules for head, _ in instances(rule, relations))
-    if not payload_of(stratum, db._state.loaded.normal):
+    if not payload_kind(stratum, db._state.loaded.normal):
         assert found == Counter(relations[name]), f"a tuple of {name} has several derivations"
         return len(found)
     counted = {row[:-1]: row[-1] for row in read(db, f"{name}•count")}

@@ -19,11 +19,11 @@ from corollary.core.program import Relation
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Kind, Type
 from corollary.warehouse.entries import NewCommit
 from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.publishing.log import Finding
-from corollary.warehouse.publishing.publication import Published
+from corollary.warehouse.publishing.log import TableFinding
+from corollary.warehouse.publishing.publication import PublishedVersion
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.publishing.rows import published_schema
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 Row = tuple[Any, ...]
 
@@ -70,24 +70,24 @@ class House:
         for key in go:
             del self.rows[key]
         self.rows |= come
-        delta = Delta(
+        delta = RelationDelta(
             from_python(come.values(), self.relation), from_python(go.values(), self.relation)
         )
         return self.store({self.relation.name: delta})
 
-    def store(self, changes: dict[str, Delta]) -> int:
+    def store(self, changes: dict[str, RelationDelta]) -> int:
         program = ("", {}) if self.commit == 0 else None
         new = NewCommit(self.commit, frozenset(), {}, program=program)
         self.commit = self.warehouse.commit(new, changes)
         return self.commit
 
-    def publish(self) -> Published | None:
+    def publish(self) -> PublishedVersion | None:
         return self.publisher.publish(self.relation, self.commit, self.history)
 
-    def republish(self) -> Published:
+    def republish(self) -> PublishedVersion:
         return self.publisher.republish(self.relation, self.commit, self.history)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[TableFinding]:
         """Compare every row of the table with the warehouse."""
         return self.publisher.check(self.relation, self.history)
 

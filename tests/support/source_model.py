@@ -18,7 +18,7 @@ from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.sources.choose import source_of
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows, quarantine_change
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, quarantine_change
 from corollary.warehouse.sources.source import Position, Source, SourceChange
 
 Row = tuple[Any, ...]
@@ -47,7 +47,7 @@ def a_source(
     **parameters: str,
 ) -> Source:
     directive = Directive("input", "p", (("filename", filename), *parameters.items()), SPAN)
-    bad_rows = BadRows.QUARANTINE if quarantine else BadRows.ABORT
+    bad_rows = BadRowPolicy.QUARANTINE if quarantine else BadRowPolicy.ABORT
     return source_of(directive, relation, base=base, key=key, bad_rows=bad_rows)
 
 

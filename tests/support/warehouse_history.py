@@ -10,7 +10,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.database import Database
 from corollary.database.upkeep.verify import verify
-from corollary.warehouse.loose_files import listing
+from corollary.warehouse.loose_files import list_data_files
 from corollary.warehouse.warehouse import Warehouse
 
 PROGRAM = """\
@@ -114,7 +114,7 @@ class House:
         report = verify(self.warehouse)
         assert not report.findings, "\n".join(map(str, report.findings))
         assert report.has_recomputed
-        found = listing(self.root, self.warehouse.catalog)
+        found = list_data_files(self.root, self.warehouse.catalog)
         assert not found.loose
         assert not found.in_flight
 

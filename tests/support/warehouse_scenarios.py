@@ -18,17 +18,17 @@ from typing import Any
 import pytest
 
 from corollary.core.arrow import to_python
-from corollary.core.plan import WORKING
+from corollary.core.plan import WORKING_SEPARATOR
 from corollary.database.database import Database
-from corollary.database.state import payload_of
+from corollary.database.state import payload_relations_of
 from corollary.database.transaction import Transaction
-from corollary.database.upkeep.findings import Kind
+from corollary.database.upkeep.findings import FindingKind
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.warehouse import schema
-from corollary.warehouse.warehouse import located
+from corollary.warehouse.warehouse import parse_location
 from support.comparison import comparable
 from support.generators.scenarios import Scenario, judge
 from support.maintained_database import Judged, reopened
@@ -59,8 +59,8 @@ def stored(db: Database) -> Seen:
 def everything(db: Database) -> dict[str, Any]:
     """Return what a database holds, relations that rewriting made and valid payload included."""
     relations = db._state.loaded.normal.relations
-    beside = payload_of(db._state.loaded.normal)
-    valid = [name for name in beside if name.partition(WORKING)[0] in db._state.planning.payload]
+    beside = payload_relations_of(db._state.loaded.normal)
+    valid = [name for name in beside if name.partition(WORKING_SEPARATOR)[0] in db._state.planning.payload]
     return {
         "relations": {
             name: comparable(to_python(db._state.engine.read(name)))
@@ -69,7 +69,7 @@ def everything(db: Database) -> dict[str, Any]:
         },
         "bases": db._state.loaded.normal.bases,
         "parts": db._state.loaded.normal.parts,
-        "payload": db._state.planning.payload & {name.partition(WORKING)[0] for name in beside},
+        "payload": db._state.planning.payload & {name.partition(WORKING_SEPARATOR)[0] for name in beside},
         "commits": db.commits,
     }
 
@@ -157,7 +157,7 @@ class Keeper:
             before["relations"] = {
                 name: rows
                 for name, rows in before["relations"].items()
-                if WORKING not in name or name in after["relations"]
+                if WORKING_SEPARATOR not in name or name in after["relations"]
             }
         assert after == before, f"{differences(before, after)}\n{judged}"
 
@@ -199,7 +199,7 @@ class Keeper:
     def verify(self, judged: Judged) -> None:
         """Compare everything with everything."""
         report = verify(store_of(judged.db).warehouse)
-        found = [each for each in report.findings if each.kind is not Kind.INDEX]  # some are lost
+        found = [each for each in report.findings if each.kind is not FindingKind.INDEX]  # some are lost
         assert found == [], f"{found}\n{judged}"
         assert report.has_recomputed
 
@@ -224,4 +224,4 @@ def keep(scenario: Scenario, place: str, seed: int) -> Counter[str]:
         return judge(scenario, place, keeper)
     finally:
         keeper.end()
-        shutil.rmtree(located(place)[0], ignore_errors=True)
+        shutil.rmtree(parse_location(place)[0], ignore_errors=True)

@@ -27,12 +27,12 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.core.values import text_of
+from corollary.core.values import format_value
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse import delimited, exact, fast
 from corollary.warehouse.dialect import dialect_of, file_name_of
 from corollary.warehouse.lines import text_column
-from corollary.warehouse.outputs import Output, write_all
+from corollary.warehouse.outputs import OutputFile, write_outputs
 from support.generators.values import is_same, values
 from support.selection import examples
 
@@ -165,7 +165,7 @@ def test_round_trip_without_quotes_or_a_refusal(
 def test_columns_of_text_agree_with_the_reference(data: st.DataObject, type_: Type) -> None:
     p = relation(type_)
     table = from_python(data.draw(st.lists(st.tuples(values(type_)), min_size=1)), p)
-    expected = [None if v is None else text_of(v, type_) for (v,) in to_python(table)]
+    expected = [None if v is None else format_value(v, type_) for (v,) in to_python(table)]
     assert text_column(table.column(0), type_).to_pylist() == expected
 
 
@@ -327,7 +327,7 @@ def test_pieces_read_like_the_whole(file: tuple[Relation, Directive, bytes], siz
     whole = exact.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "PIECE_BYTES", size)
-        table, found = delimited.parse(data, "p.facts", p, dialect_of(p, asked))
+        table, found = delimited.parse_rows(data, "p.facts", p, dialect_of(p, asked))
     assert_same_rows(to_python(table), to_python(whole))
     assert found == malformed
 
@@ -378,10 +378,10 @@ def test_compression(tmp_path: Path) -> None:
     p, path = relation(NUMBER), tmp_path / "p.csv.gz"
     asked = directive("output", compress="true")
     assert file_name_of(asked) == "p.csv.gz"
-    write_all([Output(from_python([(2,), (1,)], p), path, p, asked)])
+    write_outputs([OutputFile(from_python([(2,), (1,)], p), path, p, asked)])
     first = path.read_bytes()
     assert gzip.decompress(first) == b"1\n2\n"
-    write_all([Output(from_python([(1,), (2,)], p), path, p, asked)])
+    write_outputs([OutputFile(from_python([(1,), (2,)], p), path, p, asked)])
     assert path.read_bytes() == first
     assert to_python(delimited.read(path, p, directive(compress="true"))) == [(1,), (2,)]
     assert to_python(delimited.read(path, p, directive())) == [(1,), (2,)]
@@ -480,7 +480,7 @@ def test_at_most_twenty_findings() -> None:
 
 def test_good_rows_beside_malformed_records() -> None:
     data = b"1\ta\nx\tb\n2\t\xff\n3\tc\n4\n"
-    table, malformed = delimited.parse(data, "p.facts", EDGE, dialect_of(EDGE, directive()))
+    table, malformed = delimited.parse_rows(data, "p.facts", EDGE, dialect_of(EDGE, directive()))
     assert to_python(table) == [(1, "a"), (3, "c")]
     assert [(f.code, f.span.line, f.span.file.text) for (f, *_) in malformed if f.span] == [
         ("C0801", 2, "x\tb"),
@@ -577,24 +577,24 @@ def test_an_empty_symbol_is_not_written_as_null() -> None:
 # --- files appear whole or not at all -------------------------------------------------------------
 
 
-def output(path: Path, *symbols: str) -> Output:
+def output(path: Path, *symbols: str) -> OutputFile:
     p = relation(SYMBOL)
     rows: list[tuple[Value, ...]] = [(symbol,) for symbol in symbols]
-    return Output(from_python(rows, p), path, p, directive("output"))
+    return OutputFile(from_python(rows, p), path, p, directive("output"))
 
 
 def test_several_files_or_none(tmp_path: Path) -> None:
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     one.write_text("old\n")
     with pytest.raises(InputError, match="C0807"):
-        write_all([output(one, "new"), output(two, "a\tb")])
+        write_outputs([output(one, "new"), output(two, "a\tb")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.csv": "old\n"}
     with pytest.raises(InputError, match="C0804"):
-        write_all([output(tmp_path / "new" / "x", "a"), output(one / "x", "a")])
+        write_outputs([output(tmp_path / "new" / "x", "a"), output(one / "x", "a")])
     with pytest.raises(InputError, match="are both written to"):
-        write_all([output(one, "new"), output(one, "newer")])
+        write_outputs([output(one, "new"), output(one, "newer")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"one.csv": "old\n"}
-    write_all([output(one, "new"), output(two, "b", "a")])
+    write_outputs([output(one, "new"), output(two, "b", "a")])
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "one.csv": "new\n",
         "two.csv": "a\nb\n",
@@ -605,7 +605,7 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("")
     path.chmod(0o640)
-    write_all([output(path, "a")])
+    write_outputs([output(path, "a")])
     assert path.stat().st_mode & 0o777 == 0o640
 
 

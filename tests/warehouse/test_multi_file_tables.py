@@ -39,7 +39,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
         found.load(text=closure() + "\n.output reach")
         with monkeypatch.context() as patch:
             patch.setattr(shares, "read_partition", refused)
-            patch.setattr(files, "parquet_table", refused)
+            patch.setattr(files, "from_parquet", refused)
             with found.transaction() as tx:
                 tx.insert("edge", EDGES)
             found.publish()
@@ -63,7 +63,7 @@ EVERY = sorted((x, y) for x in NODES for y in NODES)
 
 
 def lists(db: Database) -> list[Path]:
-    return sorted(root_of(db).glob(f"data/*/*{parts.LIST}"))
+    return sorted(root_of(db).glob(f"data/*/*{parts.LIST_SUFFIX}"))
 
 
 def test_tasks_write_changes_snapshots_and_tables(db: Database) -> None:
@@ -119,7 +119,7 @@ def test_parts_go_with_their_list(db: Database) -> None:
     assert {each.name[:9] for each in before & set(lists(db))} == {"snapshot-"}
     named = {each.name for each in lists(db)}
     for each in root_of(db).glob("data/*/*.parts-*"):
-        assert each.name.partition(".parts-")[0] + parts.LIST in named
+        assert each.name.partition(".parts-")[0] + parts.LIST_SUFFIX in named
     assert not loose_files(db)
     assert reached(db) == EVERY
 
@@ -136,7 +136,7 @@ def test_what_a_lost_task_wrote_is_loose(db: Database) -> None:
 def test_a_directory_that_tasks_do_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
     monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
-    for writer in (parts.PartWriter, data_files.PartOfTable):
+    for writer in (parts.TableFileWriter, data_files.PublishedFileWriter):
         monkeypatch.setattr(writer, "__call__", lambda *_: None)
     with corollary.open(tmp_path / "w") as db:
         db.load(text=closure() + "\n.output reach")
@@ -155,13 +155,13 @@ def test_a_task_that_cannot_write_fails_the_transaction(
     share_out(monkeypatch)
     monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
 
-    def full(self: parts.PartWriter, rows: pa.Table) -> None:
+    def full(self: parts.TableFileWriter, rows: pa.Table) -> None:
         raise WarehouseError.cannot_write(self.root, OSError(28, "No space left on device"))
 
     with corollary.open(tmp_path / "w") as db:
         db.load(text=closure())
         with monkeypatch.context() as patch:
-            patch.setattr(parts.PartWriter, "__call__", full)
+            patch.setattr(parts.TableFileWriter, "__call__", full)
             with pytest.raises(WarehouseError, match="No space"), db.transaction() as tx:
                 tx.insert("edge", EDGES)
         assert not db.relation("reach").rows()

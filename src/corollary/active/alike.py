@@ -11,8 +11,8 @@ what is watched. An event predicate takes part if it has one rule and no other r
 from collections.abc import Iterator
 from dataclasses import replace
 
-from corollary.active.constants import holding
-from corollary.core.program import Active, NormalProgram, Relation
+from corollary.active.constants import constant_relation
+from corollary.core.program import ActiveRules, NormalProgram, Relation
 from corollary.core.rules import (
     Condition,
     Constant,
@@ -31,7 +31,7 @@ MERGE_MIN_RULES = 2
 EVENT = Type(Kind.SYMBOL)
 
 
-def alike(program: NormalProgram) -> NormalProgram:
+def merge_alike(program: NormalProgram) -> NormalProgram:
     """Return a program in which event rules that differ in constants only are merged."""
     active = program.active
     groups: dict[object, list[tuple[Rule, tuple[Constant, ...]]]] = {}
@@ -49,7 +49,7 @@ def alike(program: NormalProgram) -> NormalProgram:
         name = f"alike {number}"
         first = members[0][0]
         rows = [(Constant(rule.head.relation, EVENT), *constants) for rule, constants in members]
-        relation, values = holding(rows)
+        relation, values = constant_relation(rows)
         known[relation.name], tuples[relation.name] = relation, values
         replaced = {id(rule) for rule, _ in members}
         rules = [rule for rule in rules if id(rule) not in replaced]
@@ -73,7 +73,7 @@ def alike(program: NormalProgram) -> NormalProgram:
     )
 
 
-def _mergeable(active: Active) -> Iterator[Rule]:
+def _mergeable(active: ActiveRules) -> Iterator[Rule]:
     """Yield the rules of event predicates with one rule that no other rule reads."""
     read = {each.relation for rule in active.rules for each in rule.literals}
     read |= {each.body for each in active.aggregations} | set(active.triggers)

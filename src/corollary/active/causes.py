@@ -14,19 +14,19 @@ Example: `tc(x,z) :- tc(x,y), edge(y,z)`; tc(a,c) was removed: edge(b,c) was, wi
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from corollary.analysis.relevance import flipped
+from corollary.analysis.relevance import flip_signs
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Plan, Step, working
+from corollary.core.plan import Plan, Step, working_relation
 from corollary.core.rules import Aggregation, Constant, Literal, Rule, Variable
 from corollary.core.states import CHANGES, State
-from corollary.maintain.delta import in_state, instance
+from corollary.maintain.delta import make_body, read_in_state
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class CausingChange:
     """A change that may have caused tuples, and the working relation of its tuples."""
 
     relation: str
@@ -34,12 +34,12 @@ class Cause:
     place: str
 
 
-def causes(
+def plan_causes(
     update: Update,
     head: tuple[str, State],
     given: str,
     known: Container[tuple[str, State]],
-) -> tuple[Plan, tuple[Cause, ...]]:
+) -> tuple[Plan, tuple[CausingChange, ...]]:
     """Return the plan that finds the direct causes of some tuples, and the causes it finds.
 
     Args:
@@ -53,14 +53,14 @@ def causes(
     draft.finished.update(update.new.relations)  # all views can be read as they are
     name, sign = head
     draft.types[given] = draft.types[name]
-    found: list[Cause] = []
+    found: list[CausingChange] = []
     steps: list[Step] = []
     for number, rule in enumerate(_rules(update, name, sign, known)):
         for place, literal in enumerate(rule.literals):
             change = _change(update, literal, sign)
             if change is None or change not in known:
                 continue
-            cause = Cause(*change, working(f"{number}.{place}", "cause"))
+            cause = CausingChange(*change, working_relation(f"{number}.{place}", "cause"))
             draft.types[cause.place] = draft.types[cause.relation]
             slots = tuple(
                 slot if isinstance(slot, Variable | Constant) else Variable(f"_{at}", type_)
@@ -72,8 +72,8 @@ def causes(
             lead = Goal(Literal(cause.relation, slots), source)
             effects = Goal(Literal(given, rule.head.slots), Reference(given))
             state = State.NEW if sign is State.ADDED else State.OLD
-            body = instance(
-                rule, in_state(state), lead=lead, place=place, goals=[effects], head=slots
+            body = make_body(
+                rule, read_in_state(state), lead=lead, place=place, goals=[effects], head=slots
             )
             steps += draft.derive(cause.place, [body])
             found.append(cause)
@@ -81,13 +81,13 @@ def causes(
         if aggregation.relation == name:
             for side in CHANGES:
                 if (aggregation.body, side) in known:
-                    cause = Cause(aggregation.body, side, working(side, "cause"))
+                    cause = CausingChange(aggregation.body, side, working_relation(side, "cause"))
                     steps += _group_changes(aggregation, cause, given, draft)
                     found.append(cause)
     return draft.plan(steps), tuple(found)
 
 
-def _group_changes(aggregation: Aggregation, cause: Cause, given: str, draft: Draft) -> list[Step]:
+def _group_changes(aggregation: Aggregation, cause: CausingChange, given: str, draft: Draft) -> list[Step]:
     """Return the steps that find the changes of an aggregate's body in the groups of its tuples."""
     draft.types[cause.place] = draft.types[cause.relation]
     row, value = draft.variables(cause.relation), Variable("value", draft.types[given][-1])
@@ -116,5 +116,5 @@ def _change(update: Update, literal: Literal, sign: State) -> tuple[str, State] 
         return marked if marked[1] in CHANGES else None
     if literal.relation in active.relations:
         return None if literal.negated else (literal.relation, State.ADDED)
-    (change,) = flipped({sign}) if literal.negated else {sign}
+    (change,) = flip_signs({sign}) if literal.negated else {sign}
     return literal.relation, change

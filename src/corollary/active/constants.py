@@ -8,7 +8,7 @@ from corollary.core.rules import Constant, Value
 from corollary.core.types import Type
 
 
-def holding(rows: Sequence[tuple[Constant, ...]]) -> tuple[Relation, tuple[tuple[Value, ...], ...]]:
+def constant_relation(rows: Sequence[tuple[Constant, ...]]) -> tuple[Relation, tuple[tuple[Value, ...], ...]]:
     """Return a relation for some rows of constants, and its tuples.
 
     Its name is a digest of the tuples, so that equal ones share a relation and it stays the same

@@ -30,8 +30,8 @@ from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Plan, Step, When, effect_of, event_of
-from corollary.core.program import Active, NormalProgram, Relation
+from corollary.core.plan import Plan, Step, When, effect_relation, event_relation
+from corollary.core.program import ActiveRules, NormalProgram, Relation
 from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import CHANGES, State
 from corollary.maintain.draft import Draft
@@ -39,7 +39,7 @@ from corollary.maintain.seminaive import fixpoint
 from corollary.maintain.update import Update
 
 
-def reached(active: Active, goals: Iterable[str]) -> set[str]:
+def required_events(active: ActiveRules, goals: Iterable[str]) -> set[str]:
     """Return the event predicates that the goals depend on, themselves included."""
     reads: dict[str, set[str]] = {name: set() for name in active.relations}
     for rule in active.rules:
@@ -56,12 +56,12 @@ def reached(active: Active, goals: Iterable[str]) -> set[str]:
     return found
 
 
-def asked(active: Active, goals: Collection[str]) -> dict[str, frozenset[State]]:
+def required_changes(active: ActiveRules, goals: Collection[str]) -> dict[str, frozenset[State]]:
     """Return the relations whose changes goals need, with the signs.
 
     A goal is an event predicate, or a relation whose additions are needed.
     """
-    events = reached(active, goals)
+    events = required_events(active, goals)
     found: dict[str, set[State]] = {}
     for name in goals:
         if name not in active.relations:
@@ -73,7 +73,7 @@ def asked(active: Active, goals: Collection[str]) -> dict[str, frozenset[State]]
     return {name: frozenset(signs) for name, signs in found.items()}
 
 
-def _read(active: Active, events: Collection[str]) -> Iterator[str]:
+def _read(active: ActiveRules, events: Collection[str]) -> Iterator[str]:
     """Yield the relations that the rules of event predicates read, with repetitions."""
     for rule in active.rules:
         if rule.head.relation in events:
@@ -83,7 +83,7 @@ def _read(active: Active, events: Collection[str]) -> Iterator[str]:
             yield aggregation.body
 
 
-def is_felt(before: NormalProgram, after: NormalProgram, changed: Collection[str]) -> bool:
+def has_observable_change(before: NormalProgram, after: NormalProgram, changed: Collection[str]) -> bool:
     """Whether an event could happen: base relations or the rules of views have changed.
 
     Changes of the active rules themselves are not events.
@@ -101,7 +101,7 @@ def _views(program: NormalProgram) -> tuple[list[Rule], list[Aggregation]]:
     )
 
 
-def react(draft: Draft, goals: Collection[str]) -> list[Step]:
+def evaluate_events(draft: Draft, goals: Collection[str]) -> list[Step]:
     """Return the steps that evaluate event predicates after all views are maintained.
 
     Args:
@@ -109,13 +109,13 @@ def react(draft: Draft, goals: Collection[str]) -> list[Step]:
         goals: the event predicates to evaluate.
     """
     active = draft.update.new.active
-    events = reached(active, goals)
+    events = required_events(active, goals)
     steps: list[Step] = []
     for stratum in strata(_as_program(active)):
         if not events.isdisjoint(stratum.relations):
             evaluated, results = fixpoint(stratum, draft, State.NEW)
             for name, result in results.items():
-                target = event_of(name)
+                target = event_relation(name)
                 draft.types[target] = draft.types[name]
                 evaluated.append(draft.copy(target, Reference(result)))
             needed = _prerequisites(stratum, draft)
@@ -124,11 +124,11 @@ def react(draft: Draft, goals: Collection[str]) -> list[Step]:
     return steps
 
 
-def reacting(update: Update, goals: Collection[str]) -> Plan:
+def event_plan(update: Update, goals: Collection[str]) -> Plan:
     """Return the plan that evaluates event predicates, when all views are maintained."""
     draft = Draft(update)
     draft.finished.update(update.new.relations)
-    return draft.plan(react(draft, goals))
+    return draft.plan(evaluate_events(draft, goals))
 
 
 def _effect(trigger: str, draft: Draft) -> Step:
@@ -139,7 +139,7 @@ def _effect(trigger: str, draft: Draft) -> Step:
     program = draft.update.new
     relation, sign = program.active.triggers[trigger]
     base = Reference(program.bases.get(relation, relation))
-    head, target = Reference(event_of(trigger)), effect_of(trigger)
+    head, target = Reference(event_relation(trigger)), effect_relation(trigger)
     draft.types[target] = draft.types[trigger]
     if sign is State.ADDED:
         return draft.copy(target, head, without=(base,))
@@ -150,7 +150,7 @@ def _effect(trigger: str, draft: Draft) -> Step:
     deletes = draft.common(target, head, base)
     if inserting is None:
         return deletes
-    return replace(deletes, without=(Reference(event_of(inserting)),))
+    return replace(deletes, without=(Reference(event_relation(inserting)),))
 
 
 def _prerequisites(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | None:
@@ -180,7 +180,7 @@ def _prerequisites(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | No
     return tuple(found)
 
 
-def _as_program(active: Active) -> NormalProgram:
+def _as_program(active: ActiveRules) -> NormalProgram:
     """Return the active rules as a program, in which all other relations they read are base."""
     every = _read(active, active.relations)
     below = {

@@ -6,22 +6,22 @@ merge_alike  merges event rules that differ in constants only
 
 from collections.abc import Callable, Collection
 
-from corollary.active.alike import alike
+from corollary.active.alike import merge_alike
 from corollary.active.specialise import specialise
-from corollary.core.optimisations import NONE, Optimisation
+from corollary.core.optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
 from corollary.core.program import NormalProgram
 
-PASSES: tuple[tuple[Optimisation, Callable[[NormalProgram, Collection[str]], NormalProgram]], ...]
+PASSES: tuple[tuple[MonitoringOptimisation, Callable[[NormalProgram, Collection[str]], NormalProgram]], ...]
 PASSES = (
-    (Optimisation.SPECIALISATION, specialise),
-    (Optimisation.SHARING, lambda program, _: alike(program)),
+    (MonitoringOptimisation.SPECIALISATION, specialise),
+    (MonitoringOptimisation.SHARING, lambda program, _: merge_alike(program)),
 )
 
 
-def form(
+def optimise(
     program: NormalProgram,
     kept: Collection[str] = (),
-    without: Collection[Optimisation] = NONE,
+    without: Collection[MonitoringOptimisation] = NO_OPTIMISATIONS,
 ) -> NormalProgram:
     """Return the optimised program.
 

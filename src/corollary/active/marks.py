@@ -8,9 +8,9 @@ other passes see plain literals only. No relation of a user has these names.
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from corollary.core.program import Marked, mark_of
+from corollary.core.program import MarkedRelation, marked_name
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -30,7 +30,7 @@ SIGNS = {"+": State.ADDED, "-": State.REMOVED}
 
 
 @dataclass(slots=True)
-class Marks:
+class MarkRenamer:
     """Renames marked literals, and records the relation and state of each new name.
 
     Attributes:
@@ -38,8 +38,8 @@ class Marks:
         triggers: the names of the heads of triggers.
     """
 
-    read: dict[str, Marked] = field(default_factory=dict)
-    triggers: dict[str, Marked] = field(default_factory=dict)
+    read: dict[str, MarkedRelation] = field(default_factory=dict)
+    triggers: dict[str, MarkedRelation] = field(default_factory=dict)
 
     def marks(self, clause: Clause) -> Clause:
         """Return the clause with names instead of marks."""
@@ -57,7 +57,7 @@ class Marks:
 
     def _rename(self, atom: Atom) -> Atom:
         state = SIGNS.get(atom.sign) or atom.state or State.NEW
-        name = mark_of(atom.relation, state)
+        name = marked_name(atom.relation, state)
         if state is not State.NEW:
             self.read[name] = atom.relation, state
         return replace(atom, relation=name, sign="", state=None)
@@ -86,7 +86,7 @@ class Marks:
 
     def _term(self, term: Term) -> Term:
         match term:
-            case Aggregate(target=target, body=body):
+            case AggregateTerm(target=target, body=body):
                 goal = None if target is None else self._term(target)
                 return replace(term, target=goal, body=self._items(body))
             case Functor(arguments=arguments):

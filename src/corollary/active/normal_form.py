@@ -15,16 +15,16 @@ A query is solved for the bindings of the change, so that `n = count : { part(x,
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corollary.active.marks import Marks
-from corollary.analysis.check import Checked, check
-from corollary.core.program import Active, NormalProgram, Program, Relation, mark_of
+from corollary.active.marks import MarkRenamer
+from corollary.analysis.check import CheckedProgram, check
+from corollary.core.program import ActiveRules, NormalProgram, Program, Relation, marked_name
 from corollary.core.rules import Aggregation, Literal, Rule
 from corollary.core.states import State
-from corollary.rewrite.conjunction import Lowered
-from corollary.rewrite.normalise import lower
+from corollary.rewrite.conjunction import TranslationUnit
+from corollary.rewrite.normalise import lower_clauses
 
 
-def passive(program: Program) -> Program:
+def without_active_rules(program: Program) -> Program:
     """Return a program without its event predicates, triggers and reactions."""
     checked = check(program)
     kept = tuple(each for each in program.clauses if not checked.is_active(each))
@@ -32,13 +32,13 @@ def passive(program: Program) -> Program:
     return replace(program, clauses=kept, declarations=tuple(derived), reactions=())
 
 
-def with_active(program: NormalProgram, checked: Checked) -> NormalProgram:
+def with_active_rules(program: NormalProgram, checked: CheckedProgram) -> NormalProgram:
     """Return a program with the active rules of its text."""
     clauses = [clause for clause in checked.program.clauses if checked.is_active(clause)]
     reactions = checked.program.reactions
     if not clauses and not reactions:
         return program
-    marks = Marks()
+    marks = MarkRenamer()
     plain = [marks.marks(clause) for clause in clauses]
     events = {
         name: Relation(name, each.columns, each.types, is_derived=True, is_virtual=True)
@@ -50,12 +50,12 @@ def with_active(program: NormalProgram, checked: Checked) -> NormalProgram:
         known[name] = replace(
             program.relations[relation], name=name, is_derived=True, is_declared=False
         )
-    lowered = lower(plain, known, known)
+    lowered = lower_clauses(plain, known, known)
     split = _Split(program, events.keys() | marks.triggers, marks.read, lowered)
-    return split.program(Active(marked=marks.read, triggers=marks.triggers, reactions=reactions))
+    return split.program(ActiveRules(marked=marks.read, triggers=marks.triggers, reactions=reactions))
 
 
-def with_queries(before: NormalProgram, after: NormalProgram) -> NormalProgram:
+def with_old_queries(before: NormalProgram, after: NormalProgram) -> NormalProgram:
     """Return the old program with the queries of new active rules on the OLD state.
 
     Relations that only the new program has are empty in it.
@@ -98,7 +98,7 @@ class _Split:
         program: NormalProgram,
         heads: set[str],
         marked: Mapping[str, tuple[str, State]],
-        lowered: Lowered,
+        lowered: TranslationUnit,
     ) -> None:
         self._program = program
         self._marked = marked
@@ -135,7 +135,7 @@ class _Split:
             return state if state is State.OLD else None
         return State.NEW if name in self._program.relations else None
 
-    def program(self, active: Active) -> NormalProgram:
+    def program(self, active: ActiveRules) -> NormalProgram:
         """Return the program with the queries, and the rest as its active part."""
         lowered, program, states = self._lowered, self._program, self._states
         queries = {
@@ -145,7 +145,7 @@ class _Split:
         }
         marked = dict(active.marked)
         marked |= {
-            mark_of(name, State.OLD): (name, State.OLD)
+            marked_name(name, State.OLD): (name, State.OLD)
             for name, state in states.items()
             if state is State.OLD
         }
@@ -193,8 +193,8 @@ class _Split:
 
     def _mark(self, literal: Literal) -> Literal:
         state = self._states.get(literal.relation, State.NEW)
-        return replace(literal, relation=mark_of(literal.relation, state))
+        return replace(literal, relation=marked_name(literal.relation, state))
 
     def _mark_body(self, aggregation: Aggregation) -> Aggregation:
         state = self._states.get(aggregation.body, State.NEW)
-        return replace(aggregation, body=mark_of(aggregation.body, state))
+        return replace(aggregation, body=marked_name(aggregation.body, state))

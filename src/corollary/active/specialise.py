@@ -22,10 +22,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from corollary.active.constants import holding
-from corollary.analysis.relevance import relevant
+from corollary.active.constants import constant_relation
+from corollary.analysis.relevance import relevant_relations
 from corollary.analysis.strata import strata
-from corollary.core.program import Active, NormalProgram, Relation, mark_of
+from corollary.core.program import ActiveRules, NormalProgram, Relation, marked_name
 from corollary.core.rules import (
     Condition,
     Constant,
@@ -38,7 +38,7 @@ from corollary.core.rules import (
     Variable,
 )
 from corollary.core.states import CHANGES, State
-from corollary.rewrite.conjunction import unused
+from corollary.rewrite.conjunction import unused_name
 
 Constants = tuple[Constant, ...]
 Member = TypeVar("Member")
@@ -79,7 +79,7 @@ def _constant(slot: Slot) -> Constant:
     return slot
 
 
-def _watched(active: Active) -> dict[str, list[Literal]]:
+def _watched(active: ActiveRules) -> dict[str, list[Literal]]:
     """Return the literals that read changes, by the relation whose changes they are."""
     found: dict[str, list[Literal]] = {}
     for rule in active.rules:
@@ -103,10 +103,10 @@ def _needed_otherwise(program: NormalProgram, name: str, kept: Collection[str]) 
         if each in kept or (relation.is_derived and not relation.is_virtual)
     }
     needed |= {each: both for each in _watched(program.active) if each != name}
-    return set(relevant(program, needed))
+    return set(relevant_relations(program, needed))
 
 
-def _read_copies(active: Active, copies: Mapping[str, _Copy]) -> Active:
+def _read_copies(active: ActiveRules, copies: Mapping[str, _Copy]) -> ActiveRules:
     """Return active rules that read the changes of copies."""
     marked = dict(active.marked)
 
@@ -115,7 +115,7 @@ def _read_copies(active: Active, copies: Mapping[str, _Copy]) -> Active:
         if state not in CHANGES or name not in copies:
             return literal
         copy = copies[name]
-        mark = mark_of(copy.name, state)
+        mark = marked_name(copy.name, state)
         marked[mark] = copy.name, state
         slots = _without(literal.slots, copy.column) if copy.is_dropped else literal.slots
         return replace(literal, relation=mark, slots=slots)
@@ -144,7 +144,7 @@ class _Copier:
             self._members |= dict.fromkeys(stratum.relations, stratum.relations)
         self._aggregated = {each.relation for each in self.source.aggregations}
 
-    def program(self, active: Active) -> NormalProgram:
+    def program(self, active: ActiveRules) -> NormalProgram:
         """Return the program with the copies."""
         source = self.source
         return replace(
@@ -188,7 +188,7 @@ class _Copier:
         if key in self._copies:
             return self._copies[key]
         taken = {*self.source.relations, *self._relations}
-        copy = self._copies[key] = unused(f"{name}.for1", taken)
+        copy = self._copies[key] = unused_name(f"{name}.for1", taken)
         relation = self.source.relations[name]
         is_dropped = len(constants) == 1
         self._relations[copy] = replace(
@@ -256,7 +256,7 @@ class _Copier:
         return literal
 
     def _seeds(self, constants: Constants) -> str:
-        relation, rows = holding([(each,) for each in constants])
+        relation, rows = constant_relation([(each,) for each in constants])
         self._relations[relation.name] = relation
         self._constants[relation.name] = rows
         return relation.name

@@ -8,7 +8,7 @@ from corollary.advisor.candidates import Candidate, FoldedClause
 from corollary.advisor.costs import Exponents
 from corollary.advisor.deciding import StorageDecision
 from corollary.advisor.rewriting import Rewriter
-from corollary.advisor.scheme import Options, Query, Scheme
+from corollary.advisor.scheme import Options, Scheme, WorkloadQuery
 from corollary.core.rules import Atom, Clause
 
 
@@ -111,7 +111,7 @@ class PredicateAdvice:
         work: rows handled by the rules as they are, and by the rewritten ones, if sizes are known.
     """
 
-    query: Query
+    query: WorkloadQuery
     is_query: bool
     reason: str | None
     before: Exponents

@@ -18,7 +18,7 @@ from corollary.advisor.candidates import Candidate, FoldedClause, PinReason, Sch
 from corollary.advisor.canonical import CanonicalForms
 from corollary.advisor.deciding import StorageDecision
 from corollary.advisor.drafting import DraftBuilder, PredicateDraft
-from corollary.advisor.estimating import Estimator, Sizes
+from corollary.advisor.estimating import Estimator, RelationSizes
 from corollary.advisor.printing import (
     NamedView,
     ViewNames,
@@ -27,7 +27,7 @@ from corollary.advisor.printing import (
     original_clause,
     view_clauses,
 )
-from corollary.advisor.scheme import ArityScope, Options, Query, Scheme, SchemeRelation
+from corollary.advisor.scheme import ArityScope, Options, Scheme, SchemeRelation, WorkloadQuery
 from corollary.advisor.shapes import NodeShapes, effective_arity, paper_arity
 from corollary.core.rules import Atom, Clause
 
@@ -35,7 +35,7 @@ REJECTED_NAME = "candidate"
 """The name of a rejected candidate in the report."""
 
 
-def advise(scheme: Scheme, options: Options | None = None, sizes: Sizes | None = None) -> Advice:
+def advise(scheme: Scheme, options: Options | None = None, sizes: RelationSizes | None = None) -> Advice:
     """Return what to store for the queries of a scheme, and the rewritten queries.
 
     Args:
@@ -47,7 +47,7 @@ def advise(scheme: Scheme, options: Options | None = None, sizes: Sizes | None =
 
 
 class _Advisor:
-    def __init__(self, scheme: Scheme, options: Options, sizes: Sizes | None) -> None:
+    def __init__(self, scheme: Scheme, options: Options, sizes: RelationSizes | None) -> None:
         self._scheme = scheme
         self._options = options
         self._shapes = NodeShapes(scheme)
@@ -84,7 +84,7 @@ class _Advisor:
         paper = max(map(paper_arity, stored), default=0)
         return SchemeArity(arities.get(set_by, 0), set_by, paper)
 
-    def _still_read(self) -> list[Query]:
+    def _still_read(self) -> list[WorkloadQuery]:
         """Return virtual relations that rewritten rules read and that have no advice yet."""
         names = dict.fromkeys(
             item.relation
@@ -94,7 +94,7 @@ class _Advisor:
             if isinstance(item, Atom)
         )
         return [
-            Query(name, frequency=0.0)
+            WorkloadQuery(name, frequency=0.0)
             for name in names
             if name in self._scheme.clauses
             and name not in self._predicates

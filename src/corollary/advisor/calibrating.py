@@ -41,7 +41,7 @@ class Calibration:
         return work * self.seconds
 
 
-def from_commits(database: Database) -> Calibration | None:
+def calibrate_from_commits(database: Database) -> Calibration | None:
     """Return the calibration by the commits of the history, at the placement with most rows."""
     warehouse = warehouse_of(database)
     if warehouse is None:
@@ -59,7 +59,7 @@ def from_commits(database: Database) -> Calibration | None:
     return Calibration(_ratio(timed), f"{_count(len(timed), 'commit')} of the history ({place})")
 
 
-def from_runs(advice: Advice, measured: Measurements) -> Calibration | None:
+def calibrate_from_measurements(advice: Advice, measured: Measurements) -> Calibration | None:
     """Return the calibration by measured queries."""
     found = [
         (work[0], each.before)

@@ -21,7 +21,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any, Union
 
-from corollary.core.rules import Atom, BodyItem, Comparison, Literal, Term, Variable, names_in
+from corollary.core.rules import Atom, BodyItem, Comparison, Literal, Term, Variable, variable_names
 
 ANONYMOUS = "_•"
 """Prefix of the name of a variable that was written `_`."""
@@ -154,7 +154,7 @@ class FoldedClause:
 def variables_of(node: Node) -> frozenset[str]:
     """Return the variables that a node outputs to the rest of its clause."""
     if isinstance(node, Literal):
-        return frozenset(names_in(node))
+        return frozenset(variable_names(node))
     return frozenset(node.variables)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from corollary.core.arrow import disagreeing
+from corollary.core.arrow import dependency_violations
 from corollary.core.program import Relation
 from corollary.database.database import Database, state_of
-from corollary.database.keys import dependences
+from corollary.database.keys import resolve_dependencies
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,17 +47,17 @@ class ProposedKey:
         return f"{self.relation} key({', '.join(self.columns)}): holds in {self.rows:,} tuples"
 
 
-def broken_dependences(database: Database) -> Iterator[ViolatedDependency]:
+def find_violated_dependencies(database: Database) -> Iterator[ViolatedDependency]:
     """Yield the declared dependencies of derived relations that do not hold.
 
     Those of base relations are enforced by every commit.
     """
     normal = state_of(database).loaded.normal
-    for each in dependences(database.program, normal):
+    for each in resolve_dependencies(database.program, normal):
         relation = normal.relations[each.relation]
         if not relation.is_derived or not each.dependents:
             continue
-        found = disagreeing(
+        found = dependency_violations(
             database.relation(relation.name).arrow(), each.determinants, each.dependents
         )
         if found[0].num_rows:
@@ -68,12 +68,12 @@ def broken_dependences(database: Database) -> Iterator[ViolatedDependency]:
             yield ViolatedDependency(relation.name, left, right, found[0].num_rows)
 
 
-def proposed_keys(database: Database) -> Iterator[ProposedKey]:
+def propose_keys(database: Database) -> Iterator[ProposedKey]:
     """Yield the minimal sets of columns that are keys of base relations in the data."""
     normal = state_of(database).loaded.normal
     known = {
         (each.relation, frozenset(each.determinants))
-        for each in dependences(database.program, normal)
+        for each in resolve_dependencies(database.program, normal)
         if each.is_key
     }
     for name, relation in normal.relations.items():

@@ -35,7 +35,7 @@ IsLegal = Callable[[Candidate], bool]
 """Whether a candidate is small enough to be stored."""
 
 
-def alternatives(
+def partial_cluster_bodies(
     nodes: Sequence[Node], significant: frozenset[str], is_legal: IsLegal
 ) -> Iterator[Body]:
     """Yield the bodies that use parts of clusters instead of what folding makes of the nodes.
@@ -122,7 +122,7 @@ def _disjoint_sets(parts: Sequence[Candidate]) -> Iterator[tuple[Candidate, ...]
                 yield chosen
 
 
-def carry(node: Node, literals: Iterable[Literal], is_legal: IsLegal) -> Node:
+def carry_dependencies(node: Node, literals: Iterable[Literal], is_legal: IsLegal) -> Node:
     """Return a node in which candidates that are too large carry the literals that may help."""
     if not isinstance(node, Candidate) or is_legal(node):
         return node
@@ -135,7 +135,7 @@ def carry(node: Node, literals: Iterable[Literal], is_legal: IsLegal) -> Node:
         wider = Candidate(node.variables, bodies, carried)
         if is_legal(wider):
             return wider
-    bodies = tuple(tuple(carry(each, literals, is_legal) for each in body) for body in node.bodies)
+    bodies = tuple(tuple(carry_dependencies(each, literals, is_legal) for each in body) for body in node.bodies)
     if bodies == node.bodies:
         return node
     return Candidate(node.variables, bodies, node.carried)

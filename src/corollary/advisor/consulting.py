@@ -16,27 +16,27 @@ from dataclasses import dataclass, replace
 from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.applying import apply
-from corollary.advisor.calibrating import from_commits
+from corollary.advisor.calibrating import calibrate_from_commits
 from corollary.advisor.measuring import Measurements, measure
 from corollary.advisor.observing import (
-    merged,
-    queries_by_default,
-    queries_logged,
-    queries_named,
-    sizes_of,
-    update_rates,
+    default_queries,
+    measure_sizes,
+    measure_update_rates,
+    merge_logged_queries,
+    parse_queries,
+    read_logged_queries,
 )
 from corollary.advisor.reading import read_scheme
-from corollary.advisor.reforming import reformed
+from corollary.advisor.reforming import reformulate
 from corollary.advisor.reporting import report
 from corollary.advisor.scheme import Options, SelectionMode
-from corollary.advisor.scratch import base_tables
-from corollary.advisor.verifying import Finding, verify
+from corollary.advisor.scratch import read_base_tables
+from corollary.advisor.verifying import CheckResult, verify
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
 from corollary.database.transaction import Transaction
 
-USUAL = Options(selection=SelectionMode.MINIMAL, partial_clusters=True)
+DEFAULT_OPTIONS = Options(selection=SelectionMode.MINIMAL, partial_clusters=True)
 """The defaults of `corollary advise`."""
 
 
@@ -51,15 +51,15 @@ class Consultation:
 
     def report(self) -> str:
         """Return the advice as text."""
-        return "\n".join(report(self.advice, from_commits(self.database)))
+        return "\n".join(report(self.advice, calibrate_from_commits(self.database)))
 
-    def verify(self) -> list[Finding]:
+    def verify(self) -> list[CheckResult]:
         """Compare both programs, on copies of the data."""
-        return list(verify(self.advice, self.before, self.after, base_tables(self.database)))
+        return list(verify(self.advice, self.before, self.after, read_base_tables(self.database)))
 
     def measure(self, engine: str = "local") -> Measurements:
         """Time the queries before and after, on copies of the data."""
-        tables = base_tables(self.database)
+        tables = read_base_tables(self.database)
         return measure(self.advice, self.before, self.after, tables, engine=engine)
 
     def apply(self) -> Transaction:
@@ -68,7 +68,7 @@ class Consultation:
 
 
 def consult(
-    database: Database, queries: Iterable[str] = (), options: Options = USUAL
+    database: Database, queries: Iterable[str] = (), options: Options = DEFAULT_OPTIONS
 ) -> Consultation:
     """Ask for advice on the program of a database, with its sizes, its query log and its history.
 
@@ -80,13 +80,13 @@ def consult(
     Raises:
         InputError: a query is not a relation that has rules.
     """
-    logged, loaded = queries_logged(database), state_of(database).loaded
-    known = {each.relation: each.frequency for each in merged(logged, {})}
-    chosen = queries_named(queries, loaded.normal, known)
-    chosen = chosen or queries_by_default(loaded.normal, logged, {})
+    logged, loaded = read_logged_queries(database), state_of(database).loaded
+    known = {each.relation: each.frequency for each in merge_logged_queries(logged, {})}
+    chosen = parse_queries(queries, loaded.normal, known)
+    chosen = chosen or default_queries(loaded.normal, logged, {})
     if not options.updates:
-        options = replace(options, updates=update_rates(database))
+        options = replace(options, updates=measure_update_rates(database))
     scheme = read_scheme(loaded.program, loaded.checked, chosen, options.opaque)
-    advice = advise(scheme, options, sizes_of(database))
-    after = reformed(loaded.checked, loaded.program, advice)
+    advice = advise(scheme, options, measure_sizes(database))
+    after = reformulate(loaded.checked, loaded.program, advice)
     return Consultation(database, advice, loaded.program, after)

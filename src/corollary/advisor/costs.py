@@ -54,12 +54,12 @@ class Join:
     bound: frozenset[str] = frozenset()
 
 
-def left_deep(join: Join) -> int:
+def left_deep_exponent(join: Join) -> int:
     """Return the exponent of the best left-deep plan with projections."""
     return _PlanSearch(join).left_deep(is_projecting=True)
 
 
-def exponents(join: Join) -> Exponents:
+def plan_exponents(join: Join) -> Exponents:
     """Return the exponents of all three kinds of plan."""
     search = _PlanSearch(join)
     paper = search.left_deep(is_projecting=True)

@@ -24,7 +24,7 @@ from corollary.advisor.candidates import (
     term_variables,
     variables_of,
 )
-from corollary.core.rules import Constant, Literal, Term, Variable, names_in
+from corollary.core.rules import Constant, Literal, Term, Variable, variable_names
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class CommonPart:
     back: dict[str, str] = field(default_factory=dict)
 
 
-def merge(clauses: Sequence[SchemeClause]) -> list[FoldedClause]:
+def merge_disjuncts(clauses: Sequence[SchemeClause]) -> list[FoldedClause]:
     """Return the clauses of a predicate after the disjunct phase; large common parts go first."""
     work = [FoldedClause.unfolded(each) for each in clauses]
     while True:
@@ -179,7 +179,7 @@ def _is_nullable(node: Node) -> bool:
 
 def _all_names(node: Node) -> set[str]:
     if isinstance(node, Literal):
-        return names_in(node)
+        return variable_names(node)
     if isinstance(node, Candidate):
         inner = (name for body in node.bodies for each in body for name in _all_names(each))
         return {*node.variables, *inner}

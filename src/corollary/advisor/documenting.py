@@ -6,12 +6,12 @@ from typing import Any
 from corollary.advisor.advice import Advice, NewView, PredicateAdvice, global_exponents
 from corollary.advisor.calibrating import Calibration
 from corollary.advisor.measuring import Measurements
-from corollary.advisor.sampling import Sampled
-from corollary.advisor.verifying import Finding
+from corollary.advisor.sampling import SampledSize
+from corollary.advisor.verifying import CheckResult
 from corollary.core.printer import print_clause
 
 
-def as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str, Any]:
+def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str, Any]:
     """Return the document of advice; with a calibration, it has seconds."""
     found = {
         "queries": {
@@ -85,7 +85,7 @@ def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
     return found
 
 
-def findings_as_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+def check_results_as_json(findings: Iterable[CheckResult]) -> list[dict[str, Any]]:
     """Return the results of verification."""
     return [
         {"check": each.check, "about": each.about, "differences": list(each.differences)}
@@ -113,7 +113,7 @@ def measurements_as_json(measurements: Measurements) -> dict[str, Any]:
     }
 
 
-def samples_as_json(samples: Iterable[Sampled]) -> list[dict[str, Any]]:
+def samples_as_json(samples: Iterable[SampledSize]) -> list[dict[str, Any]]:
     """Return the sizes of views by samples."""
     return [
         {

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 
 from corollary.advisor.candidates import Candidate, FoldedClause, SchemeClause
 from corollary.advisor.canonical import CanonicalForms
-from corollary.advisor.clusters import alternatives, carry
+from corollary.advisor.clusters import carry_dependencies, partial_cluster_bodies
 from corollary.advisor.costs import Exponents
 from corollary.advisor.deciding import Decider, StorageDecision
-from corollary.advisor.disjuncts import merge
+from corollary.advisor.disjuncts import merge_disjuncts
 from corollary.advisor.estimating import Estimator
 from corollary.advisor.folding import fold
 from corollary.advisor.rewriting import Rewriter
-from corollary.advisor.scheme import Options, Query, Scheme, SelectionMode
+from corollary.advisor.scheme import Options, Scheme, SelectionMode, WorkloadQuery
 from corollary.advisor.shapes import NodeShapes
-from corollary.advisor.workload import Demand, Workload
+from corollary.advisor.workload import QueryDemand, Workload
 
 UNREACHABLE_EXPONENT = 1 << 30
 """Larger than any exponent, so that a decision is for whatever is best."""
@@ -24,7 +24,7 @@ UNREACHABLE_EXPONENT = 1 << 30
 class PredicateDraft:
     """A predicate after both stages: its clauses as they are, their exponents, and the decision."""
 
-    query: Query
+    query: WorkloadQuery
     is_query: bool
     clauses: tuple[SchemeClause, ...]
     rewriter: Rewriter
@@ -49,7 +49,7 @@ class DraftBuilder:
     limit: int
     estimator: Estimator | None
 
-    def draft(self, query: Query, *, is_query: bool) -> PredicateDraft:
+    def draft(self, query: WorkloadQuery, *, is_query: bool) -> PredicateDraft:
         """Take a predicate through both stages."""
         clauses = self.scheme.clauses.get(query.relation, ())
         rewriter = Rewriter(self.shapes, self.forms, query.bound)
@@ -64,7 +64,7 @@ class DraftBuilder:
         """Decide with and without the disjunct phase; the better decision counts."""
         starts = [[FoldedClause.unfolded(each) for each in clauses]]
         if self.options.has_disjuncts and len(clauses) > 1:
-            merged = merge(clauses)
+            merged = merge_disjuncts(clauses)
             if len(merged) < len(clauses):
                 starts.insert(0, merged)
         decisions = [
@@ -84,10 +84,10 @@ class DraftBuilder:
         folded = tuple(fold(start.nodes, significant))
         if not self.options.partial_clusters:
             return FoldedClause(clause, folded)
-        bodies = [folded, *alternatives(start.nodes, significant, decider.is_legal)]
+        bodies = [folded, *partial_cluster_bodies(start.nodes, significant, decider.is_legal)]
         ways = [
             FoldedClause(
-                clause, tuple(carry(node, clause.literals, decider.is_legal) for node in body)
+                clause, tuple(carry_dependencies(node, clause.literals, decider.is_legal) for node in body)
             )
             for body in bodies
         ]
@@ -108,7 +108,7 @@ class DraftBuilder:
                 legal = (node for node in root.nodes() if draft.decider.is_legal(node))
                 pool.update((self.forms.key(node), node) for node in legal)
         demands = [
-            Demand(
+            QueryDemand(
                 each.decision.clauses,
                 each.rewriter,
                 each.query.frequency,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corollary.advisor.candidates import Candidate, in_order
-from corollary.advisor.estimating import Estimator, Sizes
+from corollary.advisor.estimating import Estimator, RelationSizes
 from corollary.advisor.scheme import Options, Scheme
 from corollary.advisor.shapes import NodeShapes
 from corollary.core.program import Program
@@ -31,8 +31,8 @@ class ViewAccount:
         return self.saved >= self.upkeep and self.saved > 0
 
 
-def accounts(
-    scheme: Scheme, program: Program, sizes: Sizes, options: Options
+def account_views(
+    scheme: Scheme, program: Program, sizes: RelationSizes, options: Options
 ) -> Iterator[ViewAccount]:
     """Yield the account of every stored view that exists only for queries.
 

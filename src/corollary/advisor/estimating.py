@@ -19,14 +19,14 @@ from corollary.advisor.flows import Cardinality, JoinEstimate, JoinOrderSearch
 from corollary.advisor.scheme import Scheme
 from corollary.advisor.shapes import NodeShapes
 from corollary.core.rules import Constant, Literal, Variable
-from corollary.core.statistics import GUESS
+from corollary.core.statistics import UNMEASURED_ROWS
 
 FILTER_SELECTIVITY = 0.5
 """The fraction of rows that is assumed to pass a comparison or a negated literal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class RelationSizes:
     """The sizes of relations.
 
     Attributes:
@@ -50,7 +50,7 @@ class Sizes:
 class Estimator:
     """Estimates bodies over a scheme."""
 
-    def __init__(self, scheme: Scheme, shapes: NodeShapes, sizes: Sizes) -> None:
+    def __init__(self, scheme: Scheme, shapes: NodeShapes, sizes: RelationSizes) -> None:
         self._scheme = scheme
         self._shapes = shapes
         self.sizes = sizes
@@ -134,7 +134,7 @@ class Estimator:
             relation = self._scheme.relations.get(name)
             arity = 0 if relation is None else relation.arity
             rows = self.sizes.rows.get(name)
-            guess = float(GUESS if rows is None else rows)
+            guess = float(UNMEASURED_ROWS if rows is None else rows)
             unknown = {f"{at}": guess**0.5 for at in range(arity)}
             self._relations[name] = Cardinality(guess, unknown)  # what recursive rules read
             if rows is None and name in self._scheme.clauses:

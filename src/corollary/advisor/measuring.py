@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corollary.advisor.advice import Advice
-from corollary.advisor.scratch import all_of, scratch_database
+from corollary.advisor.scratch import full_goal, open_scratch_database
 from corollary.core.printer import print_relation, print_value
 from corollary.core.program import Program
 from corollary.core.rules import Value
@@ -22,7 +22,7 @@ WARM_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class QueryTimes:
     """The seconds of a query before and after: medians of warm runs, and the cold runs."""
 
     relation: str
@@ -47,7 +47,7 @@ class Measured:
 class Measurements:
     """The times of all queries, the seconds to build the views, and their numbers of rows."""
 
-    queries: tuple[Measured, ...]
+    queries: tuple[QueryTimes, ...]
     build: float
     rows: Mapping[str, int]
 
@@ -63,8 +63,8 @@ def measure(
 ) -> Measurements:
     """Measure queries with and without the advice, on copies in memory."""
     with (
-        scratch_database(before, tables, engine=engine) as original,
-        scratch_database(before, tables, engine=engine) as changed,
+        open_scratch_database(before, tables, engine=engine) as original,
+        open_scratch_database(before, tables, engine=engine) as changed,
     ):
         start = time.perf_counter()
         transaction = changed.transaction()
@@ -85,7 +85,7 @@ def measure(
 
 def _measure_query(
     name: str, bound: frozenset[int], original: Database, changed: Database, runs: int
-) -> Measured:
+) -> QueryTimes:
     goal = _goal(original, name, bound)
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(runs + 1):
@@ -94,14 +94,14 @@ def _measure_query(
             database.query(goal)
             side.append(time.perf_counter() - start)
     before, after = (statistics.median(side[1:]) for side in times)
-    return Measured(name, goal, before, after, (times[0][0], times[1][0]), runs)
+    return QueryTimes(name, goal, before, after, (times[0][0], times[1][0]), runs)
 
 
 def _goal(database: Database, name: str, bound: frozenset[int]) -> str:
     """Return a goal with values for the bound columns: those of one answer."""
     if not bound:
-        return all_of(database, name)
-    answers = database.query(all_of(database, name))
+        return full_goal(database, name)
+    answers = database.query(full_goal(database, name))
     relation = state_of(database).loaded.normal.relations[name]
     middle = answers.num_rows // 2
     arguments = []

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from corollary.advisor.estimating import Sizes
-from corollary.advisor.scheme import Query
+from corollary.advisor.estimating import RelationSizes
+from corollary.advisor.scheme import WorkloadQuery
 from corollary.core.program import NormalProgram
 from corollary.database.database import Database, state_of, warehouse_of
-from corollary.database.names import readable
+from corollary.database.names import readable_relation
 from corollary.errors import InputError
-from corollary.warehouse.query_log import queries_asked
+from corollary.warehouse.query_log import logged_queries
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,9 +21,9 @@ HISTORY_MIN_SECONDS = 3600.0
 # --- queries -------------------------------------------------------------------------------------
 
 
-def queries_named(
+def parse_queries(
     texts: Iterable[str], program: NormalProgram, frequencies: Mapping[str, float]
-) -> list[Query]:
+) -> list[WorkloadQuery]:
     """Return the queries that texts such as `view` or `view^bf` name.
 
     Args:
@@ -34,10 +34,10 @@ def queries_named(
     Raises:
         InputError: there is no such relation, it has no rules, or the letters do not fit it.
     """
-    found: dict[str, Query] = {}
+    found: dict[str, WorkloadQuery] = {}
     for text in texts:
         name, mark, pattern = text.partition("^")
-        relation = readable(program, name)
+        relation = readable_relation(program, name)
         if not relation.is_derived:
             raise InputError.of(
                 "C1100",
@@ -53,16 +53,16 @@ def queries_named(
                 f"write b or f for each of its {relation.arity} columns, such as "
                 f"{name}^{'b' * min(1, relation.arity)}{'f' * max(0, relation.arity - 1)}",
             )
-        found[name] = Query(name, _bound_columns(pattern), frequencies.get(name, 1.0))
+        found[name] = WorkloadQuery(name, _bound_columns(pattern), frequencies.get(name, 1.0))
     return list(found.values())
 
 
-def queries_by_default(
-    program: NormalProgram, logged: Sequence[Query], frequencies: Mapping[str, float]
-) -> list[Query]:
+def default_queries(
+    program: NormalProgram, logged: Sequence[WorkloadQuery], frequencies: Mapping[str, float]
+) -> list[WorkloadQuery]:
     """Return the queries of the log; if there are none, the relations that no other one reads."""
     if logged:
-        return merged(logged, frequencies)
+        return merge_logged_queries(logged, frequencies)
     read = {
         literal.relation
         for rule in program.rules
@@ -71,36 +71,36 @@ def queries_by_default(
     }
     read |= {each.body for each in program.aggregations}
     return [
-        Query(name, frequency=frequencies.get(name, 1.0))
+        WorkloadQuery(name, frequency=frequencies.get(name, 1.0))
         for name, relation in program.relations.items()
         if relation.is_derived and relation.is_declared and name not in read
     ]
 
 
-def queries_logged(database: Database) -> list[Query]:
+def read_logged_queries(database: Database) -> list[WorkloadQuery]:
     """Return the queries of derived relations in the query log, with their frequencies."""
     warehouse = warehouse_of(database)
     if warehouse is None:
         return []
     relations = state_of(database).loaded.normal.relations
     found = []
-    for entry in queries_asked(warehouse.catalog):
+    for entry in logged_queries(warehouse.catalog):
         name, _, pattern = entry.form.rpartition("^")
         relation = relations.get(name)
         if relation is not None and relation.is_derived and relation.arity == len(pattern):
-            found.append(Query(name, _bound_columns(pattern), entry.per_hour))
+            found.append(WorkloadQuery(name, _bound_columns(pattern), entry.per_hour))
     return found
 
 
-def merged(logged: Iterable[Query], frequencies: Mapping[str, float]) -> list[Query]:
+def merge_logged_queries(logged: Iterable[WorkloadQuery], frequencies: Mapping[str, float]) -> list[WorkloadQuery]:
     """Return one query for each relation: its most frequent form, with the total frequency."""
-    found: dict[str, Query] = {}
+    found: dict[str, WorkloadQuery] = {}
     totals: dict[str, float] = {}
     for each in sorted(logged, key=lambda query: -query.frequency):
         found.setdefault(each.relation, each)
         totals[each.relation] = totals.get(each.relation, 0.0) + each.frequency
     return [
-        Query(name, each.bound, frequencies.get(name, totals[name])) for name, each in found.items()
+        WorkloadQuery(name, each.bound, frequencies.get(name, totals[name])) for name, each in found.items()
     ]
 
 
@@ -111,7 +111,7 @@ def _bound_columns(pattern: str) -> frozenset[int]:
 # --- sizes and rates -----------------------------------------------------------------------------
 
 
-def sizes_of(database: Database) -> Sizes:
+def measure_sizes(database: Database) -> RelationSizes:
     """Return the sizes of the stored relations of a database."""
     rows: dict[str, int] = {}
     distinct: dict[str, tuple[int, ...]] = {}
@@ -127,7 +127,7 @@ def sizes_of(database: Database) -> Sizes:
             distinct[name] = tuple(values for values, _ in counts)
             frequencies[name] = tuple(top for _, top in counts)
             width[name] = table.nbytes / table.num_rows
-    return Sizes(rows, distinct, frequencies, width)
+    return RelationSizes(rows, distinct, frequencies, width)
 
 
 def _value_counts(table: "pa.Table", at: int) -> tuple[int, int]:
@@ -138,7 +138,7 @@ def _value_counts(table: "pa.Table", at: int) -> tuple[int, int]:
     return len(counts), int(pc.max(counts).as_py() or 0)
 
 
-def update_rates(database: Database) -> Mapping[str, float]:
+def measure_update_rates(database: Database) -> Mapping[str, float]:
     """Return the changed tuples of base relations per hour, by the retained history.
 
     The first retained commit counts as the initial load and not as a change; where that commit has

@@ -15,15 +15,15 @@ from corollary.advisor.reading_clauses import read_clause
 from corollary.advisor.scheme import (
     ComparisonMode,
     FunctionalDependency,
-    Query,
     Scheme,
     SchemeRelation,
     ViewDefinition,
+    WorkloadQuery,
 )
 from corollary.advisor.shapes import NodeShapes, VariableBits
-from corollary.analysis.check import Checked
-from corollary.analysis.traverse import readings
-from corollary.core.graph import components
+from corollary.analysis.check import CheckedProgram
+from corollary.analysis.traverse import atom_uses
+from corollary.core.graph import strongly_connected_components
 from corollary.core.program import Program
 from corollary.core.rules import Clause, Literal, Slot, Variable
 from corollary.warehouse.sources.quarantine import QUARANTINE
@@ -34,8 +34,8 @@ INFERENCE_MAX_COLUMNS = 6
 
 def read_scheme(
     program: Program,
-    checked: Checked,
-    queries: Iterable[Query] = (),
+    checked: CheckedProgram,
+    queries: Iterable[WorkloadQuery] = (),
     opaque: ComparisonMode = ComparisonMode.OPAQUE,
 ) -> Scheme:
     """Return the scheme of a program.
@@ -64,7 +64,7 @@ def read_scheme(
     return _add_implied(Scheme(relations, by_relation, tuple(queries)), with_facts, component)
 
 
-def _is_active(clause: Clause, checked: Checked) -> bool:
+def _is_active(clause: Clause, checked: CheckedProgram) -> bool:
     return any(head.sign or checked.signatures[head.relation].is_event for head in clause.heads)
 
 
@@ -72,17 +72,17 @@ def _components(clauses: Iterable[Clause]) -> dict[str, int]:
     """Return the number of the strongly connected component of each relation."""
     graph: dict[str, set[str]] = {}
     for clause in clauses:
-        below = {each.atom.relation for each in readings(clause)}
+        below = {each.atom.relation for each in atom_uses(clause)}
         for head in clause.heads:
             graph.setdefault(head.relation, set()).update(below)
     for name in [name for below in graph.values() for name in below]:
         graph.setdefault(name, set())
-    return {name: number for number, names in enumerate(components(graph)) for name in names}
+    return {name: number for number, names in enumerate(strongly_connected_components(graph)) for name in names}
 
 
 def _relations(
     program: Program,
-    checked: Checked,
+    checked: CheckedProgram,
     clauses: Mapping[str, tuple[SchemeClause, ...]],
     with_facts: set[str],
 ) -> dict[str, SchemeRelation]:

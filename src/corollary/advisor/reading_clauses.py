@@ -16,9 +16,9 @@ from corollary.advisor.candidates import (
     variables_of,
 )
 from corollary.advisor.canonical import in_canonical_order
-from corollary.analysis.traverse import Item, conjunctions, parts, terms
+from corollary.analysis.traverse import Item, clause_terms, conjunctions, subterms
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -50,8 +50,8 @@ def read_clause(
         types: those of the columns of relations.
         absorbs: whether simple comparisons may move into candidates.
     """
-    every = (part for term, _ in terms(clause) for part in parts(term))
-    has_aggregate = any(isinstance(part, Aggregate) for part in every)
+    every = (part for term, _ in clause_terms(clause) for part in subterms(term))
+    has_aggregate = any(isinstance(part, AggregateTerm) for part in every)
     for items in conjunctions(clause.body):
         reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
         yield in_canonical_order(reader.read(items, has_aggregate))

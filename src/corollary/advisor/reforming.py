@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from corollary.advisor.advice import Advice, NewView
 from corollary.advisor.candidates import expand
-from corollary.analysis.check import Checked
+from corollary.analysis.check import CheckedProgram
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.core.rules import Clause, Literal, Variable
 from corollary.core.types import Type
-from corollary.core.words import is_plain_word
+from corollary.core.words import is_bare_word
 
 
-def reformed(checked: Checked, program: Program, advice: Advice) -> Program:
+def reformulate(checked: CheckedProgram, program: Program, advice: Advice) -> Program:
     """Return a program in which queries read the advised views.
 
     Args:
@@ -46,13 +46,13 @@ def _clauses(program: Program, changed: dict[str, tuple[Clause, ...]]) -> Iterat
                 yield from changed[name]
 
 
-def _declaration(view: NewView, checked: Checked) -> Declaration:
+def _declaration(view: NewView, checked: CheckedProgram) -> Declaration:
     """Return the declaration of a view; its columns have the names of its variables.
 
     A virtual view is `inline`, so that later advice does not store it.
     """
     columns = tuple(
-        Column(name if is_plain_word(name) else f"c{at}", _column_type(name, view, checked))
+        Column(name if is_bare_word(name) else f"c{at}", _column_type(name, view, checked))
         for at, name in enumerate(view.variables, 1)
     )
     if view.is_virtual:
@@ -60,7 +60,7 @@ def _declaration(view: NewView, checked: Checked) -> Declaration:
     return Declaration(view.name, columns, storage="stored")
 
 
-def _column_type(name: str, view: NewView, checked: Checked) -> TypeName:
+def _column_type(name: str, view: NewView, checked: CheckedProgram) -> TypeName:
     """Return the type of a column: a declared subtype, if a column of the variable has one."""
     known = {each.name for each in checked.program.types}
     found: list[tuple[TypeName, Type]] = []
@@ -81,7 +81,7 @@ def _column_type(name: str, view: NewView, checked: Checked) -> TypeName:
     return replace(named, nullable=is_nullable, span=None)
 
 
-def _type_at(relation: str, at: int, checked: Checked) -> tuple[TypeName, Type]:
+def _type_at(relation: str, at: int, checked: CheckedProgram) -> tuple[TypeName, Type]:
     signature = checked.signatures[relation]
     type_ = signature.types[at]
     if signature.declaration is not None:

@@ -36,7 +36,7 @@ def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[s
     if advice.arity.set_by:
         yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
     if calibration is not None:
-        row_time = duration(calibration.seconds)
+        row_time = format_duration(calibration.seconds)
         yield f"a row-op is thought to take {row_time}, going by {calibration.source}"
 
 
@@ -63,11 +63,11 @@ def _heading(
     ]
     if each.work is not None:
         before, after = each.work
-        change = f" -> {amount(after)}" if each.is_applicable else ""
-        parts.append(f"est. {amount(before)}{change} row-ops")
+        change = f" -> {format_amount(after)}" if each.is_applicable else ""
+        parts.append(f"est. {format_amount(before)}{change} row-ops")
         if calibration is not None:
-            change = f" -> {duration(calibration.of(after))}" if each.is_applicable else ""
-            parts.append(f"est. {duration(calibration.of(before))}{change}")
+            change = f" -> {format_duration(calibration.of(after))}" if each.is_applicable else ""
+            parts.append(f"est. {format_duration(calibration.of(before))}{change}")
     if each.is_query and each.query.frequency != 1.0:
         parts.append(f"f={each.query.frequency:.3g}/h")
     if not each.before.is_exact:
@@ -87,15 +87,15 @@ def _view(view: NewView, advice: Advice, calibration: Calibration | None) -> Ite
     facts = [f"degree {view.degree} <= {arity.value} (set by {arity.set_by})"]
     if view.figures is not None:
         figures = view.figures
-        facts.append(f"est. {amount(figures.rows)} rows, {size(figures.bytes)}")
+        facts.append(f"est. {format_amount(figures.rows)} rows, {format_bytes(figures.bytes)}")
     facts.append(f"build N^{view.build}")
     if view.figures is not None and calibration is not None:
-        facts[-1] += f", est. {duration(calibration.of(view.figures.build))}"
+        facts[-1] += f", est. {format_duration(calibration.of(view.figures.build))}"
     facts.append(f"upkeep N^{view.upkeep} per changed row")
     if view.figures is not None and view.figures.upkeep:
-        facts.append(f"{amount(view.figures.upkeep)} row-ops an hour")
+        facts.append(f"{format_amount(view.figures.upkeep)} row-ops an hour")
         if calibration is not None:
-            facts[-1] += f", est. {duration(calibration.of(view.figures.upkeep))}"
+            facts[-1] += f", est. {format_duration(calibration.of(view.figures.upkeep))}"
     yield f"          {'  '.join(facts)}"
     if view.figures is not None:
         yield _checks(view, advice)
@@ -114,10 +114,10 @@ def _checks(view: NewView, advice: Advice) -> str:
     """Return the line on what makes a view useful: small, rarely changed, often queried."""
     assert view.figures is not None
     asked = sum(each.query.frequency for each in advice.queries.values() if view.name in each.views)
-    share, changes = 100 * view.figures.share, amount(view.figures.changes)
+    share, changes = 100 * view.figures.share, format_amount(view.figures.changes)
     return (
         f"  checks  {share:.2g} % of what is stored; in an hour {changes} tuples under it change, "
-        f"{amount(asked)} queries use it"
+        f"{format_amount(asked)} queries use it"
     )
 
 
@@ -152,7 +152,7 @@ def _hidden_variables(view: NewView) -> list[str]:
     return [name for name in names if name not in view.variables and not name.startswith(ANONYMOUS)]
 
 
-def amount(number: float) -> str:
+def format_amount(number: float) -> str:
     """Return a number of rows in a few characters.
 
     >>> amount(812), amount(41_000_000), amount(0.3e6)
@@ -165,7 +165,7 @@ def amount(number: float) -> str:
     return f"{number:.0f}"
 
 
-def size(number: float) -> str:
+def format_bytes(number: float) -> str:
     """Return a number of bytes as text.
 
     >>> size(6_100), size(12)
@@ -177,7 +177,7 @@ def size(number: float) -> str:
     return f"{number:.3g} {BYTE_UNITS[unit]}" if unit else f"{number:.0f} B"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time in a few characters.
 
     >>> duration(41.2), duration(0.0831), duration(1.1e-7), duration(0.0)

@@ -15,7 +15,7 @@ from corollary.advisor.candidates import (
     variables_of,
 )
 from corollary.advisor.canonical import CanonicalForms
-from corollary.advisor.costs import Exponents, Join, exponents, left_deep
+from corollary.advisor.costs import Exponents, Join, left_deep_exponent, plan_exponents
 from corollary.advisor.estimating import Estimator
 from corollary.advisor.shapes import NodeShapes
 from corollary.core.rules import Variable
@@ -63,7 +63,7 @@ class Rewriter:
             found = self._costs.get(key)
             if found is None:
                 found = self._costs[key] = max(
-                    left_deep(self._clause_join(folded.clause, body))
+                    left_deep_exponent(self._clause_join(folded.clause, body))
                     for body in self.bodies(folded, stored)
                 )
             worst = max(worst, found)
@@ -72,7 +72,7 @@ class Rewriter:
     def exponents(self, clauses: Iterable[FoldedClause], stored: frozenset[str]) -> Exponents:
         """Return the exponents of all kinds of plan."""
         found = [
-            exponents(self._clause_join(folded.clause, body))
+            plan_exponents(self._clause_join(folded.clause, body))
             for folded in clauses
             for body in self.bodies(folded, stored)
         ]
@@ -95,7 +95,7 @@ class Rewriter:
 
     def build_cost(self, node: Candidate) -> int:
         """Return the exponent of building a candidate from the input."""
-        return max(left_deep(self._join(each, variables_of(node))) for each in expand(node))
+        return max(left_deep_exponent(self._join(each, variables_of(node))) for each in expand(node))
 
     def upkeep_cost(self, node: Candidate) -> int:
         """Return the exponent of maintaining a candidate, for the worst literal that may change.
@@ -105,7 +105,7 @@ class Rewriter:
         """
         return max(
             (
-                left_deep(self._join(leaves, variables_of(node), bound=variables_of(literal)))
+                left_deep_exponent(self._join(leaves, variables_of(node), bound=variables_of(literal)))
                 for leaves in expand(node)
                 for literal in leaves
                 if not isinstance(literal, MovableComparison)

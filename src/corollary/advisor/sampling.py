@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from corollary.advisor.advice import Advice, NewView
-from corollary.advisor.scratch import all_of, scratch_database
+from corollary.advisor.scratch import full_goal, open_scratch_database
 from corollary.core.program import Declaration, Program
 from corollary.core.rules import Atom, Clause, Value, Variable
 from corollary.database.engines import LOCAL
@@ -25,7 +25,7 @@ VALUES_SUFFIX, ROWS_SUFFIX = "sample_of_values", "sample_of_rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledSize:
     """The size of a view, by a sample.
 
     Attributes:
@@ -47,7 +47,7 @@ class Sampled:
         return self.found * self.total / max(1, self.values)
 
 
-def sample(
+def sample_sizes(
     advice: Advice,
     before: Program,
     after: Program,
@@ -55,7 +55,7 @@ def sample(
     share: float,
     *,
     engine: str = LOCAL,
-) -> list[Sampled]:
+) -> list[SampledSize]:
     """Return the sizes of the views to store that have a column bound by base relations.
 
     Args:
@@ -81,12 +81,12 @@ def sample(
         chosen.append((name, variable, len(values), len(total)))
     if not chosen:
         return []
-    with scratch_database(program, data, engine=engine) as database:
+    with open_scratch_database(program, data, engine=engine) as database:
         found = [
-            database.query(all_of(database, f"{name}_{ROWS_SUFFIX}")).num_rows
+            database.query(full_goal(database, f"{name}_{ROWS_SUFFIX}")).num_rows
             for name, *_ in chosen
         ]
-    return [Sampled(*each, rows) for each, rows in zip(chosen, found, strict=True)]
+    return [SampledSize(*each, rows) for each, rows in zip(chosen, found, strict=True)]
 
 
 def _column(view: NewView, tables: "Mapping[str, pa.Table]") -> str | None:

@@ -60,7 +60,7 @@ class SchemeRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class WorkloadQuery:
     """A query predicate.
 
     Attributes:
@@ -79,7 +79,7 @@ class Scheme:
 
     relations: Mapping[str, SchemeRelation]
     clauses: Mapping[str, tuple[SchemeClause, ...]]
-    queries: tuple[Query, ...] = ()
+    queries: tuple[WorkloadQuery, ...] = ()
 
     def body_relations(self, name: str) -> frozenset[str]:
         """Return the relations in the bodies of a relation's clauses, pinned literals included."""

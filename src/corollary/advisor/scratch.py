@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from corollary.active.normal_form import passive
+from corollary.active.normal_form import without_active_rules
 from corollary.core.printer import print_program, print_relation
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def base_tables(database: Database) -> "dict[str, pa.Table]":
+def read_base_tables(database: Database) -> "dict[str, pa.Table]":
     """Return the base tuples of a database, by declared relation."""
     normal = state_of(database).loaded.normal
     found = {}
@@ -24,7 +24,7 @@ def base_tables(database: Database) -> "dict[str, pa.Table]":
     return found
 
 
-def scratch_database(
+def open_scratch_database(
     program: Program,
     tables: "dict[str, pa.Table]",
     *,
@@ -40,17 +40,17 @@ def scratch_database(
         before: the program under which the tuples are inserted, if it is another one.
     """
     database = open_database(None, engine=engine)
-    database.load(text=print_program(passive(before or program)))
+    database.load(text=print_program(without_active_rules(before or program)))
     with database.transaction() as transaction:
         for name, table in tables.items():
             if table.num_rows:
                 transaction.insert(name, table)
     if before is not None:
-        database.load(text=print_program(passive(program)))
+        database.load(text=print_program(without_active_rules(program)))
     return database
 
 
-def all_of(database: Database, name: str) -> str:
+def full_goal(database: Database, name: str) -> str:
     """Return the goal for all tuples of a relation."""
     arity = state_of(database).loaded.normal.relations[name].arity
     return f"{print_relation(name)}({', '.join(f'v{at}' for at in range(arity))})"

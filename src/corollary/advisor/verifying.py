@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.equivalence import is_equivalent
-from corollary.advisor.scratch import all_of, scratch_database
-from corollary.analysis.traverse import parts, terms
+from corollary.advisor.scratch import full_goal, open_scratch_database
+from corollary.analysis.traverse import clause_terms, subterms
 from corollary.core.arrow import to_python
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.rules import Constant, Value
 from corollary.core.types import Kind, Type
 from corollary.database.database import Database, state_of
-from corollary.database.keys import Dependence, dependences
+from corollary.database.keys import ResolvedDependency, resolve_dependencies
 from corollary.database.upkeep.rightful import recompute
 from corollary.errors import ConstraintError, CorollaryError
 from corollary.warehouse.set_difference import difference
@@ -57,7 +57,7 @@ _VALUES: dict[Kind, list[Value]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of a check: what was compared, and what differs."""
 
     check: str
@@ -72,7 +72,7 @@ class Finding:
 
 def verify(
     advice: Advice, before: Program, after: Program, tables: "Mapping[str, pa.Table] | None"
-) -> Iterator[Finding]:
+) -> Iterator[CheckResult]:
     """Yield the results of the checks.
 
     Args:
@@ -84,14 +84,14 @@ def verify(
     yield _check_clauses(advice)
     yield _check_random_databases(advice, before, after)
     if tables is not None:
-        with scratch_database(before, dict(tables)) as original:
-            answers = {name: original.query(all_of(original, name)) for name in advice.queries}
-        with scratch_database(after, dict(tables), before=before) as changed:
+        with open_scratch_database(before, dict(tables)) as original:
+            answers = {name: original.query(full_goal(original, name)) for name in advice.queries}
+        with open_scratch_database(after, dict(tables), before=before) as changed:
             yield _check_data(changed, answers)
             yield _check_changes(advice, changed, dict(tables))
 
 
-def _check_clauses(advice: Advice) -> Finding:
+def _check_clauses(advice: Advice) -> CheckResult:
     """Compare the clauses themselves."""
     views = {name: each.clauses for name, each in advice.views.items()}
     changed = {name: each for name, each in advice.predicates.items() if each.is_applicable}
@@ -100,15 +100,15 @@ def _check_clauses(advice: Advice) -> Finding:
         for name, each in changed.items()
         if not is_equivalent(each.originals, each.rewritten, views)
     )
-    return Finding("static", f"{', '.join(changed)} on canonical databases", differences)
+    return CheckResult("static", f"{', '.join(changed)} on canonical databases", differences)
 
 
-def _check_random_databases(advice: Advice, before: Program, after: Program) -> Finding:
+def _check_random_databases(advice: Advice, before: Program, after: Program) -> CheckResult:
     """Compare the answers on small random databases."""
     dice = random.Random(RANDOM_SEED)  # noqa: S311 - the data protects nothing
     differences: list[str] = []
     done = 0
-    with scratch_database(before, {}) as original:
+    with open_scratch_database(before, {}) as original:
         loaded = state_of(original).loaded
         checked, normal = loaded.checked, loaded.normal
         names = [
@@ -126,35 +126,35 @@ def _check_random_databases(advice: Advice, before: Program, after: Program) -> 
         if answers[0] != answers[1]:
             differences.append(f"answers differ on {rows}")
             break
-    return Finding("random", f"answers on {done} random databases", tuple(differences))
+    return CheckResult("random", f"answers on {done} random databases", tuple(differences))
 
 
 def _answers(program: Program, rows: Mapping[str, list[Row]], advice: Advice) -> object:
-    with scratch_database(program, {}) as database:
+    with open_scratch_database(program, {}) as database:
         with database.transaction() as transaction:
             for name, each in rows.items():
                 transaction.insert(name, each)
         return [
-            sorted(to_python(database.query(all_of(database, name))), key=repr)
+            sorted(to_python(database.query(full_goal(database, name))), key=repr)
             for name in advice.queries
         ]
 
 
-def _check_data(changed: Database, answers: "Mapping[str, pa.Table]") -> Finding:
+def _check_data(changed: Database, answers: "Mapping[str, pa.Table]") -> CheckResult:
     """Compare the answers of the changed program with those of the original."""
     differences, total = [], 0
     for name, before in answers.items():
-        now = changed.query(all_of(changed, name))
+        now = changed.query(full_goal(changed, name))
         added, removed = difference(before, now)
         total += before.num_rows
         if added.num_rows or removed.num_rows:
             differences.append(
                 f"{name} has {added.num_rows:,} tuples more and {removed.num_rows:,} fewer"
             )
-    return Finding("data", f"{total:,} answers, both ways", tuple(differences))
+    return CheckResult("data", f"{total:,} answers, both ways", tuple(differences))
 
 
-def _check_changes(advice: Advice, database: Database, tables: "dict[str, pa.Table]") -> Finding:
+def _check_changes(advice: Advice, database: Database, tables: "dict[str, pa.Table]") -> CheckResult:
     """Compare maintained views with recomputed ones after random changes."""
     dice = random.Random(RANDOM_SEED)  # noqa: S311
     used = advice.scheme.reachable(set(advice.predicates))
@@ -163,8 +163,8 @@ def _check_changes(advice: Advice, database: Database, tables: "dict[str, pa.Tab
         for name, table in tables.items()
         if name in used and table.num_columns
     )
-    differences = tuple(differing_views(database, advice.views))
-    return Finding(
+    differences = tuple(find_differing_views(database, advice.views))
+    return CheckResult(
         "changes", f"{', '.join(advice.views)} after {changed:,} changed tuples", differences
     )
 
@@ -194,7 +194,7 @@ def _change_randomly(
     return done
 
 
-def differing_views(database: Database, views: Mapping[str, object]) -> Iterator[str]:
+def find_differing_views(database: Database, views: Mapping[str, object]) -> Iterator[str]:
     """Yield the stored views that differ from their recomputation."""
     normal = state_of(database).loaded.normal
     bases = {
@@ -218,7 +218,7 @@ def _random_tables(
 ) -> dict[str, list[Row]]:
     """Return random tuples: few values, and declared dependencies hold."""
     constants = _constants(program)
-    declared = list(dependences(program, normal))
+    declared = list(resolve_dependencies(program, normal))
     return {
         name: _rows(
             normal.relations[name],
@@ -233,7 +233,7 @@ def _random_tables(
 def _constants(program: Program) -> dict[Kind, list[Value]]:
     found: dict[Kind, list[Value]] = {}
     for clause in program.clauses:
-        for part in chain.from_iterable(parts(term) for term, _ in terms(clause)):
+        for part in chain.from_iterable(subterms(term) for term, _ in clause_terms(clause)):
             if isinstance(part, Constant) and part.type is not None and part.value is not None:
                 found.setdefault(part.type.kind, []).append(part.value)
     return found
@@ -241,7 +241,7 @@ def _constants(program: Program) -> dict[Kind, list[Value]]:
 
 def _rows(
     relation: Relation,
-    dependencies: Sequence[Dependence],
+    dependencies: Sequence[ResolvedDependency],
     constants: dict[Kind, list[Value]],
     dice: random.Random,
 ) -> list[Row]:
@@ -253,7 +253,7 @@ def _rows(
     return rows
 
 
-def _is_consistent(row: Row, rows: Iterable[Row], dependency: Dependence) -> bool:
+def _is_consistent(row: Row, rows: Iterable[Row], dependency: ResolvedDependency) -> bool:
     """Whether a row and the others satisfy a dependency."""
     return all(
         any(row[at] != other[at] for at in dependency.determinants)

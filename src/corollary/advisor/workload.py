@@ -22,7 +22,7 @@ BRANCH_AND_BOUND_MAX_VIEWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class QueryDemand:
     """A query of the workload.
 
     Attributes:
@@ -41,7 +41,7 @@ class Demand:
 class Workload:
     """Chooses from a pool of candidates, by form."""
 
-    demands: Sequence[Demand]
+    demands: Sequence[QueryDemand]
     pool: Mapping[str, Candidate]
     estimator: Estimator
     options: Options
@@ -87,7 +87,7 @@ class Workload:
         return work
 
     @staticmethod
-    def _forms(demand: Demand) -> frozenset[str]:
+    def _forms(demand: QueryDemand) -> frozenset[str]:
         return frozenset(
             demand.rewriter.forms.key(node)
             for folded in demand.clauses

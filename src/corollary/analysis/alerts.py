@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.wording import one_of, related_spans, suggestion
-from corollary.core.alerts import PLACES, SinkKind
+from corollary.analysis.wording import one_of, related_spans, suggest_name
+from corollary.core.alerts import LOCATION_PARAMETERS, SinkKind
 from corollary.core.program import Reaction
 from corollary.core.types import NUMBER, SYMBOL, Type
-from corollary.core.web_address import web_address
+from corollary.core.web_address import parse_webhook_url
 from corollary.errors import Diagnostic
 
 Columns = Mapping[str, tuple[Type | None, ...]]
@@ -40,7 +40,7 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
             yield _invalid(reaction, f"`IO={channel}` is not a value for `IO`", expected)
             continue
         kind = SinkKind(channel)
-        place = PLACES.get(kind, "")
+        place = LOCATION_PARAMETERS.get(kind, "")
         known = ("IO", place) if place else ("IO",)
         unknown = [name for name, _ in reaction.parameters if name not in known]
         for name in unknown:
@@ -50,14 +50,14 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
             if unknown:
                 continue  # perhaps a misspelling of the one that is missing
             yield _invalid(reaction, f"`IO={kind}` needs `{place}`", _EXAMPLES[kind])
-        elif kind is SinkKind.WEBHOOK and web_address(value) is None:
+        elif kind is SinkKind.WEBHOOK and parse_webhook_url(value) is None:
             yield _invalid(reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE)
         elif kind is SinkKind.RELATION:
             yield from _relation_sink(resolved, columns, reaction, value)
 
 
 def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnostic:
-    of_other = next((kind for kind, place in PLACES.items() if place == name and known), None)
+    of_other = next((kind for kind, place in LOCATION_PARAMETERS.items() if place == name and known), None)
     listed = f"its parameters are {one_of(f'`{each}`' for each in known)}" if known else ""
     if of_other is not None:
         listed = f"it goes with `IO={of_other}`"
@@ -65,7 +65,7 @@ def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnosti
         "C0205",
         f"`.{reaction.name}` has no parameter `{name}`{' here' if known else ''}.",
         reaction.span,
-        suggestion(name, known) or listed or "it takes none",
+        suggest_name(name, known) or listed or "it takes none",
     )
 
 
@@ -80,7 +80,7 @@ def _relation_sink(
     target = resolved.schemas.get(name)
     if target is None or name in resolved.derived or name in resolved.events:
         what = "there is none" if target is None else "rules define it"
-        near = suggestion(
+        near = suggest_name(
             name, resolved.schemas.keys() - resolved.derived - resolved.events - {name}
         )
         yield Diagnostic(
@@ -105,7 +105,7 @@ def _relation_sink(
                 "C1001",
                 f"An alert of `{event.name}` has nothing for the column `{column}` of `{name}`.",
                 reaction.span,
-                suggestion(column, available) or f"name each column {listed}",
+                suggest_name(column, available) or f"name each column {listed}",
                 related_spans((target.span, "declared here")),
             )
         elif found is not None and type_ is not None and not _fits(found, type_):

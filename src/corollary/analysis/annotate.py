@@ -10,7 +10,7 @@ from corollary.analysis.nulls import Nullability, is_nullable, nullable_variable
 from corollary.analysis.scopes import written_name
 from corollary.analysis.wording import term_text
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -25,7 +25,7 @@ from corollary.core.rules import (
     Variable,
     Wildcard,
 )
-from corollary.core.types import MAXIMAL_PRECISION, Kind, Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
@@ -112,13 +112,13 @@ class _ClauseAnnotator:
                 type_ = self._type(next(self.nodes))
                 type_ = type_.with_null(may_be_null) if type_ else None
                 return Functor(name, inside, type_, term.span)
-            case Aggregate(operator=operator, target=target, body=body):
+            case AggregateTerm(operator=operator, target=target, body=body):
                 items = self._body(body)
                 of = None if target is None else self._term(target)
                 type_ = self._type(next(self.nodes))
                 if operator == "sum" and type_ is not None and type_.kind is Kind.DECIMAL:
-                    type_ = replace(type_, precision=MAXIMAL_PRECISION)
-                return Aggregate(operator, of, items, type_, term.span)
+                    type_ = replace(type_, precision=DECIMAL_MAX_DIGITS)
+                return AggregateTerm(operator, of, items, type_, term.span)
             case _:
                 assert_never(term)
 

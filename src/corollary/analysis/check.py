@@ -38,7 +38,7 @@ after them, since it needs the types."""
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class RelationSignature:
     """A relation as the rest of the system sees it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedProgram:
     """A program without errors.
 
     Attributes:
@@ -67,7 +67,7 @@ class Checked:
     """
 
     program: Program
-    signatures: Mapping[str, Signature]
+    signatures: Mapping[str, RelationSignature]
     warnings: tuple[Diagnostic, ...]
 
     def is_active(self, clause: Clause) -> bool:
@@ -75,7 +75,7 @@ class Checked:
         return any(head.sign or self.signatures[head.relation].is_event for head in clause.heads)
 
 
-def check(program: Program) -> Checked:
+def check(program: Program) -> CheckedProgram:
     """Return the program with types.
 
     Raises:
@@ -85,7 +85,7 @@ def check(program: Program) -> Checked:
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         raise InputError(errors)
-    return Checked(replace(program, clauses=typed.clauses), _signatures(resolved, typed), findings)
+    return CheckedProgram(replace(program, clauses=typed.clauses), _signatures(resolved, typed), findings)
 
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:
@@ -114,12 +114,12 @@ def _sort_by_position(findings: Iterable[Diagnostic], program: Program) -> tuple
     return tuple(sorted(findings, key=position))
 
 
-def _signatures(resolved: ResolvedProgram, typed: TypedProgram) -> dict[str, Signature]:
+def _signatures(resolved: ResolvedProgram, typed: TypedProgram) -> dict[str, RelationSignature]:
     signatures = {}
     for name, schema in resolved.schemas.items():
         known = tuple(type_ for type_ in typed.columns[name] if type_ is not None)
         assert len(known) == len(schema.columns), name
-        signatures[name] = Signature(
+        signatures[name] = RelationSignature(
             name,
             schema.columns,
             known,

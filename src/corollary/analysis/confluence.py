@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from corollary.analysis.patterns import may_unify
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.traverse import parts
+from corollary.analysis.traverse import subterms
 from corollary.analysis.triggering import (
     ChangePattern,
     Firing,
@@ -26,8 +26,17 @@ from corollary.analysis.triggering import (
 )
 from corollary.analysis.wording import related_spans, term_text
 from corollary.core.functors import FUNCTORS
-from corollary.core.graph import components, shortest_path
-from corollary.core.rules import Aggregate, Atom, Clause, Comparison, Functor, Term, Variable, walk
+from corollary.core.graph import shortest_path, strongly_connected_components
+from corollary.core.rules import (
+    AggregateTerm,
+    Atom,
+    Clause,
+    Comparison,
+    Functor,
+    Term,
+    Variable,
+    literals_of,
+)
 from corollary.errors import Diagnostic, Severity
 from corollary.source import Span
 
@@ -49,7 +58,7 @@ def confluence(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     opposed = list(_opposed_heads(resolved))
     graph = triggering_graph(resolved)
     reported: set[int] = set()
-    for component in sorted(components(graph), key=_count_constants):
+    for component in sorted(strongly_connected_components(graph), key=_count_constants):
         if len(component) == 1 and component[0] not in graph[component[0]]:
             continue
         clauses = {firing.number for firing in component}
@@ -198,7 +207,7 @@ def _invents_values(resolved: ResolvedProgram, number: int) -> bool:
 
 def _computes(clause: Clause) -> bool:
     """Whether a head has values that the body computes, and no comparison bounds any."""
-    items = list(walk(clause.body))
+    items = list(literals_of(clause.body))
     if any(isinstance(item, Comparison) and item.operator in _ORDER_COMPARISONS for item in items):
         return False
     computed = {
@@ -218,9 +227,9 @@ def _computes(clause: Clause) -> bool:
 
 def _is_computed(term: Term) -> bool:
     return any(
-        isinstance(part, Aggregate)
+        isinstance(part, AggregateTerm)
         or (
             isinstance(part, Functor) and part.name in FUNCTORS and FUNCTORS[part.name].is_expanding
         )
-        for part in parts(term)
+        for part in subterms(term)
     )

@@ -20,7 +20,7 @@ from corollary.analysis.unify import PartialType, Reason, Unifier
 from corollary.analysis.wording import FRACTION_LITERAL, INTEGER_LITERAL, term_text
 from corollary.core.functors import ANY, FUNCTORS, Kinds
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -32,9 +32,9 @@ from corollary.core.rules import (
     Truth,
     Variable,
     Wildcard,
-    walk,
+    literals_of,
 )
-from corollary.core.types import MAXIMAL_PRECISION, NUMERIC, Kind
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.errors import Diagnostic
 
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
@@ -96,7 +96,7 @@ class _ClauseConstraints:
             self._atom(head)
 
     def _body(self, items: tuple[BodyItem, ...]) -> None:
-        for item in walk(items):
+        for item in literals_of(items):
             match item:
                 case Atom():
                     self._atom(item)
@@ -180,7 +180,7 @@ class _ClauseConstraints:
                 self._constraints.constants.append((term, node))
             case Functor():
                 node = self._functor(term)
-            case Aggregate():
+            case AggregateTerm():
                 node = self._aggregate(term)
             case _:
                 assert_never(term)
@@ -222,20 +222,20 @@ class _ClauseConstraints:
     def _round(self, scale: Term, result: int, reason: Reason) -> None:
         """Let the result of `to_decimal` have the digits that its second argument names."""
         match scale:
-            case Constant(value=int(digits)) if 0 <= digits <= MAXIMAL_PRECISION:
-                self._unifier.assign_scale(result, MAXIMAL_PRECISION, digits, reason)
+            case Constant(value=int(digits)) if 0 <= digits <= DECIMAL_MAX_DIGITS:
+                self._unifier.assign_scale(result, DECIMAL_MAX_DIGITS, digits, reason)
             case _:
                 self._report(
                     Diagnostic(
                         "C0309",
                         f"`{term_text(scale)}` is not a number of digits from 0 to "
-                        f"{MAXIMAL_PRECISION}, as `to_decimal` needs it.",
+                        f"{DECIMAL_MAX_DIGITS}, as `to_decimal` needs it.",
                         scale.span,
                         "write the digits after the point as a literal: `to_decimal(x, 2)`",
                     )
                 )
 
-    def _aggregate(self, term: Aggregate) -> int:
+    def _aggregate(self, term: AggregateTerm) -> int:
         self._body(term.body)
         target = None if term.target is None else self._term(term.target)
         kinds = _AGGREGATE_RESULTS.get(term.operator)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from corollary.analysis.survey import ResolvedProgram, resolve_type
-from corollary.analysis.wording import one_of, related_spans, suggestion
-from corollary.core.graph import components, shortest_path
-from corollary.core.plan import WORKING
-from corollary.core.program import Declaration, Dependency, TypeDeclaration, TypeName
-from corollary.core.types import MAXIMAL_PRECISION, Kind
+from corollary.analysis.wording import one_of, related_spans, suggest_name
+from corollary.core.graph import shortest_path, strongly_connected_components
+from corollary.core.plan import WORKING_SEPARATOR
+from corollary.core.program import Declaration, FunctionalDependency, TypeDeclaration, TypeName
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -30,10 +30,10 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 "remove one of the declarations, or rename one of the relations",
                 related_spans((first.span, "first declared here")),
             )
-        if WORKING in declaration.name:
+        if WORKING_SEPARATOR in declaration.name:
             yield Diagnostic(
                 "C0220",
-                f"The name `{declaration.name}` has a `{WORKING}` in it.",
+                f"The name `{declaration.name}` has a `{WORKING_SEPARATOR}` in it.",
                 declaration.span,
                 "choose another name: this sign marks the working relations of plans",
             )
@@ -85,7 +85,7 @@ def _check_columns(
                 "C0207",
                 f"{who} names `{name}`, which is not a column of `{declaration.name}`.",
                 span,
-                suggestion(name, columns) or (has if columns else "it has no columns"),
+                suggest_name(name, columns) or (has if columns else "it has no columns"),
                 related_spans((declaration.span, "declared here"))
                 if span != declaration.span
                 else (),
@@ -95,7 +95,7 @@ def _check_columns(
         seen.add(name)
 
 
-def _dependency(dependency: Dependency, declared: dict[str, Declaration]) -> Iterator[Diagnostic]:
+def _dependency(dependency: FunctionalDependency, declared: dict[str, Declaration]) -> Iterator[Diagnostic]:
     declaration = declared.get(dependency.relation)
     if declaration is not None:
         for names in (dependency.determinants, dependency.dependents):
@@ -144,7 +144,7 @@ def _union(resolved: ResolvedProgram, declaration: TypeDeclaration) -> Iterator[
 
 def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:
     bases = {name: [b.name for b in found.bases] for name, found in declared.items()}
-    for component in components(bases):
+    for component in strongly_connected_components(bases):
         name = min(component, key=list(declared).index) if len(component) > 1 else component[0]
         cycle = shortest_path(bases, name, name) if name in declared else []
         if cycle:
@@ -165,7 +165,7 @@ def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]
                 "C0216",
                 "`decimal` needs its digits."
                 if is_bare
-                else f"`decimal` has 1 to {MAXIMAL_PRECISION} digits, "
+                else f"`decimal` has 1 to {DECIMAL_MAX_DIGITS} digits, "
                 "and at most as many of them after the point.",
                 name.span,
                 "write for example `decimal(12, 2)`",
@@ -175,7 +175,7 @@ def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]
             "C0214",
             f"There is no type `{name.name}`.",
             name.span,
-            suggestion(name.name, _PRIMITIVE_TYPES | declared)
+            suggest_name(name.name, _PRIMITIVE_TYPES | declared)
             or f"declare it, as in `.type {name.name} <: symbol`",
         )
     elif name.digits is not None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.wording import one_of, suggestion
+from corollary.analysis.wording import one_of, suggest_name
 from corollary.core.program import Directive
-from corollary.core.through_spark import SPARK, is_through_spark
+from corollary.core.through_spark import SPARK, is_spark_io
 from corollary.errors import Diagnostic
 
 _FILE_PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "compress")
@@ -53,7 +53,7 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 f"{one_of(f'`IO={name}`' for name in _CHANNELS[directive.name])}",
             )
             continue
-        if is_through_spark(directive):
+        if is_spark_io(directive):
             for what, instead in _through_spark(resolved, directive):
                 yield _invalid(directive, what, instead)
             continue
@@ -76,7 +76,7 @@ def _unknown(directive: Directive, name: str, known: tuple[str, ...]) -> Diagnos
         "C0205",
         f"`.{directive.name}` has no parameter `{name}`.",
         directive.span,
-        suggestion(name, known) or listed,
+        suggest_name(name, known) or listed,
     )
 
 

@@ -8,7 +8,7 @@ cannot be stored, published or read from a file.
 from collections.abc import Iterator
 
 from corollary.analysis.survey import ResolvedProgram, is_active
-from corollary.analysis.wording import related_spans, suggestion
+from corollary.analysis.wording import related_spans, suggest_name
 from corollary.core.alerts import PLACEHOLDER
 from corollary.core.program import Reaction
 from corollary.core.rules import Atom
@@ -140,7 +140,7 @@ def _placeholders(resolved: ResolvedProgram, reaction: Reaction) -> Iterator[Dia
                 "C0606",
                 f"`{{{name}}}` is not a column of `{reaction.relation}`.",
                 reaction.span,
-                suggestion(name, schema.columns) or f"its columns: {columns}",
+                suggest_name(name, schema.columns) or f"its columns: {columns}",
                 related_spans(
                     (schema.span, "declared here" if schema.declaration else "first rule")
                 ),

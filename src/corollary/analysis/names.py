@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.traverse import TermPosition, parts, terms
-from corollary.analysis.wording import related_spans, suggestion
+from corollary.analysis.traverse import TermPosition, clause_terms, subterms
+from corollary.analysis.wording import related_spans, suggest_name
 from corollary.core.functors import FUNCTORS, FunctorSignature
 from corollary.core.rules import Atom, Clause, Functor
 from corollary.errors import Diagnostic
@@ -35,7 +35,7 @@ def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 
 def _unknown(resolved: ResolvedProgram, name: str, span: Span | None, is_head: bool) -> Diagnostic:
     declare = f"declare it: `.decl {name}(…)`"
-    near = suggestion(name, resolved.schemas)
+    near = suggest_name(name, resolved.schemas)
     cure = declare if is_head and not near else near or declare
     return Diagnostic("C0201", f"There is no relation `{name}`.", span, cure)
 
@@ -56,8 +56,8 @@ def _arity(resolved: ResolvedProgram, atom: Atom) -> Iterator[Diagnostic]:
 
 
 def _functors(clause: Clause) -> Iterator[Diagnostic]:
-    for whole, position in terms(clause):
-        for term in parts(whole):
+    for whole, position in clause_terms(clause):
+        for term in subterms(whole):
             if not isinstance(term, Functor):
                 continue
             if term.name == "range" and (term is not whole or position is not TermPosition.EQUATED):
@@ -73,7 +73,7 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                     "C0203",
                     f"There is no functor `{term.name}`.",
                     term.span,
-                    suggestion(term.name, FUNCTORS) or "user-defined functors are not supported",
+                    suggest_name(term.name, FUNCTORS) or "user-defined functors are not supported",
                 )
             elif not signature.accepts(len(term.arguments)):
                 most = signature.most

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.traverse import aggregates_in, all_variables, readings
+from corollary.analysis.traverse import aggregates_in, all_variables, atom_uses
 from corollary.analysis.wording import related_spans, term_text
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -76,7 +76,7 @@ def is_nullable(term: Term, nullable: frozenset[str]) -> bool:
             return value is None
         case Functor(arguments=arguments):
             return any(is_nullable(argument, nullable) for argument in arguments)
-        case Wildcard() | Aggregate():
+        case Wildcard() | AggregateTerm():
             return False
         case _:
             assert_never(term)
@@ -135,7 +135,7 @@ def _evidence_of_term(term: Term, columns: Nullability) -> Counter[str]:
     inner = list(aggregates_in(term))
     for aggregate in inner:
         points.update(_evidence(aggregate.body, columns))
-    if not isinstance(term, Aggregate):
+    if not isinstance(term, AggregateTerm):
         inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
         names = (v.name for v in all_variables(term) if v.name not in inside)
         points.update(dict.fromkeys(names, _NOT_NULL_POINTS))
@@ -156,7 +156,7 @@ def null_literals(
 ) -> Iterator[Diagnostic]:
     """Yield the literals `null` that bodies ask for in columns that are not nullable."""
     for clause in clauses:
-        for use in readings(clause):
+        for use in atom_uses(clause):
             arguments = tuple(
                 term if isinstance(term, Constant) else Wildcard() for term in use.atom.arguments
             )

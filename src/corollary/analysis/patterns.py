@@ -16,7 +16,16 @@ from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
 
 from corollary.analysis.traverse import Item, conjunctions, count_conjunctions
-from corollary.core.rules import Atom, Clause, Comparison, Constant, Term, Value, Variable, walk
+from corollary.core.rules import (
+    Atom,
+    Clause,
+    Comparison,
+    Constant,
+    Term,
+    Value,
+    Variable,
+    literals_of,
+)
 
 Pattern = tuple[Constant | None, ...]
 Binding = Mapping[str, Constant]
@@ -33,7 +42,7 @@ def body_conjunctions(clause: Clause) -> list[BodyConjunction]:
     """
     if count_conjunctions(clause.body) <= _CONJUNCTIONS_MAX:
         return list(conjunctions(clause.body))
-    return [tuple(item for item in walk(clause.body) if not isinstance(item, Comparison))]
+    return [tuple(item for item in literals_of(clause.body) if not isinstance(item, Comparison))]
 
 
 def patterns(head: Atom, clause: Clause) -> Iterator[Pattern]:

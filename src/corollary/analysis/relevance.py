@@ -20,16 +20,16 @@ Signs = Mapping[str, frozenset[State]]
 Arc = tuple[str, str, Polarity]
 """A head, a relation it reads, and how."""
 
-BOTH = frozenset({State.ADDED, State.REMOVED})
-NONE: frozenset[State] = frozenset()
+BOTH_SIGNS = frozenset({State.ADDED, State.REMOVED})
+NO_SIGNS: frozenset[State] = frozenset()
 
 
-def flipped(signs: Iterable[State]) -> frozenset[State]:
+def flip_signs(signs: Iterable[State]) -> frozenset[State]:
     """Return the signs after a negation: what is added to a relation is removed by its negation."""
     return frozenset(State.REMOVED if sign is State.ADDED else State.ADDED for sign in signs)
 
 
-def candidates(
+def candidate_relations(
     rules: Iterable[Rule], aggregations: Iterable[Aggregation], changed: Signs
 ) -> dict[str, frozenset[State]]:
     """Return every relation that may change, with the signs of its changes."""
@@ -38,7 +38,7 @@ def candidates(
     return _propagate(found, [(below, head, polarity) for head, below, polarity in arcs])
 
 
-def relevant(program: NormalProgram, needed: Signs) -> dict[str, frozenset[State]]:
+def relevant_relations(program: NormalProgram, needed: Signs) -> dict[str, frozenset[State]]:
     """Return every relation whose changes are needed for some changes, with the signs needed."""
     arcs = _arcs(program.rules, program.aggregations)
     return _propagate({name: signs for name, signs in needed.items() if signs}, arcs)
@@ -69,10 +69,10 @@ def _propagate(found: dict[str, frozenset[State]], arcs: list[Arc]) -> dict[str,
         for target, polarity in outgoing.get(name, ()):
             signs = found[name]
             if polarity is Polarity.NEGATIVE:
-                signs = flipped(signs)
+                signs = flip_signs(signs)
             elif polarity is Polarity.AGGREGATE:
-                signs = BOTH
-            known = found.get(target, NONE)
+                signs = BOTH_SIGNS
+            known = found.get(target, NO_SIGNS)
             if not signs <= known:
                 found[target] = known | signs
                 work.append(target)

@@ -16,14 +16,14 @@ from corollary.analysis.traverse import (
     TermPosition,
     aggregates_in,
     all_variables,
+    clause_terms,
     conjunctions,
     count_conjunctions,
-    parts,
-    terms,
+    subterms,
 )
 from corollary.analysis.wording import related_spans
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -69,13 +69,13 @@ def safety(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 
 
 def _wildcards(clause: Clause) -> Iterator[Diagnostic]:
-    for whole, position in terms(clause):
+    for whole, position in clause_terms(clause):
         if isinstance(whole, Variable) or (
             isinstance(whole, Wildcard)
             and position in (TermPosition.ARGUMENT, TermPosition.NEGATED)
         ):
             continue
-        for part in parts(whole):
+        for part in subterms(whole):
             if isinstance(part, Wildcard):
                 where = _NO_WILDCARD.get(position) if part is whole else None
                 yield Diagnostic(
@@ -89,8 +89,8 @@ def _wildcards(clause: Clause) -> Iterator[Diagnostic]:
 def _fact(clause: Clause) -> Iterator[Diagnostic]:
     for head in clause.heads:
         for term in head.arguments:
-            for part in parts(term):
-                if isinstance(part, Variable | Aggregate):
+            for part in subterms(term):
+                if isinstance(part, Variable | AggregateTerm):
                     what = (
                         f"`{written_name(part.name)}` is a variable"
                         if isinstance(part, Variable)

@@ -11,7 +11,7 @@ from corollary.analysis.constraints import TypeConstraints
 from corollary.analysis.mismatch import scale_mismatch
 from corollary.analysis.unify import Reason
 from corollary.core.rules import Value
-from corollary.core.types import MAXIMAL_PRECISION, Kind
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
 
 
 def scales(constraints: TypeConstraints) -> None:
@@ -26,7 +26,7 @@ def scales(constraints: TypeConstraints) -> None:
         unifier.kind(node) is Kind.DECIMAL for _, node, _ in constraints.computed
     ):
         return
-    written = {node: min(digits(constant.value), MAXIMAL_PRECISION) for constant, node in constants}
+    written = {node: min(digits(constant.value), DECIMAL_MAX_DIGITS) for constant, node in constants}
     # Literals are fixed as late as possible: first what follows from declared columns, with the
     # written digits as operands only; then comparisons; then the literals nothing else decides.
     _compute(constraints, written)
@@ -34,7 +34,7 @@ def scales(constraints: TypeConstraints) -> None:
     for constant, node in constants:
         if unifier.partial_type(node).scale is None:
             reason = Reason("this literal", constant.span)
-            unifier.assign_scale(node, MAXIMAL_PRECISION, written[node], reason)
+            unifier.assign_scale(node, DECIMAL_MAX_DIGITS, written[node], reason)
     _compute(constraints, {})
 
 
@@ -56,7 +56,7 @@ def _compute(constraints: TypeConstraints, written: dict[int, int]) -> None:
                 continue
             scale = max(certain)
             reason = Reason(f"the result of `{functor.name}`", functor.span)
-            if not unifier.assign_scale(node, MAXIMAL_PRECISION, scale, reason):
+            if not unifier.assign_scale(node, DECIMAL_MAX_DIGITS, scale, reason):
                 finding = scale_mismatch(functor, scale, unifier.partial_type(node))
                 constraints.findings.append(finding)
         if len(unknown) == len(waiting):
@@ -71,7 +71,7 @@ def _compare(constraints: TypeConstraints, written: dict[int, int]) -> None:
         for node, other in (pair, pair[::-1]):
             scale = unifier.partial_type(other).scale
             if node in written and scale is not None and unifier.partial_type(node).scale is None:
-                unifier.assign_scale(node, MAXIMAL_PRECISION, max(scale, written[node]), None)
+                unifier.assign_scale(node, DECIMAL_MAX_DIGITS, max(scale, written[node]), None)
 
 
 def digits(value: Value) -> int:

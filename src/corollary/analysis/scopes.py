@@ -19,7 +19,7 @@ from corollary.analysis.traverse import (
     has_nested_scope,
 )
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -32,9 +32,9 @@ from corollary.core.rules import (
     Truth,
     Variable,
     Wildcard,
+    literals_of,
     terms_of,
     variables_of,
-    walk,
 )
 
 NUMBER_SEPARATOR = "\x1f"
@@ -117,7 +117,7 @@ class _Renaming:
                 return term if names[name] == name else replace(term, name=names[name])
             case Functor(arguments=arguments):
                 return replace(term, arguments=tuple(self._term(a, names) for a in arguments))
-            case Aggregate(target=target, body=body):
+            case AggregateTerm(target=target, body=body):
                 inside = self._enter(body, () if target is None else (target,), names)
                 return replace(
                     term,
@@ -151,7 +151,7 @@ def _owned(items: tuple[BodyItem, ...], outside: tuple[Term, ...]) -> dict[str, 
         ]
         for at, disjunction in enumerate(disjunctions):
             others = set().union(*branches[:at], *branches[at + 1 :])
-            for item in walk((disjunction,)):
+            for item in literals_of((disjunction,)):
                 for term in terms_of(item):
                     owned |= {v.name: None for v in variables_of(term) if v.name in others}
     return owned

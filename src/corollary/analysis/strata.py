@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corollary.core.graph import components
+from corollary.core.graph import strongly_connected_components
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Rule
 
@@ -27,7 +27,7 @@ class Stratum:
     is_recursive: bool
 
 
-def dependencies(program: NormalProgram) -> Mapping[str, Mapping[str, frozenset[Polarity]]]:
+def dependency_polarities(program: NormalProgram) -> Mapping[str, Mapping[str, frozenset[Polarity]]]:
     """Return for each relation the relations it reads, with the polarities of each arc."""
     arcs: dict[str, dict[str, set[Polarity]]] = {name: {} for name in program.relations}
     for rule in program.rules:
@@ -44,7 +44,7 @@ def dependencies(program: NormalProgram) -> Mapping[str, Mapping[str, frozenset[
 
 def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     """Return the strata of the derived relations, each after those it reads."""
-    graph = dependencies(program)
+    graph = dependency_polarities(program)
     rules: dict[str, list[Rule]] = {}
     for rule in program.rules:
         rules.setdefault(rule.head.relation, []).append(rule)
@@ -53,7 +53,7 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
         aggregations.setdefault(aggregation.relation, []).append(aggregation)
     members = [
         tuple(name for name in names if program.relations[name].is_derived)
-        for names in components(graph)
+        for names in strongly_connected_components(graph)
     ]
     return tuple(
         Stratum(

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from corollary.analysis.scopes import rename_apart
-from corollary.analysis.traverse import AtomUse, readings
-from corollary.core.graph import components
+from corollary.analysis.traverse import AtomUse, atom_uses
+from corollary.core.graph import strongly_connected_components
 from corollary.core.program import Declaration, Program, TypeDeclaration, TypeName
 from corollary.core.rules import Atom, Clause, Variable
-from corollary.core.types import MAXIMAL_PRECISION, Kind, Type, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
 from corollary.source import Span
 
 
@@ -61,7 +61,7 @@ class ResolvedProgram:
 def resolve_program(program: Program) -> ResolvedProgram:
     """Return a program with its names resolved; what cannot be resolved is left out."""
     clauses = tuple(rename_apart(clause) for clause in program.clauses)
-    uses = tuple(tuple(readings(clause)) for clause in clauses)
+    uses = tuple(tuple(atom_uses(clause)) for clause in clauses)
     types = resolve_types(program.types)
     definitions: defaultdict[str, list[int]] = defaultdict(list)
     derived = {d.name for d in program.declarations if d.is_equivalence}
@@ -141,7 +141,7 @@ def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
     found = types.get(name.name)
     if name.name == Kind.DECIMAL and name.digits is not None:
         precision, scale = name.digits
-        if 1 <= precision <= MAXIMAL_PRECISION and 0 <= scale <= precision:
+        if 1 <= precision <= DECIMAL_MAX_DIGITS and 0 <= scale <= precision:
             found = decimal(precision, scale)
     elif name.name in set(Kind) and name.digits is None and name.name != Kind.DECIMAL:
         found = Type(Kind(name.name))
@@ -153,7 +153,7 @@ def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:
     first = {declaration.name: declaration for declaration in reversed(declared)}
     bases = {name: [base.name for base in first[name].bases] for name in first}
     types: dict[str, Type] = {}
-    for component in components(bases):
+    for component in strongly_connected_components(bases):
         name = component[0]
         if len(component) > 1 or name not in first or name in bases[name]:
             continue

@@ -7,7 +7,7 @@ from itertools import product
 from typing import assert_never
 
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -20,8 +20,8 @@ from corollary.core.rules import (
     Truth,
     Variable,
     Wildcard,
+    literals_of,
     terms_of,
-    walk,
 )
 
 Item = Atom | Negation | Comparison | Truth
@@ -36,7 +36,7 @@ class AtomUse:
     is_aggregated: bool
 
 
-def readings(clause: Clause) -> Iterator[AtomUse]:
+def atom_uses(clause: Clause) -> Iterator[AtomUse]:
     """Yield the atoms that a clause reads, aggregates entered, in the order of the text."""
     for head in clause.heads:
         for term in head.arguments:
@@ -45,7 +45,7 @@ def readings(clause: Clause) -> Iterator[AtomUse]:
 
 
 def _uses_in_body(items: tuple[BodyItem, ...], is_aggregated: bool) -> Iterator[AtomUse]:
-    for item in walk(items):
+    for item in literals_of(items):
         if isinstance(item, Atom):
             yield AtomUse(item, False, is_aggregated)
         elif isinstance(item, Negation):
@@ -61,10 +61,10 @@ def _uses_in_term(term: Term) -> Iterator[AtomUse]:
             yield from _uses_in_term(aggregate.target)
 
 
-def aggregates_in(term: Term) -> Iterator[Aggregate]:
+def aggregates_in(term: Term) -> Iterator[AggregateTerm]:
     """Yield the outermost aggregates of a term."""
     match term:
-        case Aggregate():
+        case AggregateTerm():
             yield term
         case Functor(arguments=arguments):
             for argument in arguments:
@@ -86,7 +86,7 @@ class TermPosition(StrEnum):
     TARGET = "target of an aggregate"
 
 
-def terms(clause: Clause) -> Iterator[tuple[Term, TermPosition]]:
+def clause_terms(clause: Clause) -> Iterator[tuple[Term, TermPosition]]:
     """Yield the terms of heads and literals, then those inside their aggregates, level by level."""
     outer = [(term, TermPosition.HEAD) for head in clause.heads for term in head.arguments]
     outer += _terms_of_body(clause.body)
@@ -102,7 +102,7 @@ def terms(clause: Clause) -> Iterator[tuple[Term, TermPosition]]:
 
 
 def _terms_of_body(items: tuple[BodyItem, ...]) -> Iterator[tuple[Term, TermPosition]]:
-    for item in walk(items):
+    for item in literals_of(items):
         match item:
             case Atom(arguments=arguments):
                 yield from ((term, TermPosition.ARGUMENT) for term in arguments)
@@ -118,21 +118,21 @@ def _terms_of_body(items: tuple[BodyItem, ...]) -> Iterator[tuple[Term, TermPosi
                 assert_never(item)
 
 
-def parts(term: Term) -> Iterator[Term]:
+def subterms(term: Term) -> Iterator[Term]:
     """Yield a term and the terms inside it, aggregates not entered."""
     yield term
     if isinstance(term, Functor):
         for argument in term.arguments:
-            yield from parts(argument)
+            yield from subterms(argument)
 
 
 def all_variables(term: Term) -> Iterator[Variable]:
     """Yield the variables of a term, those inside aggregates too."""
-    for part in parts(term):
+    for part in subterms(term):
         match part:
             case Variable():
                 yield part
-            case Aggregate(target=target, body=body):
+            case AggregateTerm(target=target, body=body):
                 if target is not None:
                     yield from all_variables(target)
                 yield from all_variables_in(body)
@@ -144,7 +144,7 @@ def all_variables(term: Term) -> Iterator[Variable]:
 
 def all_variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
     """Yield the variables of a body, those inside aggregates too."""
-    for item in walk(items):
+    for item in literals_of(items):
         for term in terms_of(item):
             yield from all_variables(term)
 
@@ -152,7 +152,7 @@ def all_variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
 def has_nested_scope(clause: Clause) -> bool:
     """Whether the clause has a disjunction or an aggregate."""
     return any(isinstance(item, Disjunction) for item in clause.body) or any(
-        isinstance(part, Aggregate) for term, _ in terms(clause) for part in parts(term)
+        isinstance(part, AggregateTerm) for term, _ in clause_terms(clause) for part in subterms(term)
     )
 
 
@@ -168,7 +168,7 @@ def count_conjunctions(items: Iterable[BodyItem]) -> int:
 def conjunctions(items: tuple[BodyItem, ...]) -> Iterator[tuple[Item, ...]]:
     """Yield the conjunctions that a body multiplies out to."""
     if not any(isinstance(item, Disjunction) for item in items):
-        yield tuple(walk(items))
+        yield tuple(literals_of(items))
         return
     choices: list[list[tuple[Item, ...]]] = []
     for item in items:

@@ -28,7 +28,7 @@ from corollary.analysis.patterns import (
 )
 from corollary.analysis.survey import ResolvedProgram, is_active
 from corollary.analysis.traverse import Item, aggregates_in
-from corollary.core.rules import Atom, Clause, Negation, terms_of, walk
+from corollary.core.rules import Atom, Clause, Negation, literals_of, terms_of
 
 _PATTERNS_MAX = 32
 _FIRINGS_MAX = 500
@@ -295,7 +295,7 @@ def _atoms_in_aggregates(item: Item) -> Iterator[Atom]:
     """Yield the atoms inside the aggregates of an item, at any depth."""
     for term in terms_of(item):
         for aggregate in aggregates_in(term):
-            for inner in walk(aggregate.body):
+            for inner in literals_of(aggregate.body):
                 atom = inner.atom if isinstance(inner, Negation) else inner
                 if isinstance(atom, Atom):
                     yield atom

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from corollary.analysis.scopes import written_name
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.traverse import TermPosition, terms
+from corollary.analysis.traverse import TermPosition, clause_terms
 from corollary.core.rules import Clause, Constant, Functor, Variable, variables_of
 from corollary.errors import Diagnostic, Severity
 
@@ -51,7 +51,7 @@ def _relations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 
 
 def _variables(clause: Clause) -> Iterator[Diagnostic]:
-    found = list(terms(clause))
+    found = list(clause_terms(clause))
     counts: Counter[str] = Counter()
     for term, _ in found:
         if isinstance(term, Variable):
@@ -72,7 +72,7 @@ def _variables(clause: Clause) -> Iterator[Diagnostic]:
 
 
 def _null_comparisons(clause: Clause) -> Iterator[Diagnostic]:
-    for term, position in terms(clause):
+    for term, position in clause_terms(clause):
         if (
             position in (TermPosition.EQUATED, TermPosition.COMPARED)
             and isinstance(term, Constant)

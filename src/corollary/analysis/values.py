@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from corollary.analysis.dependencies import DependencyGraph, dependency_graph
 from corollary.analysis.scopes import written_name
 from corollary.analysis.survey import ResolvedProgram
-from corollary.analysis.traverse import parts
+from corollary.analysis.traverse import subterms
 from corollary.core.functors import FUNCTORS
 from corollary.core.rules import (
     Atom,
@@ -20,8 +20,8 @@ from corollary.core.rules import (
     Functor,
     Term,
     Variable,
+    literals_of,
     variables_of,
-    walk,
 )
 from corollary.errors import Diagnostic, Severity
 
@@ -38,7 +38,7 @@ def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 
 
 def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[Diagnostic]:
-    items = tuple(walk(clause.body))
+    items = tuple(literals_of(clause.body))
     recursive: set[str] = set()
     bounded: set[str] = set()
     for item in items:
@@ -109,7 +109,7 @@ def _computes(term: Term, sources: set[str]) -> bool:
         and part.name in FUNCTORS
         and FUNCTORS[part.name].is_expanding
         and any(variable.name in sources for variable in variables_of(part))
-        for part in parts(term)
+        for part in subterms(term)
     )
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from corollary.analysis.scopes import written_name
 from corollary.core.functors import ANY, Kinds
-from corollary.core.rules import Aggregate, Constant, Functor, Term, Variable, Wildcard
+from corollary.core.rules import AggregateTerm, Constant, Functor, Term, Variable, Wildcard
 from corollary.core.types import NUMERIC, Kind
 from corollary.source import Span
 
@@ -42,7 +42,7 @@ def term_text(term: Term) -> str:
             return _source_text(term.span) or _literal_text(value)
         case Functor(name=name, arguments=arguments):
             return _source_text(term.span) or _call_text(name, [term_text(a) for a in arguments])
-        case Aggregate(operator=operator, target=target):
+        case AggregateTerm(operator=operator, target=target):
             of = "" if target is None else f" {term_text(target)}"
             return _source_text(term.span) or f"{operator}{of} : {{…}}"
         case _:
@@ -117,7 +117,7 @@ def _as_literal(constant: Constant, expected: Kinds) -> str | None:
     return text.removesuffix("u") if text.endswith("u") and expected <= NUMERIC else None
 
 
-def suggestion(name: str, known: Iterable[str]) -> str | None:
+def suggest_name(name: str, known: Iterable[str]) -> str | None:
     """Return a note with the known name that is most like an unknown one, if one is."""
     near = get_close_matches(name, [k for k in known if abs(len(k) - len(name)) <= 2], n=1)
     return f"did you mean `{near[0]}`?" if near else None

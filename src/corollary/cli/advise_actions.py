@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.advisor.applying import apply, revert
-from corollary.advisor.calibrating import Calibration, from_runs
-from corollary.advisor.checking import broken_dependences, proposed_keys
-from corollary.advisor.documenting import findings_as_json, measurements_as_json, samples_as_json
-from corollary.advisor.measuring import Measured, Measurements, measure
-from corollary.advisor.reporting import duration
-from corollary.advisor.sampling import sample
-from corollary.advisor.scratch import base_tables
-from corollary.advisor.verifying import Finding, differing_views, verify
+from corollary.advisor.calibrating import Calibration, calibrate_from_measurements
+from corollary.advisor.checking import find_violated_dependencies, propose_keys
+from corollary.advisor.documenting import (
+    check_results_as_json,
+    measurements_as_json,
+    samples_as_json,
+)
+from corollary.advisor.measuring import Measurements, QueryTimes, measure
+from corollary.advisor.reporting import format_duration
+from corollary.advisor.sampling import sample_sizes
+from corollary.advisor.scratch import read_base_tables
+from corollary.advisor.verifying import CheckResult, find_differing_views, verify
 from corollary.cli.advise_options import AdviseOptions
 from corollary.cli.options import OutputOptions
 from corollary.console import TerminalConsole
@@ -73,7 +77,7 @@ class AdviceActions:
     def _check(self) -> None:
         data = self.source.data
         assert data is not None
-        broken = list(broken_dependences(data))
+        broken = list(find_violated_dependencies(data))
         for each in broken:
             finding = Diagnostic(
                 "C1106",
@@ -86,7 +90,7 @@ class AdviceActions:
         if broken:
             self.document["broken_dependencies"] = [str(each) for each in broken]
         if self.options.keys:
-            keys = list(proposed_keys(data))
+            keys = list(propose_keys(data))
             self.document["proposed_keys"] = [
                 {"relation": each.relation, "columns": list(each.columns)} for each in keys
             ]
@@ -97,11 +101,11 @@ class AdviceActions:
         if self.source.data is None:
             raise click.UsageError("--sample needs data: give --stats, --apply or -F")
         self.console.progress("sampling")
-        samples = sample(
+        samples = sample_sizes(
             self.advice,
             self.source.program,
             self.after,
-            base_tables(self.source.data),
+            read_base_tables(self.source.data),
             share,
             engine=self.options.engine,
         )
@@ -115,14 +119,14 @@ class AdviceActions:
             )
 
     def _verify(self) -> None:
-        tables = None if self.source.data is None else base_tables(self.source.data)
-        findings: list[Finding] = []
+        tables = None if self.source.data is None else read_base_tables(self.source.data)
+        findings: list[CheckResult] = []
         self.console.progress("verifying")
         for each in verify(self.advice, self.source.program, self.after, tables):
             findings.append(each)
             verdict = "same" if each.is_fine else "DIFFERS"
             self._print(f"verified  {each.check}: {each.about}: {verdict}")
-        self.document["verified"] = findings_as_json(findings)
+        self.document["verified"] = check_results_as_json(findings)
         _check_same([text for each in findings for text in each.differences], "was changed")
 
     def _measure(self) -> None:
@@ -133,7 +137,7 @@ class AdviceActions:
             self.advice,
             self.source.program,
             self.after,
-            base_tables(self.source.data),
+            read_base_tables(self.source.data),
             engine=self.options.engine,
         )
         self.document["measured"] = measurements_as_json(measured)
@@ -147,18 +151,18 @@ class AdviceActions:
 
     def _calibrate(self, measured: Measurements) -> None:
         """Print how long a row operation takes, and what upkeep of the views then costs."""
-        calibration = self.calibration = from_runs(self.advice, measured)
+        calibration = self.calibration = calibrate_from_measurements(self.advice, measured)
         if calibration is None:
             return
         self._print(
-            f"measured  {duration(calibration.seconds)} for a row-op, going by {calibration.source}"
+            f"measured  {format_duration(calibration.seconds)} for a row-op, going by {calibration.source}"
         )
         for name, view in self.advice.views.items():
             if view.figures is not None and view.figures.upkeep:
-                upkeep = duration(calibration.of(view.figures.upkeep))
+                upkeep = format_duration(calibration.of(view.figures.upkeep))
                 self._print(f"expected  {name} takes {upkeep} an hour to keep true")
 
-    def _expected(self, each: Measured) -> str:
+    def _expected(self, each: QueryTimes) -> str:
         """Return the speed-up that the estimate promises."""
         work = self.advice.queries[each.relation].work
         return "" if work is None else f" where {work[0] / max(work[1], 1.0):.1f} x was expected"
@@ -172,7 +176,7 @@ class AdviceActions:
         self.console.progress("storing views")
         transaction = apply(target, self.advice, self.source.program, self.after)
         if self.options.verify:
-            wrong = list(differing_views(target, self.advice.views))
+            wrong = list(find_differing_views(target, self.advice.views))
             if wrong:
                 revert(target)
             _check_same(wrong, "is kept: the advice was taken back")
@@ -195,7 +199,7 @@ class AdviceActions:
                     self._print(f"  {print_clause(clause)}")
 
 
-def _measurement_line(each: Measured, measured: Measurements, expected: str) -> str:
+def _measurement_line(each: QueryTimes, measured: Measurements, expected: str) -> str:
     pays = each.break_even(measured.build)
     when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
     cold = f"cold {1000 * each.cold[0]:.1f} -> {1000 * each.cold[1]:.1f} ms"

@@ -9,20 +9,20 @@ import click
 
 from corollary.advisor.advising import advise
 from corollary.advisor.applying import revert
-from corollary.advisor.calibrating import from_commits
-from corollary.advisor.documenting import as_json
-from corollary.advisor.dropping import accounts
+from corollary.advisor.calibrating import calibrate_from_commits
+from corollary.advisor.documenting import advice_as_json
+from corollary.advisor.dropping import account_views
 from corollary.advisor.observing import (
-    merged,
-    queries_by_default,
-    queries_logged,
-    queries_named,
-    sizes_of,
-    update_rates,
+    default_queries,
+    measure_sizes,
+    measure_update_rates,
+    merge_logged_queries,
+    parse_queries,
+    read_logged_queries,
 )
 from corollary.advisor.reading import read_scheme
-from corollary.advisor.reforming import reformed
-from corollary.advisor.reporting import amount, report, size
+from corollary.advisor.reforming import reformulate
+from corollary.advisor.reporting import format_amount, format_bytes, report
 from corollary.advisor.scheme import (
     ArityScope,
     ComparisonMode,
@@ -39,7 +39,7 @@ from corollary.cli.output import print_json
 from corollary.console import TerminalConsole
 from corollary.core.printer import print_program
 from corollary.database.database import Database, state_of
-from corollary.database.program import load, read_programs
+from corollary.database.program import load_program, read_programs
 from corollary.database.quarantine import with_same_quarantine
 from corollary.errors import InputError
 
@@ -57,9 +57,9 @@ def advise_on(
     with _open_source(programs, options, console) as source:
         checked = check(source.program)
         advice = _advice(options, source, console)
-        after = reformed(checked, source.program, advice)
+        after = reformulate(checked, source.program, advice)
         console.done()
-        calibration = None if source.data is None else from_commits(source.data)
+        calibration = None if source.data is None else calibrate_from_commits(source.data)
         actions = AdviceActions(advice, source, after, options, output, console)
         if not output.is_json:
             nothing = ["the program has no rules to advise on"]
@@ -70,7 +70,7 @@ def advise_on(
             options.to.write_text(print_program(after), encoding="utf-8")
         if output.is_json:
             calibration = actions.calibration or calibration
-            print_json({**as_json(advice, calibration), **actions.document})
+            print_json({**advice_as_json(advice, calibration), **actions.document})
 
 
 @contextmanager
@@ -117,14 +117,14 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
             None,
             "give a warehouse with --stats or facts with -F, or choose another --selection",
         )
-    loaded = load(source.program)
+    loaded = load_program(source.program)
     frequencies = dict(options.frequency)
-    logged = [] if data is None else queries_logged(data)
-    known = {each.relation: each.frequency for each in merged(logged, {})} | frequencies
+    logged = [] if data is None else read_logged_queries(data)
+    known = {each.relation: each.frequency for each in merge_logged_queries(logged, {})} | frequencies
     if options.queries:
-        queries = queries_named(options.queries, loaded.normal, known)
+        queries = parse_queries(options.queries, loaded.normal, known)
     else:
-        queries = queries_by_default(loaded.normal, logged, frequencies)
+        queries = default_queries(loaded.normal, logged, frequencies)
     settings = Options(
         selection=SelectionMode(selection),
         scope=ArityScope(options.scope),
@@ -132,10 +132,10 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         partial_clusters=options.partial_clusters,
         self_materialisation=SelfMaterialisation(options.self_materialisation),
         budget=options.budget,
-        updates={**({} if data is None else update_rates(data)), **dict(options.updates)},
+        updates={**({} if data is None else measure_update_rates(data)), **dict(options.updates)},
     )
     console.progress("measuring sizes")
-    sizes = None if data is None else sizes_of(data)
+    sizes = None if data is None else measure_sizes(data)
     return advise(
         read_scheme(loaded.program, loaded.checked, queries, settings.opaque), settings, sizes
     )
@@ -157,12 +157,12 @@ def weigh_views(database: Database, options: AdviseOptions, output: OutputOption
     """Print for each stored view what it saves and costs, and whether to keep it."""
     loaded = state_of(database).loaded
     frequencies = dict(options.frequency)
-    queries = queries_by_default(loaded.normal, queries_logged(database), frequencies)
+    queries = default_queries(loaded.normal, read_logged_queries(database), frequencies)
     if options.queries:
-        queries = queries_named(options.queries, loaded.normal, frequencies)
-    updates = {**update_rates(database), **dict(options.updates)}
+        queries = parse_queries(options.queries, loaded.normal, frequencies)
+    updates = {**measure_update_rates(database), **dict(options.updates)}
     scheme = read_scheme(loaded.program, loaded.checked, queries)
-    views = list(accounts(scheme, loaded.program, sizes_of(database), Options(updates=updates)))
+    views = list(account_views(scheme, loaded.program, measure_sizes(database), Options(updates=updates)))
     documents = [
         {
             "view": each.view,
@@ -174,8 +174,8 @@ def weigh_views(database: Database, options: AdviseOptions, output: OutputOption
         for each in views
     ]
     lines = [
-        f"{'keep' if each.is_paying else 'drop'}  {each.view}: saves {amount(each.saved)} row-ops "
-        f"an hour, upkeep {amount(each.upkeep)}, {size(each.bytes)}"
+        f"{'keep' if each.is_paying else 'drop'}  {each.view}: saves {format_amount(each.saved)} row-ops "
+        f"an hour, upkeep {format_amount(each.upkeep)}, {format_bytes(each.bytes)}"
         for each in views
     ]
     nothing = ["no view is stored for the sake of queries alone"]

@@ -12,7 +12,7 @@ from corollary.cli.parameters import Pair, action, family, pair, warehouse
 from corollary.cli.tables import counted
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.alter import Altered
+    from corollary.database.upkeep.alter import AlterResult
 
 
 @click.command()
@@ -96,7 +96,7 @@ def _unique(option: str, pairs: tuple[Pair, ...]) -> dict[str, str]:
     return dict(pairs)
 
 
-def _lines(altered: "Altered", *, is_edited: bool) -> list[str]:
+def _lines(altered: "AlterResult", *, is_edited: bool) -> list[str]:
     merged = altered.before - altered.after
     note = f"; {counted(merged, 'tuple')} became equal to another" if merged > 0 else ""
     lines = [

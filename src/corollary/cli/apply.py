@@ -79,10 +79,10 @@ def command(
         open_warehouse(warehouse, console, **maintenance.keywords) as database,
     ):
         from corollary.cli.change_report import report_run
-        from corollary.database.pipeline import Run
+        from corollary.database.pipeline import PipelineRun
 
         maintenance.check(state_of(database).loaded.normal)
-        outcome = Run()
+        outcome = PipelineRun()
         transaction = database.transaction(idempotency=idempotency_key, is_dry=dry_run)
         outcome.transaction = transaction
         with transaction:

@@ -9,11 +9,11 @@ from corollary.cli.output import print_warnings
 from corollary.cli.tables import align, counted, signed
 from corollary.console import TerminalConsole
 from corollary.database.database import Database, state_of
-from corollary.errors import without_password
+from corollary.errors import redact_password
 
 if TYPE_CHECKING:
     from corollary.database.delivery import Delivered
-    from corollary.database.pipeline import Run
+    from corollary.database.pipeline import PipelineRun
     from corollary.database.transaction import Transaction
 
 MAX_VIOLATIONS = 20
@@ -21,7 +21,7 @@ MAX_VIOLATIONS = 20
 
 
 def report_run(
-    outcome: "Run",
+    outcome: "PipelineRun",
     database: Database,
     warehouse: str,
     output: ChangeOutputOptions,
@@ -54,7 +54,7 @@ def report_run(
         goal = "quarantine(relation, source, file, line, code, reason, raw)"
         console.note(
             f"{counted(outcome.quarantined, 'malformed record')} set aside, to be seen with "
-            f"corollary query {shlex.quote(without_password(warehouse))} '{goal}'"
+            f"corollary query {shlex.quote(redact_password(warehouse))} '{goal}'"
         )
 
 
@@ -68,17 +68,17 @@ def note_delivery(delivered: "Delivered | None", console: TerminalConsole) -> No
 
 def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
     """Yield the alerts of a transaction that go to the console."""
-    from corollary.core.alerts import SinkKind, distinct
+    from corollary.core.alerts import SinkKind, distinct_alerts
 
     every = [each for each in transaction.alerts if each.sink.kind is SinkKind.CONSOLE]
-    alerts = distinct(every)
+    alerts = distinct_alerts(every)
     for each in alerts[:max_rows]:
         yield f"alert: {each.message}"
     if len(alerts) > max_rows:
         yield f"alert: and {len(alerts) - max_rows:,} more"
 
 
-def _result(outcome: "Run", max_rows: int) -> Iterator[str]:
+def _result(outcome: "PipelineRun", max_rows: int) -> Iterator[str]:
     """Yield a line for each relation that changed, one for the commit, then the alerts."""
     transaction = outcome.transaction
     if transaction is not None:
@@ -127,12 +127,12 @@ def _cells(transaction: "Transaction") -> Iterator[list[str]]:
 
 def _retained(transaction: "Transaction", database: Database) -> Iterator[str]:
     """Yield which deleted tuples stay because another part asserts them."""
-    from corollary.database.parts import MANUAL, described
+    from corollary.database.parts import MANUAL_PART, describe_parts
 
     normal = state_of(database).loaded.normal
     for name, tuples in transaction.kept.items():
         parts = normal.parts.get(normal.bases.get(name, name), {})
-        others = described(part for part in parts if part != MANUAL)
+        others = describe_parts(part for part in parts if part != MANUAL_PART)
         stays = "stays" if len(tuples) == 1 else "stay"
         them = "it" if len(tuples) == 1 else "them"
         yield f"{counted(len(tuples), 'tuple')} of `{name}` {stays}: {others} asserts {them} too"

@@ -27,7 +27,7 @@ def command(programs: tuple[Path, ...], strict: bool, output: OutputOptions) -> 
     """
     with output.reporting() as console:
         from corollary.analysis.check import diagnose
-        from corollary.database.program import load, read_programs
+        from corollary.database.program import load_program, read_programs
         from corollary.errors import InputError, Severity, render
 
         program = read_programs(programs)
@@ -35,7 +35,7 @@ def command(programs: tuple[Path, ...], strict: bool, output: OutputOptions) -> 
         errors = sum(each.severity is Severity.ERROR for each in diagnostics)
         if not errors:
             try:
-                load(program)
+                load_program(program)
             except InputError as error:
                 diagnostics, errors = (*diagnostics, *error.diagnostics), len(error.diagnostics)
         warnings = len(diagnostics) - errors

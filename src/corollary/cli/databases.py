@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from corollary.cli.options import PropagationOptions
 from corollary.console import Console, TerminalConsole
 from corollary.database.database import Database, state_of, warehouse_of
-from corollary.errors import without_password
+from corollary.errors import redact_password
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
@@ -53,7 +53,7 @@ def open_warehouse(
 
     outcome = "nothing was changed"
     try:
-        console.progress(f"opening {without_password(place)}")
+        console.progress(f"opening {redact_password(place)}")
         with open_database(place, create=create, console=console, **options) as database:
             console.done()
             before = database.commits
@@ -78,7 +78,7 @@ def _interrupted(database: Database, before: int, place: str) -> str:
     warehouse = warehouse_of(database)
     latest = None if warehouse is None else warehouse.catalog.latest()
     if latest is not None and latest.number > before:
-        return f"`corollary log {without_password(place)}` tells what was committed meanwhile"
+        return f"`corollary log {redact_password(place)}` tells what was committed meanwhile"
     return "nothing was changed"
 
 

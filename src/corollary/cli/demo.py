@@ -165,9 +165,9 @@ def _example_tuples(name: str, rows: Any) -> str:
 
 def _show_table(place: Path) -> None:
     """Read a published table as any reader of Delta tables does."""
-    from corollary.warehouse.publishing.table import rows_in
+    from corollary.warehouse.publishing.table import count_rows
 
-    version, rows = rows_in(place)
+    version, rows = count_rows(place)
     click.secho("\nThe published table, as any reader of Delta tables sees it", bold=True)
     click.echo(f"    {place.parent.name}/{place.name}: version {version}, {rows:,} rows")
 

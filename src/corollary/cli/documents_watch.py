@@ -66,12 +66,12 @@ def command(
     with output.reporting() as console:
         from corollary.documents.spark import ARRIVALS, wait, watch
         from corollary.documents.views_file import read_views
-        from corollary.engines.spark.session import local
+        from corollary.engines.spark.session import local_session
 
         queries = read_views(views)
         start = None if template is None else _text_of(template)
         source.mkdir(parents=True, exist_ok=True)
-        reader = local().readStream.schema(ARRIVALS)
+        reader = local_session().readStream.schema(ARRIVALS)
         reader = reader if files is None else reader.option("maxFilesPerTrigger", files)
         trigger: dict[str, Any] = (
             {"availableNow": True} if once else {"processingTime": f"{interval} seconds"}

@@ -11,7 +11,7 @@ from corollary.cli.parameters import family, warehouse
 from corollary.cli.tables import counted
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.erase import Erased
+    from corollary.database.upkeep.erase import EraseResult
 
 
 @click.command()
@@ -40,7 +40,7 @@ def command(warehouse: str, tuples: tuple[str, ...], output: OutputOptions) -> N
         output.show(erased.as_json, _lines(erased))
 
 
-def _lines(erased: "Erased") -> Iterator[str]:
+def _lines(erased: "EraseResult") -> Iterator[str]:
     yield (
         f"erased: {counted(erased.tuples, 'tuple')}; history begins at commit {erased.commit} "
         f"now, {counted(erased.dropped, 'commit')} and {counted(erased.files, 'file')} are gone"

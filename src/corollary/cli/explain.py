@@ -93,22 +93,22 @@ def command(programs: tuple[Path, ...], options: ExplainOptions, output: FormatO
 
 def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Console) -> "Forecast":
     """Return how a change would be propagated, with sizes that are measured or guessed."""
-    from corollary.core.optimisations import optimisations
-    from corollary.database.engines import SPARK, made
-    from corollary.database.forecast import forecast_guessed, forecast_measured
-    from corollary.database.program import load, read_programs
+    from corollary.core.optimisations import parse_optimisations
+    from corollary.database.engines import SPARK, create_engine
+    from corollary.database.forecast import forecast_for_database, forecast_for_program
+    from corollary.database.program import load_program, read_programs
 
-    normal = load(read_programs(programs)).normal
+    normal = load_program(read_programs(programs)).normal
     changes = _changes(normal, options.added, options.removed)
     options.check(normal)
     if options.facts is None:
-        return forecast_guessed(
+        return forecast_for_program(
             normal,
             changes,
             options.algorithms,
             options.watched(normal),
-            engine=made(SPARK, placement=options.placement, shares=PARTITIONS),
-            without=optimisations(options.without),
+            engine=create_engine(SPARK, placement=options.placement, shares=PARTITIONS),
+            without=parse_optimisations(options.without),
         )
     database = load_in_memory(
         programs,
@@ -120,21 +120,21 @@ def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Cons
         options.placement,
         options.without,
     )
-    return forecast_measured(database, changes)
+    return forecast_for_database(database, changes)
 
 
 def _evaluation(programs: tuple[Path, ...], goal: str | None) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
     from corollary.core.statistics import Statistics
-    from corollary.database.program import load, read_goal, read_programs
+    from corollary.database.program import load_program, read_goal, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
-    from corollary.maintain.seminaive import evaluate
+    from corollary.maintain.seminaive import plan_program
     from corollary.maintain.solve import solve
 
     program = read_programs(programs)
-    normal = load(program).normal
+    normal = load_program(program).normal
     if goal is None:
-        plan = evaluate(normal, Statistics())
+        plan = plan_program(normal, Statistics())
     else:
         plan = solve(normal, read_goal(program, goal), Statistics())
     return print_plan(plan, normal), plan_as_json(plan, normal)
@@ -145,7 +145,7 @@ def _changes(
 ) -> Mapping[str, Mapping["State", int]]:
     """Return how many tuples base relations gain and lose, from the options."""
     from corollary.core.states import State
-    from corollary.database.names import writable
+    from corollary.database.names import writable_relation
 
     changes: dict[str, dict[State, int]] = {}
     for sign, texts in ((State.ADDED, added), (State.REMOVED, removed)):
@@ -156,6 +156,6 @@ def _changes(
                     f"'{count}' is not a number of tuples; write {name}=100",
                     param_hint=f"'--{sign}'",
                 )
-            writable(program, name)
+            writable_relation(program, name)
             changes.setdefault(name, {})[sign] = int(count or 1)
     return changes

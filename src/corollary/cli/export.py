@@ -49,14 +49,14 @@ def command(
     ):
         from corollary.errors import InputError
         from corollary.warehouse.extensions import output_of
-        from corollary.warehouse.outputs import write_all
+        from corollary.warehouse.outputs import write_outputs
 
         view = read.view(database).relation(relation)
         if Path(to).exists() and not force:
             cure = "choose another name, or say `--force` to overwrite it"
             raise InputError.of("C0973", f"There is a file `{to}` already.", None, cure)
         table = view.arrow()
-        write_all([output_of(table, view.shape, to, has_headers=headers)])
+        write_outputs([output_of(table, view.shape, to, has_headers=headers)])
         if output.is_json:
             print_json({"relation": relation, "file": to, "tuples": table.num_rows})
         else:

@@ -10,7 +10,7 @@ from corollary.cli.parameters import family, warehouse
 from corollary.cli.tables import counted, format_bytes
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.retention import Collected
+    from corollary.database.upkeep.retention import RetentionResult
 
 
 @click.command()
@@ -61,7 +61,7 @@ def command(
         output.show(collected.as_json, _lines(collected))
 
 
-def _lines(collected: "Collected") -> list[str]:
+def _lines(collected: "RetentionResult") -> list[str]:
     verb = "would be " if collected.is_dry else ""
     lines = [f"{verb}given up: the writer {writer}" for writer in collected.expired]
     dropped = collected.dropped

@@ -30,11 +30,11 @@ def command(programs: tuple[Path, ...], to: str, output: Path | None) -> None:
       corollary graph network.dl --to svg -o network.svg
     """
     with FormatOptions("text").reporting():
-        from corollary.database.program import load, read_programs
-        from corollary.explain.graph import to_dot, to_svg
+        from corollary.database.program import load_program, read_programs
+        from corollary.explain.graph import graph_as_dot, graph_as_svg
 
-        normal = load(read_programs(programs)).normal
-        text = to_svg(normal) if to == "svg" else to_dot(normal)
+        normal = load_program(read_programs(programs)).normal
+        text = graph_as_svg(normal) if to == "svg" else graph_as_dot(normal)
         if output is None:
             click.echo(text)
         else:

@@ -10,10 +10,10 @@ from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.parameters import family, warehouse
 from corollary.cli.tables import comma_separated, signed, table, terminal_width
 from corollary.core.types import TIMESTAMP
-from corollary.core.values import text_of
+from corollary.core.values import format_value
 
 if TYPE_CHECKING:
-    from corollary.database.history import Logged
+    from corollary.database.history import CommitSummary
 
 
 @click.command()
@@ -38,7 +38,7 @@ def command(warehouse: str, limit: int | None, read: ReaderOptions, output: Form
         output.show(lambda: {"commits": [_as_json(each) for each in commits]}, _lines(commits))
 
 
-def _lines(commits: "Sequence[Logged]") -> Iterator[str]:
+def _lines(commits: "Sequence[CommitSummary]") -> Iterator[str]:
     header = ("commit", "when", "changes", "")
     if commits:
         yield from table(header, [_cells(each) for each in commits], terminal_width())
@@ -46,11 +46,11 @@ def _lines(commits: "Sequence[Logged]") -> Iterator[str]:
         yield "no commit yet"
 
 
-def _cells(commit: "Logged") -> list[list[str]]:
+def _cells(commit: "CommitSummary") -> list[list[str]]:
     changes = [f"{name} {signed(counts)}" for name, counts in commit.changes.items()]
     remarks = ["new program"] if commit.has_new_program else []
     remarks += [f"key {commit.idempotency}"] if commit.idempotency else []
-    when = text_of(commit.at.replace(microsecond=0), TIMESTAMP)
+    when = format_value(commit.at.replace(microsecond=0), TIMESTAMP)
     return [
         [str(commit.number)],
         [when],
@@ -59,10 +59,10 @@ def _cells(commit: "Logged") -> list[list[str]]:
     ]
 
 
-def _as_json(commit: "Logged") -> dict[str, Any]:
+def _as_json(commit: "CommitSummary") -> dict[str, Any]:
     return {
         "commit": commit.number,
-        "timestamp": text_of(commit.at, TIMESTAMP),
+        "timestamp": format_value(commit.at, TIMESTAMP),
         "changes": {
             name: {"added": added, "removed": removed}
             for name, (added, removed) in commit.changes.items()

@@ -208,11 +208,11 @@ class AlgorithmOptions:
         Raises:
             InputError: one does not exist, or is a base relation.
         """
-        from corollary.database.names import readable
+        from corollary.database.names import readable_relation
         from corollary.errors import InputError
 
         for name in self._named():
-            if not readable(program, name).is_derived:
+            if not readable_relation(program, name).is_derived:
                 raise InputError.of(
                     "C0917",
                     f"`{name}` is a base relation, so nothing maintains it.",

@@ -68,12 +68,12 @@ def command(
             ) as database:
                 answers, table = read.view(database).answers(goal)
         else:
-            from corollary.database.once import Places, query
+            from corollary.database.once import FileLocations, query_once
             from corollary.database.program import read_programs
 
             program = read_programs([Path(each) for each in places])
-            source = Places(files.facts, files.facts, files.root)
-            answers, table = query(program, goal, source, limits.limits, console)
+            source = FileLocations(files.facts, files.facts, files.root)
+            answers, table = query_once(program, goal, source, limits.limits, console)
         _print(answers, table, is_json=output.is_json)
 
 
@@ -87,7 +87,7 @@ def _check_usage(places: tuple[str, ...]) -> None:
 
 
 def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
-    from corollary.core.arrow import sort
+    from corollary.core.arrow import sort_rows
     from corollary.database.changes import json_rows
 
     if is_json:
@@ -96,4 +96,4 @@ def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
     elif not answers.columns:
         click.echo("yes" if table.num_rows else "no")
     else:
-        print_rows(sort(table), answers)
+        print_rows(sort_rows(table), answers)

@@ -15,7 +15,7 @@ from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
     from corollary.core.program import Program
-    from corollary.database.once import Outcome
+    from corollary.database.once import EvaluationResult
     from corollary.database.pipeline import Inputs
 
 WAREHOUSE_PARAMETERS = (
@@ -86,13 +86,13 @@ def command(
     with output.reporting() as console:
         from corollary.database.pipeline import Inputs
         from corollary.database.program import read_programs
-        from corollary.warehouse.sources.quarantine import BadRows
+        from corollary.warehouse.sources.quarantine import BadRowPolicy
 
         program = read_programs(programs)
         if warehouse is None:
             _evaluate(program, files, outputs, maintenance, output, console)
         else:
-            inputs = Inputs(files.facts, files.root, BadRows(bad_rows or BadRows.QUARANTINE))
+            inputs = Inputs(files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE))
             _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
 
 
@@ -124,13 +124,13 @@ def _evaluate(
     console: TerminalConsole,
 ) -> None:
     """Evaluate a program once, and write its outputs to files."""
-    from corollary.database.engines import made
-    from corollary.database.once import Places, run
+    from corollary.database.engines import create_engine
+    from corollary.database.once import FileLocations, run_once
     from corollary.warehouse.delimited import print_rows
 
-    engine = made(maintenance.engine, None, maintenance.placement)
-    places = Places(files.facts, outputs, files.root)
-    outcome = run(program, places, maintenance.limits, console, engine)
+    engine = create_engine(maintenance.engine, None, maintenance.placement)
+    places = FileLocations(files.facts, outputs, files.root)
+    outcome = run_once(program, places, maintenance.limits, console, engine)
     if output.is_json:
         print_json(_as_json(outcome))
         return
@@ -157,10 +157,10 @@ def _update(
     """Bring a warehouse up to date with a program and its sources."""
     from corollary.cli.change_report import report_run
     from corollary.database.pipeline import run
-    from corollary.database.program import load
+    from corollary.database.program import load_program
     from corollary.warehouse.dialect import is_stream
 
-    maintenance.check(load(program).normal)
+    maintenance.check(load_program(program).normal)
     with open_warehouse(
         warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
     ) as database:
@@ -172,7 +172,7 @@ def _update(
         console.note(f"streams are read by `corollary watch` only: {names}")
 
 
-def _as_json(outcome: "Outcome") -> dict[str, Any]:
+def _as_json(outcome: "EvaluationResult") -> dict[str, Any]:
     from corollary.database.changes import json_rows
 
     return {

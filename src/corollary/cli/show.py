@@ -25,8 +25,8 @@ def command(programs: tuple[Path, ...], written: bool, output: FormatOptions) ->
     """
     with output.reporting():
         from corollary.core.printer import print_normal, print_program
-        from corollary.database.program import load, read_programs
+        from corollary.database.program import load_program, read_programs
 
         program = read_programs(programs)
-        text = print_program(program) if written else print_normal(load(program).normal)
+        text = print_program(program) if written else print_normal(load_program(program).normal)
         output.show(lambda: {"program": text}, [text.removesuffix("\n")])

@@ -37,13 +37,13 @@ def command(warehouse: str, output: FormatOptions) -> None:
 
 
 def _lines(state: "Status") -> Iterator[str]:
-    from corollary.database.upkeep.status import moment
+    from corollary.database.upkeep.status import format_time
 
     if state.latest is None:
         yield "no commit yet"
         return
     parts = (f"{kind} {format_bytes(count)}" for kind, count in state.bytes.items() if count)
-    last = f"{state.latest.number}, the last at {moment(state.latest.created)}"
+    last = f"{state.latest.number}, the last at {format_time(state.latest.created)}"
     yield f"commits  {state.oldest} to {last}"
     yield f"index    {_index(state)}"
     yield f"disk     {format_bytes(sum(state.bytes.values()))}: {', '.join(parts)}"
@@ -61,7 +61,7 @@ def _lines(state: "Status") -> Iterator[str]:
         for each in state.tables
     ]
     yield from _table(("table", "shows", "lag"), tables)
-    sources = [(each.name, moment(each.read), f"commit {each.commit}") for each in state.sources]
+    sources = [(each.name, format_time(each.read), f"commit {each.commit}") for each in state.sources]
     yield from _table(("source", "last read", "in"), sources)
 
 
@@ -72,10 +72,10 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def _outbox(state: "Status") -> str:
-    from corollary.database.upkeep.status import moment
+    from corollary.database.upkeep.status import format_time
 
     outbox = state.outbox
-    since = "" if outbox.oldest is None else f" since {moment(outbox.oldest)}"
+    since = "" if outbox.oldest is None else f" since {format_time(outbox.oldest)}"
     error = "" if outbox.error is None else f"; last error: {outbox.error}"
     return f"{counted(outbox.waiting, 'alert')} waiting{since}{error}"
 

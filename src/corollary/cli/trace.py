@@ -100,16 +100,16 @@ def command(
         )
     with output.reporting() as console:
         from corollary.cli.change_report import alert_lines
-        from corollary.cli.trace_report import as_json, report
+        from corollary.cli.trace_report import trace_as_json, trace_lines
 
         database = load_in_memory(
             programs, files.facts, files.root, propagation, limits.limits, console
         )
         transaction = _change(database, update, console)
         output.show(
-            lambda: as_json(transaction, output.limit),
+            lambda: trace_as_json(transaction, output.limit),
             chain(
-                report(transaction, output.limit, is_full=output.verbose),
+                trace_lines(transaction, output.limit, is_full=output.verbose),
                 alert_lines(transaction, MAX_JSON_TUPLES),
             ),
         )

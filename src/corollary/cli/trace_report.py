@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.cli.tables import comma_separated, table, terminal_width, truncate, wrap
 from corollary.core.states import State
-from corollary.database.counters import COUNTED, Stats, TraceRow
+from corollary.database.counters import COUNTER_NAMES, Stats, TraceRow
 
 if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
@@ -20,7 +20,7 @@ EMPTY_CELL = "–"
 UNQUOTED_SYMBOL = re.compile(r"[\w.-]+")
 
 
-def report(transaction: "Transaction", limit: int, *, is_full: bool) -> Iterator[str]:
+def trace_lines(transaction: "Transaction", limit: int, *, is_full: bool) -> Iterator[str]:
     """Yield the lines of the report.
 
     Args:
@@ -116,13 +116,13 @@ def _changes(transaction: "Transaction", limit: int) -> Iterator[str]:
 
 def _counters(name: str, stats: Stats) -> Iterator[str]:
     yield f"{INDENT}{name}: {stats.algorithm}, {stats.reason}"
-    counts = [f"{each} {stats.counts[each]:,}" for each in COUNTED if stats.counts.get(each)]
+    counts = [f"{each} {stats.counts[each]:,}" for each in COUNTER_NAMES if stats.counts.get(each)]
     margin = 2 * INDENT
     for line in wrap(comma_separated(counts), terminal_width() - len(margin)):
         yield margin + line
 
 
-def as_json(transaction: "Transaction", limit: int) -> dict[str, Any]:
+def trace_as_json(transaction: "Transaction", limit: int) -> dict[str, Any]:
     """Return the report as JSON: all rows of the table, the counters, the changes."""
     return {
         "rows": [_row_as_json(row, limit) for row in transaction.trace],

@@ -12,7 +12,7 @@ from corollary.cli.parameters import family, warehouse
 from corollary.cli.tables import counted, format_bytes
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.findings import Report
+    from corollary.database.upkeep.findings import VerifyReport
 
 
 @click.command()
@@ -47,7 +47,7 @@ def command(warehouse: str, repair: bool, output: OutputOptions) -> None:
         sys.exit(1 if report.findings else 0)
 
 
-def _lines(report: "Report") -> Iterator[str]:
+def _lines(report: "VerifyReport") -> Iterator[str]:
     for repaired in report.repaired:
         yield f"repaired: {repaired.message}"
     yield from map(str, report.findings)

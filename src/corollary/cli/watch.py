@@ -18,9 +18,9 @@ from corollary.cli.tables import counted
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
-    from corollary.database.pipeline import Run
+    from corollary.database.pipeline import PipelineRun
     from corollary.database.transaction import Transaction
-    from corollary.streaming.batches import Batch
+    from corollary.streaming.batches import StreamBatch
 
 
 @click.command()
@@ -78,16 +78,16 @@ def command(
     """
     with output.reporting() as console:
         from corollary.database.pipeline import Inputs
-        from corollary.database.program import load, read_programs
-        from corollary.streaming.watching import Watch, watch
-        from corollary.warehouse.sources.quarantine import BadRows
+        from corollary.database.program import load_program, read_programs
+        from corollary.streaming.watching import WatchOptions, watch
+        from corollary.warehouse.sources.quarantine import BadRowPolicy
 
         program = read_programs(programs)
-        maintenance.check(load(program).normal)
+        maintenance.check(load_program(program).normal)
         report = CommitReport(console, output)
-        watched = Watch(
+        watched = WatchOptions(
             program,
-            Inputs(files.facts, files.root, BadRows(bad_rows)),
+            Inputs(files.facts, files.root, BadRowPolicy(bad_rows)),
             interval,
             once,
             report.print_run,
@@ -131,7 +131,7 @@ class CommitReport:
     console: TerminalConsole
     output: ChangeOutputOptions
 
-    def print_run(self, outcome: "Run") -> None:
+    def print_run(self, outcome: "PipelineRun") -> None:
         """Print what a run of the pipeline has changed."""
         self.console.done()
         print_warnings(dict.fromkeys(outcome.warnings), self.console)
@@ -147,7 +147,7 @@ class CommitReport:
             click.echo(_line(outcome.transaction, outcome.seconds))
             self._print_alerts(outcome.transaction)
 
-    def print_batch(self, batch: "Batch") -> None:
+    def print_batch(self, batch: "StreamBatch") -> None:
         """Print what a batch of a stream has changed."""
         self.console.done()
         if batch.published is not None:

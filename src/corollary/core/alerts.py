@@ -15,7 +15,7 @@ from typing import Any
 from corollary.core.program import Reaction
 from corollary.core.rules import Value
 from corollary.core.types import Type
-from corollary.core.values import json_of, text_of
+from corollary.core.values import format_value, value_to_json
 
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 """A column between braces in the message of `.alert` or `.abort`; `{{` is a brace itself."""
@@ -31,7 +31,7 @@ class SinkKind(StrEnum):
     CALLBACK = "callback"
 
 
-PLACES = {
+LOCATION_PARAMETERS = {
     SinkKind.JSONLINES: "filename",
     SinkKind.RELATION: "relation",
     SinkKind.WEBHOOK: "url",
@@ -74,7 +74,7 @@ class Alert:
         >>> Alert("lost", (7,), "lost 7", ("x",), (NUMBER,)).as_json()
         {'event': 'lost', 'row': [7], 'message': 'lost 7'}
         """
-        row = [json_of(value, type_) for value, type_ in zip(self.row, self.types, strict=True)]
+        row = [value_to_json(value, type_) for value, type_ in zip(self.row, self.types, strict=True)]
         return {"event": self.event, "row": row, "message": self.message}
 
 
@@ -83,7 +83,7 @@ def sink_of(reaction: Reaction) -> Sink:
     kind = SinkKind(reaction.parameter("IO", SinkKind.CONSOLE))
     if kind is SinkKind.CALLBACK:
         return Sink(kind, reaction.relation)
-    return Sink(kind, reaction.parameter(PLACES[kind]) if kind in PLACES else "")
+    return Sink(kind, reaction.parameter(LOCATION_PARAMETERS[kind]) if kind in LOCATION_PARAMETERS else "")
 
 
 def alerts_of(
@@ -129,7 +129,7 @@ def render_message(
     '{7} is lost'
     """
     texts = {
-        column: "null" if value is None else text_of(value, type_)
+        column: "null" if value is None else format_value(value, type_)
         for column, value, type_ in zip(columns, row, types, strict=True)
     }
 
@@ -140,7 +140,7 @@ def render_message(
     return PLACEHOLDER.sub(filled, template)
 
 
-def distinct(alerts: Iterable[Alert]) -> list[Alert]:
+def distinct_alerts(alerts: Iterable[Alert]) -> list[Alert]:
     """Return alerts in the order of event and row, one for all sinks that get the same message."""
     ordered = sorted(alerts, key=lambda each: (each.event, _sort_key(each), each.message))
     return list({(each.event, each.row, each.message): each for each in ordered}.values())

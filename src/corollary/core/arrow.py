@@ -102,7 +102,7 @@ def canonical_floats(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(column), math.nan, pc.add(column, 0.0))
 
 
-def sort(table: pa.Table) -> pa.Table:
+def sort_rows(table: pa.Table) -> pa.Table:
     """Return the rows ordered by value, column by column: null first, NaN last, false < true.
 
     >>> sort(pa.table({"x": [2.0, None, float("nan"), -1.0]}))["x"].to_pylist()
@@ -120,7 +120,7 @@ def sort(table: pa.Table) -> pa.Table:
     return table.take(order)
 
 
-def disagreeing(
+def dependency_violations(
     rows: pa.Table, determinants: Sequence[int], dependents: Sequence[int]
 ) -> tuple[pa.Table, pa.Table]:
     """Return pairs of rows that violate a functional dependency, one pair for each determinant.

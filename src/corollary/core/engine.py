@@ -15,7 +15,7 @@ from corollary.core.statistics import Statistics
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Made = TypeVar("Made")
+MapResult = TypeVar("MapResult")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Limits:
     since: float | None = None
 
 
-class Kept(Protocol):
+class TableHandle(Protocol):
     """The tuples that a relation had in a state; later changes of the relation do not show."""
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class Kept(Protocol):
     def is_apart(self) -> bool:
         """Whether the tuples are in partitions outside of this process, too many to fetch."""
 
-    def each(self, use: "Callable[[pa.Table], Made]") -> list[Made]:
+    def each(self, use: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
         """Return the results of a function for each partition of the tuples.
 
         For distributed tuples it runs where they are, so it must be picklable, and may be called
@@ -58,7 +58,7 @@ class Kept(Protocol):
         """
 
 
-class OnePart(ABC):
+class LocalHandle(ABC):
     """A handle on tuples of this process, which are all in one partition."""
 
     __slots__ = ()
@@ -72,13 +72,13 @@ class OnePart(ABC):
         """False: the tuples are here."""
         return False
 
-    def each(self, use: "Callable[[pa.Table], Made]") -> list[Made]:
+    def each(self, use: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
         """Return the result of a function for the tuples."""
         return [use(self.table())]
 
 
 @dataclass(frozen=True, slots=True)
-class Held(OnePart):
+class LocalTable(LocalHandle):
     """A handle on an Arrow table in memory."""
 
     rows: "pa.Table"
@@ -91,7 +91,7 @@ class Held(OnePart):
         return self.rows
 
 
-class OnePlace:
+class SinglePlacement:
     """The placement of an engine that runs all strata in this process."""
 
     @property
@@ -153,7 +153,7 @@ class Engine(Protocol):
     def read(self, relation: str, state: State = State.NEW) -> "pa.Table":
         """Return the tuples of a relation in a state."""
 
-    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+    def keep(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle on the tuples of a relation in a state; they are decoded on demand."""
 
     def size(self, relation: str, state: State = State.NEW) -> int:

@@ -7,7 +7,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=18, scale=3)
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from corollary.core.types import MAXIMAL_PRECISION, NUMERIC, Kind, Type, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind, Type, decimal
 
 Kinds = frozenset[Kind]
 
@@ -111,16 +111,16 @@ def _conversions() -> Iterable[FunctorSignature]:
     )
 
 
-TOTAL = "•sum"
+CHECKED_SUM = "•sum"
 """The value of a sum that was read; it fails where the sum was too large. No user writes it."""
 
-SHARE = "•share"
+PARTITION_OF = "•share"
 """The number of the partition of a value, which may be null. No user writes it."""
 
 
 def _internal() -> Iterable[FunctorSignature]:
-    yield FunctorSignature(TOTAL, (NUMERIC,), is_fallible=True)
-    yield FunctorSignature(SHARE, (ANY, _NUMBER), result=Kind.NUMBER)
+    yield FunctorSignature(CHECKED_SUM, (NUMERIC,), is_fallible=True)
+    yield FunctorSignature(PARTITION_OF, (ANY, _NUMBER), result=Kind.NUMBER)
 
 
 FUNCTORS = {
@@ -147,10 +147,10 @@ def result_type(name: str, arguments: Sequence[Type], scale: int = 0) -> Type:
     kind = FUNCTORS[name].result
     nullable = any(argument.nullable for argument in arguments)
     if name == "to_decimal":
-        return decimal(MAXIMAL_PRECISION, scale).with_null(nullable)
+        return decimal(DECIMAL_MAX_DIGITS, scale).with_null(nullable)
     if kind is not None:
         return Type(kind, nullable)
     if arguments[0].kind is Kind.DECIMAL:
         widest = max(argument.scale for argument in arguments)
-        return decimal(MAXIMAL_PRECISION, widest).with_null(nullable)
+        return decimal(DECIMAL_MAX_DIGITS, widest).with_null(nullable)
     return arguments[0].with_null(nullable)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from corollary.errors import InputError
 
 
-class Optimisation(StrEnum):
+class MonitoringOptimisation(StrEnum):
     """An optimisation of monitoring; each can be switched off, to measure its effect."""
 
     RELEVANCE = "relevance"
@@ -23,10 +23,10 @@ class Optimisation(StrEnum):
     """Do not filter again what was filtered before (5.5)."""
 
 
-NONE: frozenset[Optimisation] = frozenset()
+NO_OPTIMISATIONS: frozenset[MonitoringOptimisation] = frozenset()
 
 
-def optimisations(names: Iterable[str]) -> frozenset[Optimisation]:
+def parse_optimisations(names: Iterable[str]) -> frozenset[MonitoringOptimisation]:
     """Return optimisations by their names.
 
     >>> sorted(optimisations(["sip", "polarity"]))
@@ -37,11 +37,11 @@ def optimisations(names: Iterable[str]) -> frozenset[Optimisation]:
     """
     listed = list(names)
     for name in listed:
-        if name not in set(Optimisation):
+        if name not in set(MonitoringOptimisation):
             raise InputError.of(
                 "C1053",
                 f"There is no optimisation `{name}`.",
                 None,
-                f"those that can be left out are {', '.join(Optimisation)}",
+                f"those that can be left out are {', '.join(MonitoringOptimisation)}",
             )
-    return frozenset(map(Optimisation, listed))
+    return frozenset(map(MonitoringOptimisation, listed))

@@ -29,7 +29,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AntiProbe:
     """Keep the rows whose fully bound tuple is not in the source (an anti-join)."""
 
     source: Reference
@@ -56,7 +56,7 @@ class Filter:
     condition: Condition
 
 
-Stage = Probe | Absent | Compute | Filter
+Stage = Probe | AntiProbe | Compute | Filter
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,41 +5,41 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
-from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.rules import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Type
 
-WORKING = "•"
+WORKING_SEPARATOR = "•"
 """Is in the names of working relations and procedures, and in no name of a user."""
 
 
-def working(relation: str, role: str) -> str:
+def working_relation(relation: str, role: str) -> str:
     """Return the name of the working relation with a role for a relation.
 
     >>> working("link", "next")
     'link•next'
     """
-    return f"{relation}{WORKING}{role}"
+    return f"{relation}{WORKING_SEPARATOR}{role}"
 
 
-def event_of(relation: str) -> str:
+def event_relation(relation: str) -> str:
     """Return the working relation that holds the tuples of an event predicate."""
-    return working(relation, "event")
+    return working_relation(relation, "event")
 
 
-def effect_of(trigger: str) -> str:
+def effect_relation(trigger: str) -> str:
     """Return the working relation that holds the tuples a trigger adds or removes."""
-    return working(trigger, "effect")
+    return working_relation(trigger, "effect")
 
 
-MAIN = working("", "main")
+MAIN = working_relation("", "main")
 """The procedure that a plan begins with."""
 
 
-def procedure_of(relations: tuple[str, ...], verb: str = "") -> str:
+def procedure_name(relations: tuple[str, ...], verb: str = "") -> str:
     """Return the name of the procedure for the relations of a stratum."""
-    return working(verb, WORKING.join(relations)) if verb else WORKING.join(relations)
+    return working_relation(verb, WORKING_SEPARATOR.join(relations)) if verb else WORKING_SEPARATOR.join(relations)
 
 
 class Role(StrEnum):
@@ -91,7 +91,7 @@ class Extend:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ExtendWithRound:
     """`target` gains `source`, each tuple with the number of the round (0 outside loops) added."""
 
     target: str
@@ -132,7 +132,7 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class Add:
     """The NEW state of `relation` gains the tuples of `source`, which are not in NEW.
 
     Tuples removed before may be among them; ADDED and REMOVED then overlap until `CancelOut`.
@@ -143,7 +143,7 @@ class Grow:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class CancelOut:
     """Tuples that are both ADDED and REMOVED in `relation` are in neither from now on."""
 
     relation: str
@@ -197,7 +197,7 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedCall:
     """Call the procedure of a stratum in a placement; an engine with one placement just calls it.
 
     Attributes:
@@ -210,7 +210,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RecordTrace:
     """Record one row of the papers' tables: the current tuples of these relations."""
 
     rule: str
@@ -228,19 +228,19 @@ class Row:
 Step = (
     Derive
     | Extend
-    | Number
+    | ExtendWithRound
     | Aggregate
     | Clear
     | Store
     | Remove
-    | Grow
-    | Settle
+    | Add
+    | CancelOut
     | Loop
     | When
     | Within
     | Call
-    | Place
-    | Row
+    | PlacedCall
+    | RecordTrace
 )
 
 
@@ -284,7 +284,7 @@ def pipelines_of(plan: Plan) -> Iterator[Pipeline]:
             yield from step.pipelines
 
 
-def part_of(plan: Plan, procedure: str) -> Plan:
+def subplan(plan: Plan, procedure: str) -> Plan:
     """Return the plan of one procedure and those it calls, except calls with a placement."""
     found: dict[str, tuple[Step, ...]] = {}
     work = [procedure]
@@ -295,7 +295,7 @@ def part_of(plan: Plan, procedure: str) -> Plan:
             steps = steps_of(Plan({name: found[name]}, {}))
             work += [each.procedure for each in steps if isinstance(each, Call)]
     part = replace(plan, procedures=found, main=procedure)
-    used = {each.relation for each in read_by(part)} | set(written_by(part))
+    used = {each.relation for each in references_read(part)} | set(relations_written(part))
     return replace(
         part,
         types={name: types for name, types in plan.types.items() if name in used},
@@ -304,7 +304,7 @@ def part_of(plan: Plan, procedure: str) -> Plan:
     )
 
 
-def read_by(plan: Plan) -> Iterator[Reference]:
+def references_read(plan: Plan) -> Iterator[Reference]:
     """Yield the references that the steps of a plan read, with repetitions."""
     for step in steps_of(plan):
         match step:
@@ -312,13 +312,13 @@ def read_by(plan: Plan) -> Iterator[Reference]:
                 yield from without
                 for pipeline in pipelines:
                     for stage in (*pipeline.stages, *pipeline.judge):
-                        if isinstance(stage, Probe | Absent):
+                        if isinstance(stage, Probe | AntiProbe):
                             yield stage.source
             case Aggregate(body=body, without=without):
                 yield from (body, *without)
-            case Extend(source=source) | Number(source=source) | Store(source=source):
+            case Extend(source=source) | ExtendWithRound(source=source) | Store(source=source):
                 yield Reference(source)
-            case Remove(source=source) | Grow(source=source):
+            case Remove(source=source) | Add(source=source):
                 yield Reference(source)
             case Loop(until_empty=references, limits=limits):
                 yield from references
@@ -327,17 +327,17 @@ def read_by(plan: Plan) -> Iterator[Reference]:
                 yield from references
             case Call(argument=str() as argument):
                 yield Reference(argument)
-            case Row():
+            case RecordTrace():
                 for references in (step.updates, step.approximation, step.disqualified):
                     yield from references
                 yield from step.actual
-            case Call() | Place() | Within() | Clear() | Settle():
+            case Call() | PlacedCall() | Within() | Clear() | CancelOut():
                 pass
             case _:
                 assert_never(step)
 
 
-def written_by(plan: Plan) -> Iterator[str]:
+def relations_written(plan: Plan) -> Iterator[str]:
     """Yield the relations that the steps of a plan write, with repetitions."""
     for names in plan.locals.values():
         yield from names
@@ -345,15 +345,15 @@ def written_by(plan: Plan) -> Iterator[str]:
         match step:
             case Derive(target=name) | Aggregate(target=name):
                 yield name
-            case Extend(target=name) | Number(target=name):
+            case Extend(target=name) | ExtendWithRound(target=name):
                 yield name
-            case Store(relation=name) | Remove(relation=name) | Grow(relation=name):
+            case Store(relation=name) | Remove(relation=name) | Add(relation=name):
                 yield name
-            case Settle(relation=name):
+            case CancelOut(relation=name):
                 yield name
             case Clear(relations=names):
                 yield from names
-            case Loop() | When() | Within() | Call() | Place() | Row():
+            case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():
                 pass
             case _:
                 assert_never(step)

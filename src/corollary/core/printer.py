@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import assert_never
 
-from corollary.core.functors import TOTAL
+from corollary.core.functors import CHECKED_SUM
 from corollary.core.program import (
     Declaration,
-    Dependency,
     Directive,
+    FunctionalDependency,
     NormalProgram,
     Program,
     Reaction,
@@ -22,8 +22,8 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.rules import (
-    CONSTRAINTS,
-    Aggregate,
+    TEXT_PREDICATES,
+    AggregateTerm,
     Aggregation,
     Atom,
     BodyItem,
@@ -49,9 +49,9 @@ from corollary.core.words import (
     PREFIX_PRECEDENCE,
     PREFIXES,
     RIGHT_ASSOCIATIVE,
-    is_plain_name,
-    is_plain_relation,
-    is_plain_word,
+    is_bare_name,
+    is_bare_relation,
+    is_bare_word,
 )
 
 _CONTROL = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\u0000"}
@@ -106,7 +106,7 @@ def _type_declaration(declaration: TypeDeclaration) -> str:
     return f".type {print_relation(declaration.name)} {sign} {bases}"
 
 
-def _dependency(dependency: Dependency) -> str:
+def _dependency(dependency: FunctionalDependency) -> str:
     left = ", ".join(map(print_word, dependency.determinants))
     right = ", ".join(map(print_word, dependency.dependents))
     return f".fd {print_relation(dependency.relation)}({left} -> {right})"
@@ -178,7 +178,7 @@ def _body_item(item: BodyItem) -> str:
 
 def print_comparison(operator: str, left: Term, right: Term) -> str:
     """Return a comparison as text, `match` and `contains` as calls."""
-    if operator.removeprefix("!") in CONSTRAINTS:
+    if operator.removeprefix("!") in TEXT_PREDICATES:
         return f"{operator}({print_term(left)}, {print_term(right)})"
     return f"{print_term(left)} {operator} {print_term(right)}"
 
@@ -197,12 +197,12 @@ def print_term(term: Term) -> str:
     """Return a term as text, with the fewest brackets that keep its meaning clear."""
     match term:
         case Variable(name=name):
-            return name if is_plain_name(name) else _backquoted(name)
+            return name if is_bare_name(name) else _backquoted(name)
         case Wildcard():
             return "_"
         case Constant(value=value, type=type_):
             return print_value(value, type_)
-        case Aggregate(operator=operator, target=target, body=body):
+        case AggregateTerm(operator=operator, target=target, body=body):
             goal = "" if target is None else f" {print_term(target)}"
             inner = (
                 _alternatives(body[0].alternatives)
@@ -217,7 +217,7 @@ def print_term(term: Term) -> str:
 
 
 def _functor(name: str, arguments: tuple[Term, ...]) -> str:
-    if name == TOTAL:
+    if name == CHECKED_SUM:
         return print_term(arguments[0])
     if name in PREFIXES and len(arguments) == 1:
         sign = PREFIXES[name] + (" " if PREFIXES[name].isalpha() else "")
@@ -293,12 +293,12 @@ def _fraction(text: str) -> str:
 
 def print_relation(name: str) -> str:
     """Return a relation's name, in backquotes where it needs them."""
-    return name if is_plain_relation(name) else _backquoted(name)
+    return name if is_bare_relation(name) else _backquoted(name)
 
 
 def print_word(name: str) -> str:
     """Return a column's or parameter's name, in backquotes where it needs them."""
-    return name if is_plain_word(name) else _backquoted(name)
+    return name if is_bare_word(name) else _backquoted(name)
 
 
 def _backquoted(name: str) -> str:

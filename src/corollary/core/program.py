@@ -56,7 +56,7 @@ class TypeDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependency:
+class FunctionalDependency:
     """`.fd m(a -> b, c)`."""
 
     relation: str
@@ -100,7 +100,7 @@ class Program:
 
     types: tuple[TypeDeclaration, ...] = ()
     declarations: tuple[Declaration, ...] = ()
-    dependencies: tuple[Dependency, ...] = ()
+    dependencies: tuple[FunctionalDependency, ...] = ()
     clauses: tuple[Clause, ...] = ()
     directives: tuple[Directive, ...] = ()
     reactions: tuple[Reaction, ...] = ()
@@ -149,11 +149,11 @@ class Relation:
         return not (self.is_derived and self.is_virtual)
 
 
-Marked = tuple[str, State]
+MarkedRelation = tuple[str, State]
 """A relation and a state: the meaning of `+p`, `-p` and `p@old`."""
 
 
-def mark_of(relation: str, state: State) -> str:
+def marked_name(relation: str, state: State) -> str:
     """Return the name that normal rules use for a relation in a state.
 
     >>> mark_of("link", State.REMOVED), mark_of("link", State.OLD), mark_of("link", State.NEW)
@@ -173,7 +173,7 @@ def mark_of(relation: str, state: State) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Active:
+class ActiveRules:
     """The active part of a program in normal form: it reacts to the changes of a transaction.
 
     Attributes:
@@ -191,9 +191,9 @@ class Active:
     relations: Mapping[str, Relation] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     aggregations: tuple[Aggregation, ...] = ()
-    marked: Mapping[str, Marked] = field(default_factory=dict)
+    marked: Mapping[str, MarkedRelation] = field(default_factory=dict)
     queries: frozenset[str] = frozenset()
-    triggers: Mapping[str, Marked] = field(default_factory=dict)
+    triggers: Mapping[str, MarkedRelation] = field(default_factory=dict)
     reactions: tuple[Reaction, ...] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
 
@@ -217,5 +217,5 @@ class NormalProgram:
     facts: Mapping[str, tuple[tuple[Value, ...], ...]]
     bases: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    active: Active = Active()
+    active: ActiveRules = ActiveRules()
     constants: Mapping[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from corollary.core.plan import Aggregate, Derive, Row, Within
+from corollary.core.plan import Aggregate, Derive, RecordTrace, Within
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,12 +32,12 @@ class Recorder(Protocol):
     def switch(self, within: Within) -> None:
         """Steps have exceeded their budget and are abandoned."""
 
-    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
         """A row of a trace: the tables of `updates`, `approximation`, `disqualified`, `actual`."""
 
 
 @dataclass(slots=True)
-class Tally:
+class CountingRecorder:
     """A recorder that counts tuples and rounds."""
 
     derived: Counter[str] = field(default_factory=Counter)
@@ -65,5 +65,5 @@ class Tally:
     def switch(self, within: Within) -> None:
         """Ignored."""
 
-    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
         """Ignored."""

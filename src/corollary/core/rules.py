@@ -66,7 +66,7 @@ class Functor:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateTerm:
     """`sum e : { body }`; variables of the body that are bound outside are the grouping keys."""
 
     operator: str
@@ -76,7 +76,7 @@ class Aggregate:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Term = Variable | Wildcard | Constant | Functor | Aggregate
+Term = Variable | Wildcard | Constant | Functor | AggregateTerm
 Expression = Variable | Constant | Functor
 """The terms of normal rules."""
 Slot = Variable | Constant | Wildcard
@@ -137,8 +137,8 @@ class Disjunction:
 
 BodyItem = Atom | Negation | Comparison | Truth | Disjunction
 
-CONSTRAINTS = ("match", "contains")
-NEGATED = {
+TEXT_PREDICATES = ("match", "contains")
+NEGATED_OPERATORS = {
     "=": "!=",
     "!=": "=",
     "<": ">=",
@@ -256,19 +256,19 @@ def variables_of(term: Term) -> Iterator[Variable]:
         case Functor(arguments=arguments):
             for argument in arguments:
                 yield from variables_of(argument)
-        case Wildcard() | Constant() | Aggregate():
+        case Wildcard() | Constant() | AggregateTerm():
             return
         case _:
             assert_never(term)
 
 
-def walk(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Comparison | Truth]:
+def literals_of(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Comparison | Truth]:
     """Yield the literals of a body in order, those in disjunctions too, not those in aggregates."""
     for item in items:
         match item:
             case Disjunction(alternatives=alternatives):
                 for alternative in alternatives:
-                    yield from walk(alternative)
+                    yield from literals_of(alternative)
             case Atom() | Negation() | Comparison() | Truth():
                 yield item
             case _:
@@ -290,19 +290,19 @@ def terms_of(item: Atom | Negation | Comparison | Truth) -> tuple[Term, ...]:
             assert_never(item)
 
 
-def names_in(literal: Literal | Condition) -> set[str]:
+def variable_names(literal: Literal | Condition) -> set[str]:
     """Return the names of the variables of a normal literal or condition."""
     if isinstance(literal, Literal):
         return {slot.name for slot in literal.slots if isinstance(slot, Variable)}
     return {v.name for side in (literal.left, literal.right) for v in variables_of(side)}
 
 
-def head_of(rule: Rule) -> tuple[Variable | Constant, ...]:
+def head_arguments(rule: Rule) -> tuple[Variable | Constant, ...]:
     """Return the arguments of a rule's head, which are variables and constants."""
     return tuple(slot for slot in rule.head.slots if isinstance(slot, Variable | Constant))
 
 
-def is_plain(literal: Literal) -> bool:
+def has_distinct_variables(literal: Literal) -> bool:
     """Whether the arguments are distinct variables: the literal selects nothing."""
     names = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
     return len(names) == len(literal.slots) == len(set(names))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-GUESS = 1000
+UNMEASURED_ROWS = 1000
 """The number of tuples that is assumed for a relation that was never measured."""
 
 
@@ -27,7 +27,7 @@ class Statistics:
         >>> Statistics({"edge": 3000}, {"edge": (1500, 1000)}).fanout("edge", (0,))
         2.0
         """
-        rows = float(self.rows.get(relation, GUESS))
+        rows = float(self.rows.get(relation, UNMEASURED_ROWS))
         distinct = self.distinct.get(relation)
         for column in bound:
             # Columns count as independent; one that was never measured as the root of the rows.

@@ -22,19 +22,19 @@ OWN_PARAMETERS = {
 }
 """Our own parameters; all others are options of Spark."""
 
-TEXTS = ("csv", "json")
+TEXT_FORMATS = ("csv", "json")
 """Formats whose values are text, which is converted as in our own files."""
 
-CORRUPT = "_corrupt_record"
+CORRUPT_COLUMN = "_corrupt_record"
 """The column in which Spark's JSON reader puts malformed records."""
 
 
-def is_through_spark(directive: Directive) -> bool:
+def is_spark_io(directive: Directive) -> bool:
     """Whether Spark reads or writes the data of a directive."""
     return directive.name in OWN_PARAMETERS and directive.parameter("IO") == SPARK
 
 
-def options_of(directive: Directive) -> dict[str, str]:
+def spark_options(directive: Directive) -> dict[str, str]:
     """Return the options of Spark's reader or writer.
 
     >>> options_of(Directive("input", "p", (("IO", "spark"), ("format", "csv"), ("sep", ";"))))
@@ -44,7 +44,7 @@ def options_of(directive: Directive) -> dict[str, str]:
     return {name: value for name, value in directive.parameters if name not in own}
 
 
-def called(directive: Directive) -> str:
+def display_name(directive: Directive) -> str:
     """Return a name for messages of what is read or written, without passwords.
 
     >>> url = "jdbc:postgresql://me:secret@host/shop?password=secret"

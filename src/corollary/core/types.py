@@ -57,7 +57,7 @@ DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
-MAXIMAL_PRECISION = 18
+DECIMAL_MAX_DIGITS = 18
 """The number of decimal digits that always fit into 64 bits."""
 
 

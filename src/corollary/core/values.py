@@ -43,7 +43,7 @@ _TIMESTAMP = re.compile(
 )
 
 
-def text_of(value: Value, type_: Type) -> str:
+def format_value(value: Value, type_: Type) -> str:
     """Return the text of a value of the type; null is the empty text.
 
     >>> text_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2))
@@ -72,7 +72,7 @@ def text_of(value: Value, type_: Type) -> str:
             assert_never(type_.kind)
 
 
-def value_of(text: str, type_: Type) -> Value:
+def parse_value(text: str, type_: Type) -> Value:
     """Return the value of a text; the empty text is null in a nullable type.
 
     >>> value_of("0x1f", Type(Kind.NUMBER))
@@ -112,20 +112,20 @@ def canonical_float(value: float) -> float:
     return math.nan if math.isnan(value) else value + 0.0
 
 
-def row_text(row: Iterable[Value], types: Iterable[Type]) -> str:
+def format_row(row: Iterable[Value], types: Iterable[Type]) -> str:
     """Return a tuple as messages show it.
 
     >>> row_text((1, None), (Type(Kind.NUMBER), Type(Kind.SYMBOL, nullable=True)))
     '(`1`, null)'
     """
     values = (
-        "null" if value is None else shown(text_of(value, type_))
+        "null" if value is None else quote_text(format_value(value, type_))
         for value, type_ in zip(row, types, strict=True)
     )
     return f"({', '.join(values)})"
 
 
-def is_text(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     r"""Whether a string can be encoded as UTF-8: it has no lone surrogate.
 
     >>> is_text("\N{GRINNING FACE}"), is_text("\ud83d")
@@ -134,7 +134,7 @@ def is_text(text: str) -> bool:
     return text.isascii() or _SURROGATE.search(text) is None
 
 
-def shown(text: str) -> str:
+def quote_text(text: str) -> str:
     r"""Quote a text for a message: in backquotes, clipped, and printable.
 
     >>> shown("a" * 50) == "`" + "a" * 40 + "…`", shown("a\0")
@@ -146,13 +146,13 @@ def shown(text: str) -> str:
 
 
 def _no_value(text: str, type_: Type) -> str:
-    subject = shown(text) if text else "an empty field"
+    subject = quote_text(text) if text else "an empty field"
     article = "an" if type_.kind is Kind.UNSIGNED else "a"
     return f"{subject} is not {article} {type_.with_null(False)}"
 
 
 def _out_of_range(text: str, type_: Type) -> str:
-    return f"{shown(text)} is out of range for {type_.with_null(False)}"
+    return f"{quote_text(text)} is out of range for {type_.with_null(False)}"
 
 
 def _integer(text: str, type_: Type, bounds: tuple[int, int]) -> int:
@@ -187,7 +187,7 @@ def _decimal(text: str, type_: Type) -> Decimal:
     sign, whole, fraction = found[1], found[2].lstrip("0"), (found[3] or "").rstrip("0")
     if len(fraction) > type_.scale:
         raise ValueError(
-            f"{shown(text)} has more digits after the point than {type_.with_null(False)} holds"
+            f"{quote_text(text)} has more digits after the point than {type_.with_null(False)} holds"
         )
     if len(whole) > type_.precision - type_.scale:
         raise ValueError(_out_of_range(text, type_))
@@ -201,7 +201,7 @@ def _date(text: str, type_: Type) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{shown(text)} is not a date of the calendar") from None
+        raise ValueError(f"{quote_text(text)} is not a date of the calendar") from None
 
 
 def _timestamp(text: str, type_: Type) -> datetime:
@@ -214,10 +214,10 @@ def _timestamp(text: str, type_: Type) -> datetime:
         moment = datetime.fromisoformat(f"{day}T{time}.{fraction:0<6}{zone}")
         return moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{shown(text)} is not a time of the calendar") from None
+        raise ValueError(f"{quote_text(text)} is not a time of the calendar") from None
 
 
-def json_of(value: Value, type_: Type) -> str | int | float | bool | None:
+def value_to_json(value: Value, type_: Type) -> str | int | float | bool | None:
     """Return a value for JSON: numbers, booleans and null as such, all others as text.
 
     >>> (
@@ -230,7 +230,7 @@ def json_of(value: Value, type_: Type) -> str | int | float | bool | None:
         return value
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return text_of(value, type_)
+    return format_value(value, type_)
 
 
 def value_from_json(value: Any, type_: Type) -> Value:
@@ -240,7 +240,7 @@ def value_from_json(value: Any, type_: Type) -> Value:
     datetime.date(2026, 11, 15)
     """
     if isinstance(value, str) and type_.kind is not Kind.SYMBOL:
-        return value_of(value, type_)
+        return parse_value(value, type_)
     if type_.kind is Kind.FLOAT and value is not None:
         return float(value)  # JSON has 1 for 1.0
     found: Value = value

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _PRINTABLE = re.compile(r"[!-\[\]-~]+")
 """No spaces, control characters or backslashes, nothing beyond ASCII."""
 _DOTS = re.compile(r"(?:\.|%2e){1,2}", re.IGNORECASE)
@@ -17,7 +17,7 @@ _ENCODED_SLASH = re.compile(r"%(?:2f|5c)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class WebAddress:
+class WebhookUrl:
     """The parts of a URL."""
 
     scheme: str
@@ -35,11 +35,11 @@ class WebAddress:
     def origin(self) -> str:
         """Scheme, host and port, for messages: a path may hold a secret."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
 
 
-def web_address(url: str) -> WebAddress | None:
+def parse_webhook_url(url: str) -> WebhookUrl | None:
     """Return the parts of a URL; None if it cannot be the URL of a webhook.
 
     >>> web_address("https://hooks.example/a?b=c").target
@@ -54,16 +54,16 @@ def web_address(url: str) -> WebAddress | None:
         port = parts.port
     except ValueError:
         return None
-    if parts.scheme not in PORTS or not parts.hostname or "#" in url or "@" in parts.netloc:
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or "#" in url or "@" in parts.netloc:
         return None
     # A server may decode or resolve these to another path than the one that was permitted.
     if _ENCODED_SLASH.search(parts.path) or any(map(_DOTS.fullmatch, parts.path.split("/"))):
         return None
-    port = PORTS[parts.scheme] if port is None else port
-    return WebAddress(parts.scheme, parts.hostname, port, parts.path, parts.query)
+    port = DEFAULT_PORTS[parts.scheme] if port is None else port
+    return WebhookUrl(parts.scheme, parts.hostname, port, parts.path, parts.query)
 
 
-def is_permitted(address: WebAddress, allowed: Iterable[WebAddress]) -> bool:
+def is_permitted(address: WebhookUrl, allowed: Iterable[WebhookUrl]) -> bool:
     """Whether an address is on an allow-list.
 
     >>> allowed = [web_address("https://hooks.example/team")]

@@ -75,7 +75,7 @@ _PLAIN = re.compile(r"\??[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 
 
-def is_plain_word(name: str) -> bool:
+def is_bare_word(name: str) -> bool:
     """Whether a name of a column or parameter needs no backquotes.
 
     >>> is_plain_word("count"), is_plain_word("my rel")
@@ -84,19 +84,19 @@ def is_plain_word(name: str) -> bool:
     return name != "_" and _PLAIN.fullmatch(name) is not None
 
 
-def is_plain_name(name: str) -> bool:
+def is_bare_name(name: str) -> bool:
     """Whether a name of a variable needs no backquotes.
 
     >>> is_plain_name("x"), is_plain_name("count"), is_plain_name("link.base")
     (True, False, False)
     """
-    return is_plain_word(name) and name not in RESERVED
+    return is_bare_word(name) and name not in RESERVED
 
 
-def is_plain_relation(name: str) -> bool:
+def is_bare_relation(name: str) -> bool:
     """Whether a name of a relation, which may have dots, needs no backquotes.
 
     >>> is_plain_relation("link.base")
     True
     """
-    return is_plain_name(name) or _DOTTED.fullmatch(name) is not None
+    return is_bare_name(name) or _DOTTED.fullmatch(name) is not None

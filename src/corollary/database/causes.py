@@ -7,13 +7,13 @@ left; a view that is aggregated, or whose changes are not computed, is named its
 from dataclasses import replace
 from typing import Any
 
-from corollary.active.causes import causes
+from corollary.active.causes import plan_causes
 from corollary.core.arrow import to_python
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
-from corollary.core.values import row_text
-from corollary.database.parts import as_relation
+from corollary.core.values import format_row
+from corollary.database.parts import working_copy
 from corollary.database.state import DatabaseState
 from corollary.maintain.update import Update
 
@@ -27,7 +27,7 @@ MAX_STEPS = 30
 """The maximum number of tuples visited to find them."""
 
 
-class Causes:
+class ViolationCauses:
     """Finds the changes that cause violations, once all views are maintained."""
 
     def __init__(self, state: DatabaseState, update: Update) -> None:
@@ -59,7 +59,7 @@ class Causes:
             if not below and name is not None and change[0] not in self._program.active.relations:
                 types = self._program.relations[change[0]].types
                 sign = "+" if change[1] is State.ADDED else "-"
-                found[f"`{sign}{name}{row_text(tuple_, types).replace('`', '')}`"] = None
+                found[f"`{sign}{name}{format_row(tuple_, types).replace('`', '')}`"] = None
         return list(found)
 
     def _user_name(self, name: str) -> str | None:
@@ -76,8 +76,8 @@ class Causes:
         if not relation.is_derived:
             return []
         engine, limits = self._state.engine, self._state.limits
-        given = as_relation(relation, "given")
-        plan, found = causes(self._update, change, given.name, self._known)
+        given = working_copy(relation, "given")
+        plan, found = plan_causes(self._update, change, given.name, self._known)
         if not found:
             return []
         places = {
@@ -88,7 +88,7 @@ class Causes:
         engine.declare(declared)
         try:
             engine.insert(given.name, [row])
-            engine.run(plan, Tally(), limits)
+            engine.run(plan, CountingRecorder(), limits)
             return [
                 ((each.relation, each.sign), tuple_)
                 for each in found

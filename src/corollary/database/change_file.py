@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.analysis.wording import suggestion
+from corollary.analysis.wording import suggest_name
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.rules import Value
 from corollary.core.states import State
-from corollary.database.names import writable
+from corollary.database.names import writable_relation
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse import contents
@@ -31,15 +31,15 @@ from corollary.warehouse.delimited import first_findings
 from corollary.warehouse.extensions import input_of, is_delimited
 from corollary.warehouse.sources.choose import source_of
 from corollary.warehouse.sources.json_line import (
-    CURES,
+    DEFAULT_NOTES,
     BadLineError,
-    Line,
-    converted,
-    decoder,
-    finding,
-    line_of,
-    parsed,
-    span_of,
+    NumberedLine,
+    convert_rows,
+    first_line_number,
+    json_decoder,
+    line_finding,
+    line_span,
+    parse_line,
 )
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 HEADERS_HINT = "if the first line names the columns, say `--headers`"
 STDIN = "-"
-SIGNS = {"insert": State.ADDED, "delete": State.REMOVED}
-KEYS = {
+SIGN_BY_OP = {"insert": State.ADDED, "delete": State.REMOVED}
+KEYS_BY_OP = {
     "insert": ("relation", "row"),
     "delete": ("relation", "row"),
     "add-rule": ("rule",),
@@ -65,11 +65,11 @@ EXAMPLES = {
     "rule": '{"op": "%s", "rule": "link(x, y) :- edge(x, y)."}',
 }
 NAN = object()
-DECODE = decoder(is_exact=True)
+DECODE = json_decoder(is_exact=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class RuleEdit:
     """A rule that is added or removed, and what messages call its text."""
 
     operation: str
@@ -89,7 +89,7 @@ class ChangeFile:
 
     name: str
     operations: list[tuple[State, str, list[tuple[Value, ...]]]]
-    edits: list[Edit]
+    edits: list[RuleEdit]
 
     def into(self, transaction: Transaction) -> None:
         """Add all changes to a transaction.
@@ -127,7 +127,7 @@ def read_changes(file: str, program: NormalProgram) -> ChangeFile:
             reader.read((number, line))
     operations = [each for rows in reader.rows.values() for each in reader.net_changes(rows)]
     if reader.findings:
-        raise InputError(first_findings(sorted(reader.findings, key=line_of), name))
+        raise InputError(first_findings(sorted(reader.findings, key=first_line_number), name))
     return ChangeFile(name, operations, reader.edits)
 
 
@@ -138,7 +138,7 @@ class _Rows:
     relation: Relation
     signs: list[State] = field(default_factory=list)
     values: list[list[Any]] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[NumberedLine] = field(default_factory=list)
 
 
 class _ChangeReader:
@@ -148,27 +148,27 @@ class _ChangeReader:
         self.name = name
         self.program = program
         self.rows: dict[str, _Rows] = {}
-        self.edits: list[Edit] = []
+        self.edits: list[RuleEdit] = []
         self.findings: list[list[Diagnostic]] = []
         self.refused: set[str] = set()
 
-    def read(self, place: Line) -> None:
+    def read(self, place: NumberedLine) -> None:
         """Read one line."""
         try:
             change = _change(place[1])
-            if change["op"] not in SIGNS:
+            if change["op"] not in SIGN_BY_OP:
                 where = f"{self.name}:{place[0]} rule"
-                self.edits.append(Edit(change["op"], change["rule"], where))
+                self.edits.append(RuleEdit(change["op"], change["rule"], where))
             elif change["relation"] not in self.refused:
                 self.read_row(change, place)
         except BadLineError as bad:
-            self.findings.append([finding(self.name, place, bad)])
+            self.findings.append([line_finding(self.name, place, bad)])
 
-    def read_row(self, change: dict[str, Any], place: Line) -> None:
+    def read_row(self, change: dict[str, Any], place: NumberedLine) -> None:
         """Read a tuple that is inserted or deleted."""
         name = change["relation"]
         try:
-            relation = writable(self.program, name, span_of(self.name, place))
+            relation = writable_relation(self.program, name, line_span(self.name, place))
         except InputError as error:
             self.refused.add(name)  # one finding for a relation is enough
             self.findings.append(list(error.diagnostics))
@@ -180,16 +180,16 @@ class _ChangeReader:
             )
             raise BadLineError("C0971", message, 0, columns)
         rows = self.rows.setdefault(name, _Rows(relation))
-        rows.signs.append(SIGNS[change["op"]])
+        rows.signs.append(SIGN_BY_OP[change["op"]])
         rows.values.append(change["row"])
         rows.lines.append(place)
 
     def net_changes(self, given: _Rows) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
         """Yield the tuples of a relation whose last operation is a delete, then the inserts."""
-        table, failures = converted(given.values, given.relation)
+        table, failures = convert_rows(given.values, given.relation)
         for row, reasons in failures.items():
-            bad = [BadLineError("C0971", each, 0, CURES["C0801"]) for each in reasons]
-            self.findings.append([finding(self.name, given.lines[row], each) for each in bad])
+            bad = [BadLineError("C0971", each, 0, DEFAULT_NOTES["C0801"]) for each in reasons]
+            self.findings.append([line_finding(self.name, given.lines[row], each) for each in bad])
         if failures:
             return
         rows = to_python(table)
@@ -208,8 +208,8 @@ def _content(file: str, name: str) -> bytes:
             with contents.open_file(Path(file), name, None) as stream:
                 data = stream.read()
     except OSError as error:
-        raise contents.unusable(name, "read", error, None) from None
-    return contents.text_of(data, name, None)
+        raise contents.file_error(name, "read", error, None) from None
+    return contents.expand_text(data, name, None)
 
 
 def _change(line: bytes) -> dict[str, Any]:
@@ -219,20 +219,20 @@ def _change(line: bytes) -> dict[str, Any]:
         BadLineError: `C0970`, the line is not a change.
     """
     try:
-        value = parsed(line, DECODE)
+        value = parse_line(line, DECODE)
     except BadLineError as bad:
         code = "C0970" if bad.code == "C0957" else bad.code
         raise BadLineError(code, bad.message, bad.offset, _example("insert")) from None
     if not isinstance(value, dict):
         raise BadLineError("C0970", "the line is not a JSON object", 0, _example("insert"))
     operation = value.get("op")
-    if not isinstance(operation, str) or operation not in KEYS:
-        listed = ", ".join(f'"{each}"' for each in KEYS)
+    if not isinstance(operation, str) or operation not in KEYS_BY_OP:
+        listed = ", ".join(f'"{each}"' for each in KEYS_BY_OP)
         message = "the line has no `op`" if operation is None else f"there is no `op` {operation!r}"
-        near = suggestion(operation, KEYS) if isinstance(operation, str) else None
+        near = suggest_name(operation, KEYS_BY_OP) if isinstance(operation, str) else None
         raise BadLineError("C0970", message, 0, near or f"`op` is one of {listed}")
     article = "an" if operation[0] in "ai" else "a"
-    for key in KEYS[operation]:
+    for key in KEYS_BY_OP[operation]:
         kind, described = KEY_TYPES[key]
         if key not in value:
             message = f"{article} `{operation}` needs `{key}`, {described}"
@@ -240,14 +240,14 @@ def _change(line: bytes) -> dict[str, Any]:
         if not isinstance(value[key], kind):
             message = f"`{key}` is {described}"
             raise BadLineError("C0970", message, 0, _example(operation))
-    for key in value.keys() - {"op", *KEYS[operation]}:
+    for key in value.keys() - {"op", *KEYS_BY_OP[operation]}:
         message = f"{article} `{operation}` has no `{key}`"
         raise BadLineError("C0970", message, 0, _example(operation))
     return value
 
 
 def _example(operation: str) -> str:
-    return f"write a line such as `{EXAMPLES[KEYS[operation][-1]] % operation}`"
+    return f"write a line such as `{EXAMPLES[KEYS_BY_OP[operation][-1]] % operation}`"
 
 
 def _key(row: Sequence[Any]) -> tuple[Any, ...]:

@@ -6,17 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import schema_of, sort, to_python
-from corollary.core.engine import Engine, Kept
-from corollary.core.plan import working
+from corollary.core.arrow import schema_of, sort_rows, to_python
+from corollary.core.engine import Engine, TableHandle
+from corollary.core.plan import working_relation
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
-from corollary.core.values import json_of
-from corollary.database.engines import Frames
+from corollary.core.values import value_to_json
+from corollary.database.engines import SparkFrames
 from corollary.maintain.update import Update
 
 CHANGE_TYPE = "_change_type"
-MAX_ROWS = 1000
+JSON_MAX_ROWS = 1000
 """The maximum number of rows of a list in JSON, unless asked otherwise."""
 
 
@@ -25,9 +25,9 @@ class Change:
     """The change of one relation; the tuples are decoded when they are read."""
 
     relation: Relation
-    _added: Kept
-    _removed: Kept
-    _frames: Frames
+    _added: TableHandle
+    _removed: TableHandle
+    _frames: SparkFrames
 
     @property
     def added(self) -> pa.Table:
@@ -61,7 +61,7 @@ class Change:
         kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
         return self._frames.frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
-    def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
+    def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
         found: dict[str, Any] = {
             "added": json_rows(self.added, self.relation, max_rows),
@@ -77,11 +77,11 @@ def json_rows(
     table: pa.Table, relation: Relation, most: int | None = None, *, is_ordered: bool = False
 ) -> list[list[Any]]:
     """Return the rows of a relation as JSON arrays, sorted if they are not, up to a maximum."""
-    ordered = table if is_ordered else sort(table)
+    ordered = table if is_ordered else sort_rows(table)
     if ordered.num_columns:  # Arrow does not know how many rows a table without columns has
         ordered = ordered.slice(0, most)
     return [
-        [json_of(value, type_) for value, type_ in zip(row, relation.types, strict=True)]
+        [value_to_json(value, type_) for value, type_ in zip(row, relation.types, strict=True)]
         for row in to_python(ordered)[:most]
     ]
 
@@ -112,14 +112,14 @@ class Changes(Mapping[str, Change]):
 
 
 def collect_changes(
-    engine: Engine, update: Update, watched: Collection[str], frames: Frames
+    engine: Engine, update: Update, watched: Collection[str], frames: SparkFrames
 ) -> Changes:
     """Return what an update changes, also in watched virtual relations, before it is committed."""
     known: dict[str, Change] = {}
     for name, relation in update.new.relations.items():
         if relation.is_declared and (name in watched or not relation.is_virtual):
             added, removed = (
-                engine.keep(working(name, sign))
+                engine.keep(working_relation(name, sign))
                 if update.is_virtual(name)
                 else engine.keep(name, sign)
                 for sign in CHANGES

@@ -15,17 +15,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from corollary.active.events import is_felt
+from corollary.active.events import has_observable_change
 from corollary.core.alerts import Alert
-from corollary.core.engine import Kept
-from corollary.core.plan import WORKING
+from corollary.core.engine import TableHandle
+from corollary.core.plan import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes, collect_changes
-from corollary.database.counters import Counters, Progress, Stats, TraceRow, collect_stats
-from corollary.database.keys import check_keys, dependences
-from corollary.database.names import writable
-from corollary.database.operations import Operation, apply, edited_facts, with_writers
+from corollary.database.counters import (
+    ProgressRecorder,
+    Stats,
+    StatsRecorder,
+    TraceRow,
+    collect_stats,
+)
+from corollary.database.keys import check_keys, resolve_dependencies
+from corollary.database.names import writable_relation
+from corollary.database.operations import (
+    Operation,
+    apply_operations,
+    fact_edits,
+    with_written_parts,
+)
 from corollary.database.pending_commit import (
     ALERT_DEPTH,
     DeferredOperations,
@@ -35,19 +46,19 @@ from corollary.database.pending_commit import (
     Replay,
 )
 from corollary.database.planning import Stage
-from corollary.database.program import Loaded
+from corollary.database.program import LoadedProgram
 from corollary.database.reactions import ExistingViolations, Violation, evaluate_reactions
-from corollary.database.rules import load_after
+from corollary.database.rules import load_next_program
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.database.trigger_rounds import TriggerEffects, TriggerRounds, trigger_effects
 from corollary.errors import ConflictError, InputError, LimitError
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
-from corollary.warehouse.entries import Cause
+from corollary.warehouse.entries import DeliveredAlerts
 
 if TYPE_CHECKING:
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
 
 MAX_TRIES = 10
 """How often a transaction is tried when other processes commit first."""
@@ -86,7 +97,7 @@ class CommitRequest:
     is_dry: bool = False
     publishes: bool = False
     existing: ExistingViolations = ExistingViolations.REPORT
-    cause: Cause | None = None
+    cause: DeliveredAlerts | None = None
 
     def edit(self, program: Program) -> Program:
         """Return a program with all edits."""
@@ -103,12 +114,12 @@ class CommitOutcome:
     alerts: Sequence[Alert] = ()
     stats: Mapping[str, Stats] = field(default_factory=dict)
     trace: Sequence[TraceRow] = ()
-    kept: Mapping[str, Kept] = field(default_factory=dict)
+    kept: Mapping[str, TableHandle] = field(default_factory=dict)
     triggered: Sequence[TriggerEffects] = ()
     existing: Sequence[Violation] = ()
     commit_number: int | None = None
     is_repeated: bool = False
-    published: "Outcome | None" = None
+    published: "PublishResult | None" = None
 
     @classmethod
     def of_replay(cls, replay: Replay) -> "CommitOutcome":
@@ -175,14 +186,14 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
-    with state.begin(with_writers(program, operations)) as pending:
+    with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
         pending.cause, pending.depth = request.cause, ALERT_DEPTH.get()
         after = pending.after.normal
 
         # Net change of base relations and rules.
-        operations = [*edited_facts(pending.before, after), *operations]
-        outcome.kept = apply(state.engine, after, operations, state.limits)
+        operations = [*fact_edits(pending.before, after), *operations]
+        outcome.kept = apply_operations(state.engine, after, operations, state.limits)
 
         update, maintenance = _plan(state, request, pending.before, after)
 
@@ -202,7 +213,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
                 operations = [*operations, *rounds.operations]
                 outcome.triggered = rounds.chain
                 if rounds.chain:  # undone: apply what was asked and what they added in one step
-                    outcome.kept = apply(state.engine, after, operations, state.limits)
+                    outcome.kept = apply_operations(state.engine, after, operations, state.limits)
                 _check_keys(state, pending)
                 run = _maintain_net_change(state, request, pending, run, rounds)
             update = run.update
@@ -242,7 +253,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
 def _gather(
     state: DatabaseState, request: CommitRequest
-) -> tuple[Loaded, list[Operation], dict[str, Position]]:
+) -> tuple[LoadedProgram, list[Operation], dict[str, Position]]:
     """Return the program after all edits, all operations, and how far sources have been read."""
     loaded, program = state.loaded, _edited_program(state, request)
     deferred = [read() for read in request.reads]
@@ -254,16 +265,16 @@ def _gather(
     return program, operations, positions
 
 
-def _edited_program(state: DatabaseState, request: CommitRequest) -> Loaded:
+def _edited_program(state: DatabaseState, request: CommitRequest) -> LoadedProgram:
     if not request.edits:
         return state.loaded
-    return load_after(request.edit(state.program), state.loaded.normal, going=request.dropped)
+    return load_next_program(request.edit(state.program), state.loaded.normal, going=request.dropped)
 
 
 def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProgram) -> None:
     """Refuse rows that were given for columns that others have altered since."""
     for name, given in columns.items():
-        now = writable(program, name)
+        now = writable_relation(program, name)
         if (now.columns, now.types) != (given.columns, given.types):
             raise InputError.of(
                 "C0910",
@@ -290,7 +301,7 @@ def _is_empty(state: DatabaseState, update: Update) -> bool:
 
 def _check_keys(state: DatabaseState, pending: PendingCommit) -> None:
     after = pending.after
-    known = set(dependences(state.program, state.loaded.normal))
+    known = set(resolve_dependencies(state.program, state.loaded.normal))
     check_keys(state.engine, known, after.program, after.normal, state.limits)
 
 
@@ -309,13 +320,13 @@ def _plan(
     changes = {
         name: sizes
         for name, relation in after.relations.items()
-        if not relation.is_derived and WORKING not in name
+        if not relation.is_derived and WORKING_SEPARATOR not in name
         if (sizes := {sign: size for sign in CHANGES if (size := engine.size(name, sign))})
     }
     if before is after is state.loaded.normal:
         before = after = state.planned_program
     stage = Stage.REACTIONS
-    if not is_felt(before, after, changes):
+    if not has_observable_change(before, after, changes):
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
@@ -332,14 +343,14 @@ def _plan(
 def _has_triggers(update: Update) -> bool:
     """Whether the change may set off a trigger."""
     is_active = bool(update.new.active.triggers)
-    return is_active and is_felt(update.old, update.new, update.changed)
+    return is_active and has_observable_change(update.old, update.new, update.changed)
 
 
 def _maintain(
     state: DatabaseState, pending: PendingCommit, update: Update, maintenance: Maintenance
 ) -> PlanRun:
     """Run the plan."""
-    recorder = Counters(state.console, update.new, maintenance.choices)
+    recorder = StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planning.refresh(update, maintenance, state.limits)
     limits = state.limits
     if limits.seconds is not None:
@@ -360,7 +371,7 @@ def _run_triggers(
     with rounds:
         while effects.operations:
             rounds.advance(effects, run)
-            apply(state.engine, normal, effects.operations, state.limits)
+            apply_operations(state.engine, normal, effects.operations, state.limits)
             plan = _plan(state, request, normal, normal)
             run = _maintain(state, rounds.pending, *plan)
             effects = trigger_effects(state.engine, normal)
@@ -379,5 +390,5 @@ def _maintain_net_change(
         return _maintain(state, pending, *plan)
     # No trigger fired: all views are maintained, only the event predicates are left.
     plan_of_events = state.planning.reacting(run.update, state.demand(run.update.new))
-    state.engine.run(plan_of_events, Progress(state.console), state.limits)
+    state.engine.run(plan_of_events, ProgressRecorder(state.console), state.limits)
     return run

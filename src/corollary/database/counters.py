@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine
-from corollary.core.plan import WORKING, Aggregate, Derive, Role, Row, Within
+from corollary.core.plan import WORKING_SEPARATOR, Aggregate, Derive, RecordTrace, Role, Within
 from corollary.core.program import NormalProgram
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import json_rows
-from corollary.maintain.choose import Algorithm, Choice
+from corollary.maintain.choose import Algorithm, AlgorithmChoice
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COUNTED = (
+COUNTER_NAMES = (
     "propagated",
     "approximated",
     "filtered",
@@ -37,7 +37,7 @@ COUNTED = (
 """The counters, in the order in which they are shown."""
 
 
-class Progress(Tally):
+class ProgressRecorder(CountingRecorder):
     """Shows the relation that is computed, the round and the tuples so far."""
 
     def __init__(self, console: Console) -> None:
@@ -62,7 +62,7 @@ class Progress(Tally):
         rounds = self.rounds[self.current]
         text = f", round {rounds}" if rounds else ""
         self._console.progress(
-            f"{self.current.replace(WORKING, ' ').strip()}{text}: {self._tuples:,} tuples derived"
+            f"{self.current.replace(WORKING_SEPARATOR, ' ').strip()}{text}: {self._tuples:,} tuples derived"
         )
 
 
@@ -99,11 +99,11 @@ class StratumRecord:
     has_switched: bool = False
 
 
-class Counters(Progress):
+class StatsRecorder(ProgressRecorder):
     """Counts for every relation the results of the steps of its stratum."""
 
     def __init__(
-        self, console: Console, program: NormalProgram, choices: Mapping[str, Choice]
+        self, console: Console, program: NormalProgram, choices: Mapping[str, AlgorithmChoice]
     ) -> None:
         super().__init__(console)
         self._program = program
@@ -169,11 +169,11 @@ class Counters(Progress):
         """Note that a stratum was recomputed after its budget was used up."""
         self.strata[within.about].has_switched = True
 
-    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
         """Keep a row of the trace."""
         updates: list[tuple[str, list[Any]]] = []
         for reference, table in zip(row.updates, relations["updates"], strict=True):
-            name = row.source or reference.relation.partition(WORKING)[0]
+            name = row.source or reference.relation.partition(WORKING_SEPARATOR)[0]
             updates += [(name, each) for each in json_rows(table, self._program.relations[name])]
         head = self._program.relations[row.about]
         approximation, disqualified, actual = (
@@ -200,18 +200,18 @@ class Stats:
             "algorithm": self.algorithm,
             "placement": self.placement,
             "seconds": round(self.seconds, 6),
-            **{name: self.counts.get(name, 0) for name in COUNTED},
+            **{name: self.counts.get(name, 0) for name in COUNTER_NAMES},
         }
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Stats":
         """Return the figures that were printed; the reason is not among them."""
-        counts = {name: found[name] for name in COUNTED if found.get(name)}
+        counts = {name: found[name] for name in COUNTER_NAMES if found.get(name)}
         return cls(found["algorithm"], "", found["seconds"], counts, found["placement"])
 
 
 def collect_stats(
-    engine: Engine, update: Update, maintenance: Maintenance, recorder: Counters
+    engine: Engine, update: Update, maintenance: Maintenance, recorder: StatsRecorder
 ) -> dict[str, Stats]:
     """Return what the maintenance of each relation took; call it before the engine commits."""
     stats: dict[str, Stats] = {}

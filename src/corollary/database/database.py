@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
 from corollary.database.commit import CommitRequest
-from corollary.database.delivery import Delivered, Outlets, Senders, deliver
-from corollary.database.grants import checked_reader, checked_relations
-from corollary.database.once import Places, inputs
+from corollary.database.delivery import Delivered, Outlets, SenderFactory, deliver
+from corollary.database.grants import check_grantable, check_reader_name
+from corollary.database.once import FileLocations, read_inputs
 from corollary.database.pending_commit import ALERT_DEPTH
-from corollary.database.planning import algorithms_by_relation
-from corollary.database.program import load, read_programs
+from corollary.database.planning import parse_algorithms
+from corollary.database.program import load_program, read_programs
 from corollary.database.quarantine import with_same_quarantine
 from corollary.database.reactions import ExistingViolations
 from corollary.database.read_access import ReadAccess
 from corollary.database.reader import Reader
 from corollary.database.state import DatabaseState
-from corollary.database.store import Opened, Store
+from corollary.database.store import OpenArguments, Store
 from corollary.database.transaction import Transaction
 from corollary.frontends.datalog.parse import parse
 from corollary.registry import EXTENSIONS
 from corollary.source import SourceFile
-from corollary.warehouse.entries import Cause
+from corollary.warehouse.entries import DeliveredAlerts
 
 if TYPE_CHECKING:
     from corollary.database.warehouse_store import WarehouseStore
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
     from corollary.warehouse.warehouse import Warehouse
 
 
@@ -66,7 +66,7 @@ class Database(ReadAccess):
     ) -> None:
         super().__init__(state, store)
         self._existing = existing
-        self._senders = Senders(state, self._store, outlets or Outlets(), self._begin_delivery)
+        self._senders = SenderFactory(state, self._store, outlets or Outlets(), self._begin_delivery)
         state.after_commit = self._after_commit
 
     @property
@@ -108,8 +108,8 @@ class Database(ReadAccess):
         state = self._state
         with transaction:
             if facts is not None:
-                places = Places(Path(facts), root=None if root is None else Path(root))
-                for relation, table in inputs(load(program), places, state.console, state.frames):
+                places = FileLocations(Path(facts), root=None if root is None else Path(root))
+                for relation, table in read_inputs(load_program(program), places, state.console, state.frames):
                     transaction.insert_input(relation, table)
         return transaction
 
@@ -142,7 +142,7 @@ class Database(ReadAccess):
                 the database was opened if it is not given.
         """
         if algorithm is not None:
-            algorithms_by_relation(algorithm)
+            parse_algorithms(algorithm)
         self.refresh()
         request = CommitRequest(
             algorithm=algorithm,
@@ -203,7 +203,7 @@ class Database(ReadAccess):
             on_batch=on_batch,
         )
 
-    def publish(self, transaction: Transaction | None = None) -> "Outcome | None":
+    def publish(self, transaction: Transaction | None = None) -> "PublishResult | None":
         """Bring the Delta tables of all `.output` relations up to date with the last commit.
 
         Args:
@@ -231,12 +231,12 @@ class Database(ReadAccess):
             InputError: one of them does not exist.
         """
         self.refresh()
-        names = checked_relations(relations, self._state.loaded.checked.signatures)
-        self._store.grants.add(checked_reader(reader), names)
+        names = check_grantable(relations, self._state.loaded.checked.signatures)
+        self._store.grants.add(check_reader_name(reader), names)
 
     def revoke(self, reader: str, *relations: str) -> None:
         """Withdraw grants; what was not granted is ignored."""
-        self._store.grants.remove(checked_reader(reader), relations)
+        self._store.grants.remove(check_reader_name(reader), relations)
 
     def grants(self) -> dict[str, list[str]]:
         """Return for each reader what it may see."""
@@ -253,7 +253,7 @@ class Database(ReadAccess):
             owns: whether closing the reader closes this database.
         """
         grants = self._store.grants
-        return Reader(self._state, self._store, checked_reader(name), grants, owns=owns)
+        return Reader(self._state, self._store, check_reader_name(name), grants, owns=owns)
 
     # --- alerts --------------------------------------------------------------------------------
 
@@ -278,7 +278,7 @@ class Database(ReadAccess):
             for problem in deliver(outbox, self._senders, kinds).problems:
                 state.console.note(str(problem))
 
-    def _begin_delivery(self, cause: Cause) -> Transaction:
+    def _begin_delivery(self, cause: DeliveredAlerts) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
         self.refresh()
         request = CommitRequest(existing=self._existing, cause=cause)
@@ -312,7 +312,7 @@ def warehouse_of(database: Database) -> "Warehouse | None":
     return None if store is None else store.warehouse
 
 
-def opened_of(database: Database) -> Opened | None:
+def open_arguments_of(database: Database) -> OpenArguments | None:
     """Return how a durable database was opened; None if it is in memory."""
     store = warehouse_store_of(database)
     return None if store is None else store.opened

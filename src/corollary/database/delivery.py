@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from corollary import fault
 from corollary.core.alerts import Sink, SinkKind
-from corollary.core.web_address import WebAddress, is_permitted, web_address
+from corollary.core.web_address import WebhookUrl, is_permitted, parse_webhook_url
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.sinks.callback import CallbackSender
@@ -27,10 +27,10 @@ from corollary.database.state import DatabaseState
 from corollary.database.store import Outbox, Store
 from corollary.database.transaction import Transaction
 from corollary.errors import ClaimError, CorollaryError, Diagnostic, InputError, Severity
-from corollary.warehouse.entries import Cause
-from corollary.warehouse.waiting import Waiting, pause
+from corollary.warehouse.entries import DeliveredAlerts
+from corollary.warehouse.waiting import QueuedAlert, retry_delay
 
-MAX_ROUNDS = MAX_ALERT_DEPTH + 2
+DELIVERY_MAX_PASSES = MAX_ALERT_DEPTH + 2
 """The maximum number of passes: alerts delivered into a relation may cause further ones."""
 
 
@@ -43,7 +43,7 @@ class Outlets:
         directory: which the files of alerts may not leave; that of the warehouse if not given.
     """
 
-    webhooks: tuple[WebAddress, ...] = ()
+    webhooks: tuple[WebhookUrl, ...] = ()
     directory: Path | None = None
 
     @classmethod
@@ -55,7 +55,7 @@ class Outlets:
         """
         found = []
         for each in webhooks:
-            address = web_address(each)
+            address = parse_webhook_url(each)
             if address is None or address.query:
                 raise InputError.of(
                     "C1012",
@@ -68,19 +68,19 @@ class Outlets:
 
 
 @dataclass(slots=True)
-class Senders:
+class SenderFactory:
     """Makes the sender for a sink; `begin` begins a transaction that delivers into a relation."""
 
     state: DatabaseState
     store: Store
     outlets: Outlets
-    begin: Callable[[Cause], Transaction]
+    begin: Callable[[DeliveredAlerts], Transaction]
 
     def is_permitted(self, sink: Sink) -> bool:
         """Whether the operator permits a sink: only webhooks need a permission."""
         if sink.kind is not SinkKind.WEBHOOK:
             return True
-        address = web_address(sink.place)
+        address = parse_webhook_url(sink.place)
         return address is not None and is_permitted(address, self.outlets.webhooks)
 
     def sender(self, sink: Sink) -> Sender | None:
@@ -96,7 +96,7 @@ class Senders:
             case SinkKind.WEBHOOK:
                 from corollary.database.sinks.webhook import WebhookSender  # HTTP is slow to import
 
-                address = web_address(sink.place)
+                address = parse_webhook_url(sink.place)
                 return None if address is None else WebhookSender(address)
             case SinkKind.CALLBACK:
                 functions = self.state.callbacks.get(sink.place)
@@ -121,14 +121,14 @@ class Delivered:
 
 
 def deliver(
-    outbox: Outbox, senders: Senders, kinds: Collection[SinkKind] = tuple(SinkKind)
+    outbox: Outbox, senders: SenderFactory, kinds: Collection[SinkKind] = tuple(SinkKind)
 ) -> Delivered:
     """Deliver what is due for some kinds of sinks, as far as this process can."""
     return _Delivery(outbox, senders, kinds).run()
 
 
 class _Delivery:
-    def __init__(self, outbox: Outbox, senders: Senders, kinds: Collection[SinkKind]) -> None:
+    def __init__(self, outbox: Outbox, senders: SenderFactory, kinds: Collection[SinkKind]) -> None:
         self._outbox = outbox
         self._senders = senders
         self._kinds = kinds
@@ -139,7 +139,7 @@ class _Delivery:
     def run(self) -> Delivered:
         """Deliver until nothing is due any more."""
         try:
-            for _ in range(MAX_ROUNDS):
+            for _ in range(DELIVERY_MAX_PASSES):
                 due = [sink for sink in self._outbox.sinks() if sink.kind in self._kinds]
                 served = {sink: sender for sink in due if (sender := self._sender(sink))}
                 if not served:
@@ -157,7 +157,7 @@ class _Delivery:
         if not self._senders.is_permitted(sink):
             self._problems[sink] = _warning(
                 "C1011",
-                f"Alerts wait for {shown_sink(sink)}, which is not permitted here",
+                f"Alerts wait for {describe_sink(sink)}, which is not permitted here",
                 "permit the beginning of its URL with `--allow-webhook`, COROLLARY_ALLOW_WEBHOOKS "
                 "or `corollary.open(…, webhooks=[…])`",
             )
@@ -179,10 +179,10 @@ class _Delivery:
                 except UnreachableError as error:
                     left = [waiting for each in groups[at:] for waiting in each]
                     self._fail(sink, left, error)
-                    self._outbox.rest(sink, pause(min(each.attempts for each in left)))
+                    self._outbox.rest(sink, retry_delay(min(each.attempts for each in left)))
                     return
 
-    def _send(self, sink: Sink, sender: Sender, alerts: Sequence[Waiting]) -> None:
+    def _send(self, sink: Sink, sender: Sender, alerts: Sequence[QueuedAlert]) -> None:
         """Deliver alerts; those that fail together are tried one by one where that may help."""
         before = ALERT_DEPTH.set(1 + max(each.depth for each in alerts))
         try:
@@ -204,22 +204,22 @@ class _Delivery:
         finally:
             ALERT_DEPTH.reset(before)
 
-    def _fail(self, sink: Sink, alerts: Sequence[Waiting], error: Exception) -> None:
+    def _fail(self, sink: Sink, alerts: Sequence[QueuedAlert], error: Exception) -> None:
         is_expected = isinstance(error, CorollaryError)
         reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
-        self._outbox.postpone(self._claim.id, alerts, f"{shown_sink(sink)}: {reason}")
-        seconds = pause(min(each.attempts for each in alerts))
+        self._outbox.postpone(self._claim.id, alerts, f"{describe_sink(sink)}: {reason}")
+        seconds = retry_delay(min(each.attempts for each in alerts))
         self._problems[sink] = _warning(
             "C1010",
-            f"Alerts for {shown_sink(sink)} could not be delivered: {reason}",
+            f"Alerts for {describe_sink(sink)} could not be delivered: {reason}",
             f"the commit is not affected; they are tried again after {seconds:g} seconds",
         )
 
 
-def shown_sink(sink: Sink) -> str:
+def describe_sink(sink: Sink) -> str:
     """Return a sink in words; of a URL only the host, since the rest may be a secret."""
     if sink.kind is SinkKind.WEBHOOK:
-        address = web_address(sink.place)
+        address = parse_webhook_url(sink.place)
         return "a webhook" if address is None else f"a webhook at `{address.origin}`"
     names: Mapping[SinkKind, str] = {
         SinkKind.JSONLINES: "the file",

@@ -17,7 +17,7 @@ PLACEMENTS = ("auto", "driver", "tasks", "sql")
 ENGINES = (LOCAL, SPARK)
 
 
-def made(
+def create_engine(
     name: str, spark: Any = None, placement: str = "auto", shares: int | None = None
 ) -> Engine:
     """Return a new, empty engine.
@@ -41,13 +41,13 @@ def made(
     if placement not in PLACEMENTS:
         cure = f"choose one of {', '.join(PLACEMENTS)}"
         raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
-    from corollary.engines.spark.placed import PlacedEngine
+    from corollary.engines.spark.placed import DriverEngine
 
-    return PlacedEngine(spark, placement=placement, shares=shares)
+    return DriverEngine(spark, placement=placement, shares=shares)
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class SparkFrames:
     """Frames of a session; Spark is imported and started when it is needed.
 
     Attributes:
@@ -64,9 +64,9 @@ class Frames:
         Raises:
             InputError: Spark cannot read it, or is missing.
         """
-        from corollary.engines.spark.frames import read
+        from corollary.engines.spark.frames import read_input
 
-        return read(self.spark, directive, paths, wanted)
+        return read_input(self.spark, directive, paths, wanted)
 
     def write(
         self, table: "pa.Table", relation: Relation, directive: Directive, path: Path | None
@@ -76,9 +76,9 @@ class Frames:
         Raises:
             InputError: Spark cannot write it, or is missing.
         """
-        from corollary.engines.spark.frames import write
+        from corollary.engines.spark.frames import write_output
 
-        write(self.spark, table, relation, directive, path)
+        write_output(self.spark, table, relation, directive, path)
 
     def frame(self, table: "pa.Table", schema: "pa.Schema", view: str | None = None) -> Any:
         """Return rows as a frame of the session, and show it as a temp view if asked.
@@ -86,6 +86,6 @@ class Frames:
         Raises:
             InputError: the name is not valid for a view, or Spark is missing.
         """
-        from corollary.engines.spark.frames import frame_of
+        from corollary.engines.spark.frames import make_frame
 
-        return frame_of(self.spark, table, schema, view)
+        return make_frame(self.spark, table, schema, view)

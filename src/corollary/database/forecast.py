@@ -3,27 +3,27 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
-from corollary.active.events import asked, react
-from corollary.active.form import form
-from corollary.analysis.relevance import BOTH, flipped
+from corollary.active.events import evaluate_events, required_changes
+from corollary.active.form import optimise
+from corollary.analysis.relevance import BOTH_SIGNS, flip_signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine
-from corollary.core.optimisations import NONE, Optimisation
+from corollary.core.optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Rule
 from corollary.core.states import State
-from corollary.core.statistics import GUESS, Statistics
+from corollary.core.statistics import UNMEASURED_ROWS, Statistics
 from corollary.database.database import Database, state_of
-from corollary.database.engines import LOCAL, made
-from corollary.database.planning import algorithms_by_relation
-from corollary.explain.forecast import Decision, Delta, Forecast
+from corollary.database.engines import LOCAL, create_engine
+from corollary.database.planning import parse_algorithms
+from corollary.explain.forecast import DeltaPipeline, Forecast, StratumForecast
 from corollary.maintain import placing
 from corollary.maintain.autonomous import is_autonomous
-from corollary.maintain.choose import Sizes
-from corollary.maintain.delta import Changed, in_state, instance
-from corollary.maintain.maintenance import Maintenance, choices, maintain
+from corollary.maintain.choose import ChangeSizes
+from corollary.maintain.delta import ChangedLiteral, make_body, read_in_state
+from corollary.maintain.maintenance import Maintenance, choose_algorithms, maintain
 from corollary.maintain.sip import sip
 from corollary.maintain.update import Update
 
@@ -31,7 +31,7 @@ ChangeSizes = Mapping[str, Mapping[State, int]]
 """How many tuples base relations gain and lose."""
 
 
-def forecast_measured(database: Database, changes: ChangeSizes) -> Forecast:
+def forecast_for_database(database: Database, changes: ChangeSizes) -> Forecast:
     """Return the forecast for a change of a database, by the statistics of its relations."""
     state = state_of(database)
     normal = state.planned_program
@@ -42,39 +42,39 @@ def forecast_measured(database: Database, changes: ChangeSizes) -> Forecast:
     return _forecast(changes, update, maintenance, state.engine.home)
 
 
-def forecast_guessed(
+def forecast_for_program(
     program: NormalProgram,
     changes: ChangeSizes,
     algorithm: str | Mapping[str, str] = "auto",
     watched: Iterable[str] = (),
     *,
     engine: Engine | None = None,
-    without: Collection[Optimisation] = NONE,
+    without: Collection[MonitoringOptimisation] = NO_OPTIMISATIONS,
 ) -> Forecast:
     """Return the forecast for a change if all relations had some default size."""
     found = _by_base(program, changes)
-    engine = engine or made(LOCAL)
-    watching = dict.fromkeys(watched, BOTH)
+    engine = engine or create_engine(LOCAL)
+    watching = dict.fromkeys(watched, BOTH_SIGNS)
     reacting = {each.relation for each in program.active.reactions}
-    program = form(program, {*watching, *(reacting & program.relations.keys())}, without)
+    program = optimise(program, {*watching, *(reacting & program.relations.keys())}, without)
     active = program.active
     goals = {active.merged.get(name, name) for name in reacting} | active.triggers.keys()
-    placed = placing.place(engine, program, program)
+    placed = placing.place_strata(engine, program, program)
     update = Update(
         placed.before,
         placed.after,
         {name: frozenset(each) for name, each in found.items()},
-        Statistics(dict.fromkeys(program.relations, GUESS)),
-        {**asked(active, goals), **watching},
+        Statistics(dict.fromkeys(program.relations, UNMEASURED_ROWS)),
+        {**required_changes(active, goals), **watching},
         frozenset(program.relations),
         frozenset(without),
     )
-    chosen = choices(update, algorithms_by_relation(algorithm), Sizes(found, {}))
+    chosen = choose_algorithms(update, parse_algorithms(algorithm), ChangeSizes(found, {}))
     maintenance = maintain(
         update,
         chosen,
         places=placed.places,
-        further=partial(react, goals=goals & active.relations.keys()),
+        further=partial(evaluate_events, goals=goals & active.relations.keys()),
     )
     return _forecast(changes, update, maintenance, engine.home, is_guessed=True)
 
@@ -94,7 +94,7 @@ def _forecast(
     places = maintenance.places
     by_relations = {stratum.relations: stratum for stratum in strata(update.new)}
     decisions = tuple(
-        Decision(
+        StratumForecast(
             choice.relations,
             str(choice.algorithm),
             choice.reason,
@@ -117,26 +117,26 @@ def _forecast(
     )
 
 
-def _deltas(update: Update) -> Iterator[Delta]:
+def _deltas(update: Update) -> Iterator[DeltaPipeline]:
     """Yield the delta pipelines of every rule that the change reaches and that is needed."""
     for stratum in strata(update.new):
         for rule in stratum.rules:
             wanted = update.signs(rule.head.relation)
             for place, literal in enumerate(rule.literals):
                 below = update.signs(literal.relation)
-                effects = flipped(below) if literal.negated else below
+                effects = flip_signs(below) if literal.negated else below
                 for sign in sorted(effects & wanted):
                     pipeline = _pipeline(rule, place, sign, update)
-                    yield Delta(print_rule(rule), sign, place, pipeline)
+                    yield DeltaPipeline(print_rule(rule), sign, place, pipeline)
 
 
 def _pipeline(rule: Rule, place: int, sign: State, update: Update) -> Pipeline:
     """Return add_i or rem_i."""
     literal = rule.literals[place]
-    (change,) = flipped({sign}) if literal.negated else {sign}
-    changed = Changed(rule, place, sign, Reference(literal.relation, change))
+    (change,) = flip_signs({sign}) if literal.negated else {sign}
+    changed = ChangedLiteral(rule, place, sign, Reference(literal.relation, change))
     state = State.NEW if sign is State.ADDED else State.OLD
-    body = instance(rule, in_state(state), lead=changed.lead, place=place)
+    body = make_body(rule, read_in_state(state), lead=changed.lead, place=place)
     return sip(
         body.head, body.goals, body.conditions, body.origin, update.statistics, lead=body.lead
     )

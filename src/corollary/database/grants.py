@@ -6,12 +6,12 @@ A reader of a view needs no grant for the relations it is derived from.
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from corollary.analysis.wording import suggestion
-from corollary.core.values import shown
+from corollary.analysis.wording import suggest_name
+from corollary.core.values import quote_text
 from corollary.errors import InputError
 
 if TYPE_CHECKING:
-    from corollary.analysis.check import Signature
+    from corollary.analysis.check import RelationSignature
 
 READER_MAX_CHARACTERS = 200
 """The maximum length of the name of a reader."""
@@ -59,7 +59,7 @@ class MemoryGrants:
             self._granted[reader] = set(left)
 
 
-def checked_reader(name: str) -> str:
+def check_reader_name(name: str) -> str:
     """Return the name of a reader.
 
     Raises:
@@ -69,14 +69,14 @@ def checked_reader(name: str) -> str:
         return name
     raise InputError.of(
         "C1044",
-        f"{shown(name)} is not a name of a reader.",
+        f"{quote_text(name)} is not a name of a reader.",
         None,
         f"use 1 to {READER_MAX_CHARACTERS} printable characters, without blanks at the ends",
     )
 
 
-def checked_relations(
-    relations: Iterable[str], signatures: "Mapping[str, Signature]"
+def check_grantable(
+    relations: Iterable[str], signatures: "Mapping[str, RelationSignature]"
 ) -> tuple[str, ...]:
     """Return the names of existing relations and event predicates.
 
@@ -88,7 +88,7 @@ def checked_relations(
         raise InputError.of("C1043", "No relation is named.", None, "name one or several")
     for name in names:
         if name not in signatures:
-            near = suggestion(name, signatures)
+            near = suggest_name(name, signatures)
             raise InputError.of(
                 "C1043",
                 f"There is no relation or event predicate `{name}` to grant.",

@@ -18,21 +18,21 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type, sort
+from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
 from corollary.errors import InputError
 from corollary.warehouse.entries import Commit, StoredChange
-from corollary.warehouse.files import CHANGE, DELETE, INSERT
-from corollary.warehouse.places import relations_in
+from corollary.warehouse.files import CHANGE_COLUMN, DELETE, INSERT
+from corollary.warehouse.places import program_of_layout
 from corollary.warehouse.warehouse import Warehouse
 
-COMMIT_COLUMNS = {CHANGE: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
+COMMIT_COLUMNS = {CHANGE_COLUMN: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
 """The columns of a feed that follow those of the tuples."""
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class CommitSummary:
     """A commit as the log shows it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Logged:
     idempotency: str | None
 
 
-def logged(warehouse: Warehouse, limit: int | None = None) -> list[Logged]:
+def commit_log(warehouse: Warehouse, limit: int | None = None) -> list[CommitSummary]:
     """Return the commits that are kept, newest first."""
     commits = warehouse.commits(limit)
     if not commits:
@@ -69,9 +69,9 @@ def logged(warehouse: Warehouse, limit: int | None = None) -> list[Logged]:
         return programs.text(parent.program) != programs.text(commit.program)
 
     return [
-        Logged(
+        CommitSummary(
             each.number,
-            moment_of(each),
+            commit_time(each),
             changes[each.number],
             is_new(each, parent),
             each.idempotency,
@@ -80,7 +80,7 @@ def logged(warehouse: Warehouse, limit: int | None = None) -> list[Logged]:
     ]
 
 
-def fed(
+def change_feed(
     warehouse: Warehouse, relation: Relation | None, since: int | None, upto: int | None
 ) -> Iterator[tuple[Relation, pa.Table]]:
     """Return what commits have changed, relation by relation; one table for each set of columns.
@@ -133,9 +133,9 @@ def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterato
     """Yield the rows of one change: deleted tuples, then inserted ones."""
     delta = warehouse.change(stored)
     for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
-        rows = sort(tuples)
+        rows = sort_rows(tuples)
         for value, (name, type_) in zip(
-            (kind, commit.number, moment_of(commit)), COMMIT_COLUMNS.items(), strict=True
+            (kind, commit.number, commit_time(commit)), COMMIT_COLUMNS.items(), strict=True
         ):
             column = pa.repeat(pa.scalar(value, arrow_type(type_)), tuples.num_rows)
             rows = (
@@ -144,7 +144,7 @@ def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterato
         yield rows
 
 
-def moment_of(commit: Commit) -> datetime:
+def commit_time(commit: Commit) -> datetime:
     """Return when a commit was made."""
     return datetime.fromtimestamp(commit.created, UTC)
 
@@ -154,7 +154,7 @@ class _Programs:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._stored = cache(warehouse.catalog.program)
-        self._relations = cache(lambda id_: relations_in(self._stored(id_).places).relations)
+        self._relations = cache(lambda id_: program_of_layout(self._stored(id_).places).relations)
 
     def text(self, id_: int) -> str:
         """Return the text of a program."""

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from corollary.core.arrow import disagreeing, to_python
+from corollary.core.arrow import dependency_violations, to_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import NormalProgram, Program, Relation
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
-from corollary.core.values import row_text
-from corollary.database.parts import as_relation
+from corollary.core.values import format_row
+from corollary.database.parts import working_copy
 from corollary.errors import ConstraintError, Diagnostic
-from corollary.maintain.parts import touched
+from corollary.maintain.parts import plan_key_matches
 from corollary.source import Span
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MESSAGE_VIOLATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Dependence:
+class ResolvedDependency:
     """Tuples that agree in the determinants agree in the dependents."""
 
     relation: str
@@ -33,14 +33,14 @@ class Dependence:
     span: Span | None = field(compare=False)
 
 
-def dependences(program: Program, normal: NormalProgram) -> Iterator[Dependence]:
+def resolve_dependencies(program: Program, normal: NormalProgram) -> Iterator[ResolvedDependency]:
     """Yield the keys and `.fd`s of a program, with columns by position."""
     for declaration in program.declarations:
         relation = normal.relations.get(declaration.name)
         if declaration.key and relation is not None:
             key = tuple(relation.columns.index(name) for name in declaration.key)
             rest = tuple(at for at in range(relation.arity) if at not in key)
-            yield Dependence(relation.name, key, rest, True, declaration.span)
+            yield ResolvedDependency(relation.name, key, rest, True, declaration.span)
     for each in program.dependencies:
         relation = normal.relations.get(each.relation)
         if relation is not None:
@@ -50,12 +50,12 @@ def dependences(program: Program, normal: NormalProgram) -> Iterator[Dependence]
             )
             rest = tuple(at for at in rest if at not in key)  # those agree anyway
             if rest:
-                yield Dependence(relation.name, key, rest, False, each.span)
+                yield ResolvedDependency(relation.name, key, rest, False, each.span)
 
 
 def check_keys(
     engine: Engine,
-    before: Collection[Dependence],
+    before: Collection[ResolvedDependency],
     program: Program,
     normal: NormalProgram,
     limits: Limits,
@@ -68,7 +68,7 @@ def check_keys(
         ConstraintError: with the tuples that contradict each other.
     """
     findings: list[Diagnostic] = []
-    for each in dependences(program, normal):
+    for each in resolve_dependencies(program, normal):
         name = normal.bases.get(each.relation, each.relation)
         if normal.relations[name].is_derived:
             continue
@@ -86,17 +86,17 @@ def check_keys(
 def _touched(
     engine: Engine, normal: NormalProgram, name: str, determinants: Sequence[int], limits: Limits
 ) -> "pa.Table":
-    into = as_relation(normal.relations[name], "touched")
+    into = working_copy(normal.relations[name], "touched")
     engine.declare({into.name: into})
     try:
-        engine.run(touched(normal, name, determinants, into.name), Tally(), limits)
+        engine.run(plan_key_matches(normal, name, determinants, into.name), CountingRecorder(), limits)
         return engine.read(into.name)
     finally:
         engine.drop([into.name])
 
 
-def _violations(each: Dependence, rows: "pa.Table", relation: Relation) -> list[Diagnostic]:
-    found = disagreeing(rows, each.determinants, each.dependents)
+def _violations(each: ResolvedDependency, rows: "pa.Table", relation: Relation) -> list[Diagnostic]:
+    found = dependency_violations(rows, each.determinants, each.dependents)
     named = ", ".join(relation.columns[at] for at in each.determinants)
     depend = ", ".join(relation.columns[at] for at in each.dependents)
     what = f"the key ({named})" if each.is_key else f"the same {named} and another {depend}"
@@ -108,7 +108,7 @@ def _violations(each: Dependence, rows: "pa.Table", relation: Relation) -> list[
             "delete one of them in the same transaction; nothing was changed",
         )
         for one, other in (
-            sorted(row_text(row, relation.types) for row in pair)
+            sorted(format_row(row, relation.types) for row in pair)
             for pair in zip(
                 *(to_python(side.slice(0, MESSAGE_VIOLATIONS)) for side in found), strict=True
             )

@@ -18,11 +18,11 @@ from corollary.database.grants import MemoryGrants
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
 from corollary.errors import ClaimError
-from corollary.warehouse.entries import Cause
-from corollary.warehouse.waiting import OutboxState, Waiting, id_of, pause
+from corollary.warehouse.entries import DeliveredAlerts
+from corollary.warehouse.waiting import OutboxState, QueuedAlert, alert_id, retry_delay
 
 if TYPE_CHECKING:
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
 
 
 class MemoryStore:
@@ -56,7 +56,7 @@ class MemoryStore:
     def fold_if_due(self, state: DatabaseState) -> None:
         """Do nothing: there are no files."""
 
-    def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
+    def publish(self, state: DatabaseState, fresh: Changes | None) -> "PublishResult | None":
         """Publish nothing."""
 
     def log_query(self, goal: Literal) -> None:
@@ -68,7 +68,7 @@ class MemoryStore:
 
 @dataclass(slots=True)
 class _QueuedEntry:
-    waiting: Waiting
+    waiting: QueuedAlert
     made: float
     due: float
     claim: str | None = None
@@ -83,7 +83,7 @@ class MemoryOutbox:
         self._entries: dict[str, _QueuedEntry] = {}
         self._lock = Lock()
 
-    def record(self, number: int, alerts: Sequence[Alert], cause: Cause | None, depth: int) -> None:
+    def record(self, number: int, alerts: Sequence[Alert], cause: DeliveredAlerts | None, depth: int) -> None:
         """Queue the alerts of a commit, and remove those that it delivers.
 
         Raises:
@@ -97,8 +97,8 @@ class MemoryOutbox:
                 del self._entries[each]
             for alert in alerts:
                 if alert.sink.kind is not SinkKind.CONSOLE:
-                    id_ = id_of(self._id, number, alert)
-                    entry = _QueuedEntry(Waiting(id_, number, alert, 0, depth), now, now)
+                    id_ = alert_id(self._id, number, alert)
+                    entry = _QueuedEntry(QueuedAlert(id_, number, alert, 0, depth), now, now)
                     self._entries.setdefault(id_, entry)
 
     def sinks(self) -> list[Sink]:
@@ -113,7 +113,7 @@ class MemoryOutbox:
         now = time.time()
         return [each for each in self._entries.values() if each.claim is None and each.due <= now]
 
-    def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
+    def claim(self, sink: Sink, claim: str, most: int) -> list[QueuedAlert]:
         """Claim what is due for a sink, oldest first; so many at most."""
         with self._lock:
             found = [each for each in self._due() if each.waiting.alert.sink == sink][:most]
@@ -134,14 +134,14 @@ class MemoryOutbox:
                 if id_ in self._entries and self._entries[id_].claim == claim:
                     del self._entries[id_]
 
-    def postpone(self, claim: str, waiting: Sequence[Waiting], error: str) -> None:
+    def postpone(self, claim: str, waiting: Sequence[QueuedAlert], error: str) -> None:
         """Note that an attempt at some alerts has failed."""
         with self._lock:
             for each in waiting:
                 entry = self._entries.get(each.id)
                 if entry is not None and entry.claim == claim:
                     entry.claim, entry.error = None, error
-                    entry.due = time.time() + pause(each.attempts)
+                    entry.due = time.time() + retry_delay(each.attempts)
 
     def rest(self, sink: Sink, seconds: float) -> None:
         """Try a sink that cannot be reached only after some seconds."""

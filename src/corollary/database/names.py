@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from corollary.analysis.wording import suggestion
+from corollary.analysis.wording import suggest_name
 from corollary.core.program import Directive, NormalProgram, Relation
 from corollary.errors import InputError
 from corollary.source import Span
@@ -18,7 +18,7 @@ def list_names(names: Sequence[str]) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def readable(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
+def readable_relation(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
     """Return a declared relation.
 
     Raises:
@@ -29,18 +29,18 @@ def readable(program: NormalProgram, name: str, span: Span | None = None) -> Rel
         known = [each for each, it in program.relations.items() if it.is_declared]
         listed = f"the relations are {list_names(known)}"
         every = listed if known else "load a program that declares it"
-        near = suggestion(name, known)
+        near = suggest_name(name, known)
         raise InputError.of("C0916", f"There is no relation `{name}`.", span, near or every)
     return relation
 
 
-def writable(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
+def writable_relation(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
     """Return a relation that tuples can be written to.
 
     Raises:
         InputError: there is no such relation, or it has rules and no base part.
     """
-    relation = readable(program, name, span)
+    relation = readable_relation(program, name, span)
     if program.relations[program.bases.get(name, name)].is_derived:
         raise InputError.of(
             "C0915",
@@ -52,7 +52,7 @@ def writable(program: NormalProgram, name: str, span: Span | None = None) -> Rel
     return relation
 
 
-def published(program: NormalProgram, directives: Iterable[Directive]) -> list[Relation]:
+def published_relations(program: NormalProgram, directives: Iterable[Directive]) -> list[Relation]:
     """Return the relations whose tables a warehouse publishes: stored ones with an `.output`."""
     names = dict.fromkeys(each.relation for each in directives if each.name == "output")
     found = (program.relations[name] for name in names if name in program.relations)

@@ -14,16 +14,16 @@ from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.rules import Literal, Variable
-from corollary.core.through_spark import called, is_through_spark
-from corollary.database.counters import Progress
-from corollary.database.engines import LOCAL, Frames, made
-from corollary.database.program import Loaded, load, read_goal
+from corollary.core.through_spark import display_name, is_spark_io
+from corollary.database.counters import ProgressRecorder
+from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.program import LoadedProgram, load_program, read_goal
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import seminaive, solve
-from corollary.maintain.placing import place
+from corollary.maintain.placing import place_strata
 from corollary.warehouse import delimited
 from corollary.warehouse.dialect import channel_of, file_name_of, is_stream
-from corollary.warehouse.outputs import Output, refuse_clashes, write_all
+from corollary.warehouse.outputs import OutputFile, check_distinct_paths, write_outputs
 from corollary.warehouse.paths import resolve
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FileLocations:
     """Where facts are read from, where outputs go, and the directory that neither may leave."""
 
     facts: Path = Path()
@@ -69,7 +69,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenOutput:
     """A relation that was written to a file."""
 
     relation: str
@@ -78,7 +78,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Outcome:
+class EvaluationResult:
     """What a one-shot run did.
 
     Attributes:
@@ -88,22 +88,22 @@ class Outcome:
         warnings: about the program.
     """
 
-    written: list[Written] = field(default_factory=list)
+    written: list[WrittenOutput] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     printed: "list[tuple[Directive, Relation, pa.Table]]" = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
     seconds: float = 0.0
 
 
-def run(
+def run_once(
     program: Program,
-    places: Places,
+    places: FileLocations,
     limits: Limits | None = None,
     console: Console | None = None,
     engine: str | Engine = LOCAL,
     *,
-    frames: Frames | None = None,
-) -> Outcome:
+    frames: SparkFrames | None = None,
+) -> EvaluationResult:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
 
     An engine that is passed must be empty, and is closed at the end. `IO=spark` reads and writes
@@ -115,35 +115,35 @@ def run(
     """
     console = console or SilentConsole()
     began = time.monotonic()
-    loaded = load(program)
-    targets = destinations(loaded, places)
-    frames = frames or Frames()
-    with closing(made(engine) if isinstance(engine, str) else engine) as used:
-        fill(loaded, places, console, used, frames)
-        evaluate(loaded, used, Progress(console), replace(limits or Limits(), since=began))
+    loaded = load_program(program)
+    targets = output_paths(loaded, places)
+    frames = frames or SparkFrames()
+    with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
+        fill_engine(loaded, places, console, used, frames)
+        evaluate_views(loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began))
         console.done()
-        outcome = write(loaded, used, places, targets, frames)
+        outcome = write_results(loaded, used, places, targets, frames)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def query(
+def query_once(
     program: Program,
     text: str,
-    places: Places,
+    places: FileLocations,
     limits: Limits | None = None,
     console: Console | None = None,
 ) -> "tuple[Relation, pa.Table]":
     """Return the relation of a goal's answers (a column per variable) and its rows."""
     console = console or SilentConsole()
     began = time.monotonic()
-    loaded = load(program)
+    loaded = load_program(program)
     goal = read_goal(program, text)
-    engine = fill(loaded, places, console)
+    engine = fill_engine(loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
     plan = solve.solve(loaded.normal, goal, engine.statistics())
-    engine.run(plan, Progress(console), replace(limits or Limits(), since=began))
+    engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
     console.done()
     return answers, engine.read(answers.name)
 
@@ -152,37 +152,37 @@ def answer_relation(goal: Literal) -> Relation:
     """Return the relation of a goal's answers: one column per variable."""
     variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, Variable)}
     types = tuple(type_ for type_ in variables.values() if type_ is not None)
-    return Relation(solve.GOAL, tuple(variables), types, is_derived=True, is_declared=False)
+    return Relation(solve.GOAL_RELATION, tuple(variables), types, is_derived=True, is_declared=False)
 
 
-def fill(
-    loaded: Loaded,
-    places: Places,
+def fill_engine(
+    loaded: LoadedProgram,
+    places: FileLocations,
     console: Console,
     engine: Engine | None = None,
-    frames: Frames | None = None,
+    frames: SparkFrames | None = None,
 ) -> Engine:
     """Return an engine with the facts and the inputs; the local one if none is given."""
-    engine = engine or made(LOCAL)
+    engine = engine or create_engine(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
-    for name, table in inputs(loaded, places, console, frames or Frames()):
+    for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
         engine.insert(normal.bases.get(name, name), table)
     return engine
 
 
-def inputs(
-    loaded: Loaded, places: Places, console: Console, frames: Frames
+def read_inputs(
+    loaded: LoadedProgram, places: FileLocations, console: Console, frames: SparkFrames
 ) -> "Iterator[tuple[str, pa.Table]]":
     """Yield the relations that have an `.input`, with the rows read for each."""
     normal = loaded.normal
     has_read = False
     for directive in loaded.program.directives:
         if directive.name == "input":
-            is_spark = is_through_spark(directive)
-            name = called(directive) if is_spark else file_name_of(directive)
+            is_spark = is_spark_io(directive)
+            name = display_name(directive) if is_spark else file_name_of(directive)
             console.progress(f"reading {name}")
             relation = normal.relations[directive.relation]
             if is_stream(directive):
@@ -211,7 +211,7 @@ def inputs(
 
 
 def _read_through_spark(
-    loaded: Loaded, directive: Directive, places: Places, frames: Frames
+    loaded: LoadedProgram, directive: Directive, places: FileLocations, frames: SparkFrames
 ) -> "pa.Table":
     from corollary.warehouse.sources.choose import source_of
 
@@ -224,14 +224,14 @@ def _read_through_spark(
     return source.difference(None, from_python((), relation)).added
 
 
-def evaluate(loaded: Loaded, engine: Engine, recorder: Recorder, limits: Limits) -> None:
+def evaluate_views(loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits) -> None:
     """Evaluate every derived relation."""
-    placed = place(engine, loaded.normal, loaded.normal)
-    plan = seminaive.evaluate(placed.after, engine.statistics(), placed.places)
+    placed = place_strata(engine, loaded.normal, loaded.normal)
+    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
     engine.run(plan, recorder, limits)
 
 
-def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path | None]:
+def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:
     """Return the file of every `.output`, before anything is evaluated; None for a table of Spark.
 
     Raises:
@@ -239,27 +239,27 @@ def destinations(loaded: Loaded, places: Places) -> dict[Directive, Path | None]
     """
     targets = {
         directive: places.spark_path(directive)
-        if is_through_spark(directive)
+        if is_spark_io(directive)
         else places.output_path(directive)
         for directive in loaded.program.directives
         if directive.name == "output"
         and directive.relation in loaded.normal.relations
         and channel_of(directive) != "stdout"
     }
-    refuse_clashes((each, path) for each, path in targets.items() if path is not None)
+    check_distinct_paths((each, path) for each, path in targets.items() if path is not None)
     return targets
 
 
-def write(
-    loaded: Loaded,
+def write_results(
+    loaded: LoadedProgram,
     engine: Engine,
-    places: Places,
+    places: FileLocations,
     targets: dict[Directive, Path | None],
-    frames: Frames,
-) -> Outcome:
+    frames: SparkFrames,
+) -> EvaluationResult:
     """Write the outputs: those through Spark one after the other, then all files or none."""
-    outcome = Outcome(warnings=loaded.checked.warnings)
-    files: list[Output] = []
+    outcome = EvaluationResult(warnings=loaded.checked.warnings)
+    files: list[OutputFile] = []
     for directive in dict.fromkeys(loaded.program.directives):
         relation = loaded.normal.relations.get(directive.relation)
         if relation is None:
@@ -269,15 +269,15 @@ def write(
             outcome.sizes[relation.name] = size
         elif directive in targets:
             table, path = engine.read(relation.name), targets[directive]
-            if is_through_spark(directive):
+            if is_spark_io(directive):
                 frames.write(table, relation, directive, path)
-                shown = (Path() if path is None else places.outputs) / called(directive)
+                shown = (Path() if path is None else places.outputs) / display_name(directive)
             else:
                 assert path is not None
-                files.append(Output(table, path, relation, directive))
+                files.append(OutputFile(table, path, relation, directive))
                 shown = places.outputs / file_name_of(directive)
-            outcome.written.append(Written(relation.name, shown, size))
+            outcome.written.append(WrittenOutput(relation.name, shown, size))
         elif directive.name == "output":
             outcome.printed.append((directive, relation, engine.read(relation.name)))
-    write_all(files)
+    write_outputs(files)
     return outcome

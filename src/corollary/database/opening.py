@@ -7,14 +7,14 @@ from typing import Any, overload
 
 from corollary.console import Console
 from corollary.core.engine import Limits
-from corollary.core.optimisations import optimisations
+from corollary.core.optimisations import parse_optimisations
 from corollary.database.database import Database
 from corollary.database.delivery import Outlets
-from corollary.database.engines import SPARK, Frames, made
+from corollary.database.engines import SPARK, SparkFrames, create_engine
 from corollary.database.reactions import ExistingViolations
 from corollary.database.reader import Reader
 from corollary.database.state import DatabaseState
-from corollary.database.store import Opened
+from corollary.database.store import OpenArguments
 
 
 @overload
@@ -116,8 +116,8 @@ def open_database(
         "webhooks": tuple(webhooks),
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
-    new_engine = partial(made, engine, spark, placement)
-    frames = Frames(spark)
+    new_engine = partial(create_engine, engine, spark, placement)
+    frames = SparkFrames(spark)
     state = DatabaseState(
         new_engine(),
         algorithm,
@@ -125,7 +125,7 @@ def open_database(
         limits=limits,
         console=console,
         frames=frames,
-        without=optimisations(without),
+        without=parse_optimisations(without),
     )
     choice = ExistingViolations.of(existing)
     outlets = Outlets.of(options["webhooks"], options["alerts"])
@@ -136,7 +136,7 @@ def open_database(
 
         warehouse = Warehouse.open(path, create=create and reader is None, is_late=create_on_commit)
         is_url = "://" in str(path)
-        opened = Opened(str(path) if is_url else str(warehouse.root.absolute()), options)
+        opened = OpenArguments(str(path) if is_url else str(warehouse.root.absolute()), options)
         store = WarehouseStore(
             warehouse, new_engine, frames, opened=opened, has_query_log=log_queries
         )
@@ -151,6 +151,6 @@ def open_database(
         raise
 
 
-def reopen(opened: Opened, spark: Any = None) -> Database:
+def reopen(opened: OpenArguments, spark: Any = None) -> Database:
     """Open a database again, in another process."""
     return open_database(opened.place, spark=spark, create=False, **opened.options)

@@ -4,13 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corollary.core.engine import Engine, Kept, Limits
+from corollary.core.engine import Engine, Limits, TableHandle
 from corollary.core.program import NormalProgram
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
-from corollary.database.parts import MANUAL, TEXT, as_relation, divided, with_parts
-from corollary.database.program import Loaded
-from corollary.maintain.parts import shared, union
+from corollary.database.parts import (
+    MANUAL_PART,
+    TEXT_PART,
+    add_parts,
+    relations_with_parts,
+    working_copy,
+)
+from corollary.database.program import LoadedProgram
+from corollary.maintain.parts import plan_intersections, plan_union_of_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +26,24 @@ class Operation:
     sign: State
     relation: str
     rows: Any
-    part: str = MANUAL
+    part: str = MANUAL_PART
 
 
-def edited_facts(before: NormalProgram, after: NormalProgram) -> list[Operation]:
+def fact_edits(before: NormalProgram, after: NormalProgram) -> list[Operation]:
     """Return what an edit of the text does to the facts in it."""
     found = []
     for name in dict.fromkeys((*before.facts, *after.facts)):
         old, new = before.facts.get(name, ()), after.facts.get(name, ())
         if old != new:
             removed, added = set(old) - set(new), set(new) - set(old)
-            found.append(Operation(State.REMOVED, name, list(removed), TEXT))
-            found.append(Operation(State.ADDED, name, list(added), TEXT))
+            found.append(Operation(State.REMOVED, name, list(removed), TEXT_PART))
+            found.append(Operation(State.ADDED, name, list(added), TEXT_PART))
     return found
 
 
-def writers(program: NormalProgram, operations: Iterable[Operation]) -> dict[str, set[str]]:
+def written_parts(program: NormalProgram, operations: Iterable[Operation]) -> dict[str, set[str]]:
     """Return which parts insert into which base relation."""
-    found: dict[str, set[str]] = {name: {TEXT} for name, rows in program.facts.items() if rows}
+    found: dict[str, set[str]] = {name: {TEXT_PART} for name, rows in program.facts.items() if rows}
     for each in operations:
         if each.sign is State.ADDED and len(each.rows):
             base = program.bases.get(each.relation, each.relation)
@@ -45,19 +51,19 @@ def writers(program: NormalProgram, operations: Iterable[Operation]) -> dict[str
     for relation, sign in program.active.triggers.values():
         if sign is State.ADDED:
             base = program.bases.get(relation, relation)
-            found.setdefault(base, set()).add(MANUAL)
+            found.setdefault(base, set()).add(MANUAL_PART)
     return found
 
 
-def with_writers(loaded: Loaded, operations: Sequence[Operation]) -> Loaded:
+def with_written_parts(loaded: LoadedProgram, operations: Sequence[Operation]) -> LoadedProgram:
     """Return the program in which every writer that inserts tuples has a part."""
-    normal = with_parts(loaded.normal, writers(loaded.normal, operations))
+    normal = add_parts(loaded.normal, written_parts(loaded.normal, operations))
     return loaded if normal is loaded.normal else replace(loaded, normal=normal)
 
 
-def apply(
+def apply_operations(
     engine: Engine, program: NormalProgram, operations: Sequence[Operation], limits: Limits
-) -> dict[str, Kept]:
+) -> dict[str, TableHandle]:
     """Apply operations to base relations, in the order given.
 
     Returns:
@@ -68,7 +74,7 @@ def apply(
     for each in operations:
         base = program.bases.get(each.relation, each.relation)
         parts = program.parts.get(base, {})
-        if each.part == MANUAL and set(parts) - {MANUAL}:
+        if each.part == MANUAL_PART and set(parts) - {MANUAL_PART}:
             manual.setdefault(base, []).append(each)
         target = parts.get(each.part)
         if target is None:
@@ -79,9 +85,9 @@ def apply(
         else:
             engine.delete(target, each.rows)
     # Several parts: the base relation itself is their union.
-    several = divided(program, touched)
+    several = relations_with_parts(program, touched)
     if several:
-        engine.run(union(program, several), Tally(), limits)
+        engine.run(plan_union_of_parts(program, several), CountingRecorder(), limits)
     deleted = {
         name: every
         for name, every in manual.items()
@@ -95,10 +101,10 @@ def _still_there(
     program: NormalProgram,
     manual: Mapping[str, Sequence[Operation]],
     limits: Limits,
-) -> dict[str, Kept]:
+) -> dict[str, TableHandle]:
     """Return which tuples that manual writes have finally deleted are still there."""
     deleted, kept = (
-        {name: as_relation(program.relations[name], role) for name in manual}
+        {name: working_copy(program.relations[name], role) for name in manual}
         for role in ("deleted", "kept")
     )
     made = {each.name: each for each in (*deleted.values(), *kept.values())}
@@ -111,7 +117,7 @@ def _still_there(
                 else:
                     engine.delete(deleted[name].name, each.rows)
         names = ({name: each.name for name, each in roles.items()} for roles in (deleted, kept))
-        engine.run(shared(program, *names), Tally(), limits)
+        engine.run(plan_intersections(program, *names), CountingRecorder(), limits)
         found = {name: engine.keep(each.name) for name, each in kept.items()}
     finally:
         engine.drop(made)

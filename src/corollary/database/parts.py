@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from corollary.core.plan import working
+from corollary.core.plan import working_relation
 from corollary.core.program import NormalProgram, Relation
 
-TEXT, MANUAL = "text", "manual"
-SOURCE = "source "
+TEXT_PART, MANUAL_PART = "text", "manual"
+SOURCE_PREFIX = "source "
 """Begins the name of a source's part; the name of the source follows."""
 
 
-def carried(normal: NormalProgram, before: NormalProgram) -> NormalProgram:
+def carry_over_parts(normal: NormalProgram, before: NormalProgram) -> NormalProgram:
     """Return a program with the parts that the one before it had.
 
     If a base relation has rules now, its parts become those of its base part.
@@ -26,7 +26,7 @@ def carried(normal: NormalProgram, before: NormalProgram) -> NormalProgram:
     return replace(normal, relations=relations, parts=parts) if parts else normal
 
 
-def with_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> NormalProgram:
+def add_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> NormalProgram:
     """Return the program in which each writer of a base relation has a part of it.
 
     The only part of a relation is the relation itself; with a second one, each part becomes a
@@ -40,7 +40,7 @@ def with_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> N
             continue
         own = {part: at for part, at in known.items() if at != name}
         parts[name] = {
-            part: name if len(every) == 1 else own.get(part, working(name, part)) for part in every
+            part: name if len(every) == 1 else own.get(part, working_relation(name, part)) for part in every
         }
         for at in parts[name].values():
             if at != name:
@@ -48,7 +48,7 @@ def with_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> N
     return replace(normal, relations=relations, parts=parts) if parts != normal.parts else normal
 
 
-def separated(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
+def split_parts(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
     """Return the new parts that take over the tuples of a base relation that was its only part."""
     found: dict[str, str] = {}
     for name, by_part in before.parts.items():
@@ -60,24 +60,24 @@ def separated(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
     return found
 
 
-def divided(normal: NormalProgram, names: Iterable[str]) -> list[str]:
+def relations_with_parts(normal: NormalProgram, names: Iterable[str]) -> list[str]:
     """Return which base relations have several parts."""
     return [name for name in dict.fromkeys(names) if len(normal.parts.get(name, ())) > 1]
 
 
-def described(parts: Iterable[str]) -> str:
+def describe_parts(parts: Iterable[str]) -> str:
     """Return who asserts something, in words.
 
     >>> described([TEXT, "source edge < edge.csv"])
     'the program text or the source `edge.csv`'
     """
-    words = {TEXT: "the program text", MANUAL: "a manual write"}
+    words = {TEXT_PART: "the program text", MANUAL_PART: "a manual write"}
     return " or ".join(
         words.get(part) or f"the source `{part.partition(' < ')[2]}`" for part in parts
     )
 
 
-def as_relation(relation: Relation, role: str) -> Relation:
+def working_copy(relation: Relation, role: str) -> Relation:
     """Return a working relation of the shape of another."""
-    name = working(relation.name, role)
+    name = working_relation(relation.name, role)
     return replace(relation, name=name, is_declared=False, is_derived=False)

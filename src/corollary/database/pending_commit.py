@@ -8,12 +8,12 @@ from typing import Any
 from corollary.core.alerts import Alert
 from corollary.core.program import NormalProgram
 from corollary.database.changes import Changes
-from corollary.database.counters import Counters, Stats
+from corollary.database.counters import Stats, StatsRecorder
 from corollary.database.operations import Operation
-from corollary.database.program import Loaded
+from corollary.database.program import LoadedProgram
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
-from corollary.warehouse.entries import Cause
+from corollary.warehouse.entries import DeliveredAlerts
 
 ALERT_DEPTH: ContextVar[int] = ContextVar("ALERT_DEPTH", default=0)
 """How many commits led to the code that runs, each made by delivering alerts of the one before."""
@@ -41,7 +41,7 @@ class PlanRun:
 
     update: Update
     maintenance: Maintenance
-    recorder: Counters
+    recorder: StatsRecorder
 
 
 @dataclass(slots=True)
@@ -62,14 +62,14 @@ class PendingCommit:
     """
 
     before: NormalProgram
-    after: Loaded
+    after: LoadedProgram
     created: frozenset[str]
     rebuilt: set[str] = field(default_factory=set)
     stats: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, Position] = field(default_factory=dict)
     idempotency: str | None = None
     alerts: Sequence[Alert] = ()
-    cause: Cause | None = None
+    cause: DeliveredAlerts | None = None
     depth: int = 0
 
 

@@ -13,12 +13,12 @@ from corollary.analysis.check import check
 from corollary.core.arrow import from_python
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
-from corollary.core.through_spark import is_through_spark
+from corollary.core.through_spark import is_spark_io
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.operations import Operation
-from corollary.database.parts import SOURCE
+from corollary.database.parts import SOURCE_PREFIX
 from corollary.database.pending_commit import DeferredOperations, Position
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.database.quarantine import (
     QUARANTINE_DECLARATION,
     quarantine_operations,
@@ -29,14 +29,14 @@ from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.sources.choose import sources_of
-from corollary.warehouse.sources.quarantine import QUARANTINE, BadRows
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.delivery import Delivered
     from corollary.warehouse.catalog import Catalog
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
     from corollary.warehouse.sources.source import Source
 
 
@@ -50,11 +50,11 @@ class Inputs:
 
     facts: Path = Path()
     root: Path | None = None
-    bad_rows: BadRows = BadRows.QUARANTINE
+    bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
 
 
 @dataclass(slots=True)
-class Run:
+class PipelineRun:
     """What a run did.
 
     Attributes:
@@ -68,7 +68,7 @@ class Run:
 
     transaction: Transaction | None = None
     commit: int | None = None
-    published: "Outcome | None" = None
+    published: "PublishResult | None" = None
     delivered: "Delivered | None" = None
     warnings: list[Diagnostic] = field(default_factory=list)
     quarantined: int = 0
@@ -88,7 +88,7 @@ def run(
     inputs: Inputs | None = None,
     *,
     idempotency: str | None = None,
-) -> Run:
+) -> PipelineRun:
     """Bring a warehouse up to date with a program and its sources.
 
     Raises:
@@ -101,7 +101,7 @@ def run(
     return outcome
 
 
-def _run(database: Database, program: Program, inputs: Inputs, idempotency: str | None) -> Run:
+def _run(database: Database, program: Program, inputs: Inputs, idempotency: str | None) -> PipelineRun:
     began = time.monotonic()
     state = state_of(database)
     warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
@@ -109,12 +109,12 @@ def _run(database: Database, program: Program, inputs: Inputs, idempotency: str 
     transaction = database.transaction(idempotency=idempotency, publish=True)
     if transaction.is_repeated:
         published = database.publish()
-        return Run(transaction, transaction.commit_number, published, warnings=warnings)
+        return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
     program = with_same_quarantine(program, database.program)
     has_inputs = any(each.name == "input" for each in program.directives)
-    if has_inputs and inputs.bad_rows is BadRows.QUARANTINE:
+    if has_inputs and inputs.bad_rows is BadRowPolicy.QUARANTINE:
         program = with_quarantine(program)
-    relations = load(program).normal.relations
+    relations = load_program(program).normal.relations
     sources = sources_of(
         program,
         relations,
@@ -123,7 +123,7 @@ def _run(database: Database, program: Program, inputs: Inputs, idempotency: str 
         bad_rows=inputs.bad_rows,
         fetch=state.frames.read,
     )
-    outcome = Run(warnings=warnings)
+    outcome = PipelineRun(warnings=warnings)
     is_needed = idempotency is not None
     if program != database.program:
         transaction.set_program(program)
@@ -163,7 +163,7 @@ def _refuse_writing(program: Program) -> None:
             ".write` goes anywhere",
         )
         for each in program.directives
-        if each.name == "output" and is_through_spark(each)
+        if each.name == "output" and is_spark_io(each)
     ]
     if found:
         raise InputError(found)
@@ -180,7 +180,7 @@ class _SourceReader:
 
     state: DatabaseState
     catalog: "Catalog"
-    outcome: Run
+    outcome: PipelineRun
 
     def read_source(self, source: "Source") -> Callable[[], DeferredOperations]:
         """Return a function that reads a source, called whenever the transaction is tried."""
@@ -188,7 +188,7 @@ class _SourceReader:
         def read() -> DeferredOperations:
             self.state.console.progress(f"reading {source.name}")
             before = _position(self.catalog.sources(), source.name)
-            part = SOURCE + source.name
+            part = SOURCE_PREFIX + source.name
             content = self._content(source.relation, part)
             change = source.difference(before, content)
             self.outcome.warnings += change.warnings
@@ -207,7 +207,7 @@ class _SourceReader:
 
         def delete() -> DeferredOperations:
             relation, _ = self.catalog.sources()[name]
-            part = SOURCE + name
+            part = SOURCE_PREFIX + name
             rows = self._content(self.state.loaded.normal.relations[relation], part)()
             operations = [
                 Operation(State.REMOVED, relation, rows, part),

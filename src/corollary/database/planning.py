@@ -5,26 +5,32 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from corollary.active.events import react, reacting
-from corollary.active.form import form
-from corollary.active.normal_form import with_queries
+from corollary.active.events import evaluate_events, event_plan
+from corollary.active.form import optimise
+from corollary.active.normal_form import with_old_queries
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
-from corollary.core.optimisations import NONE, Optimisation
+from corollary.core.optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
 from corollary.core.plan import Plan
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.database.counters import Counters, StratumRecord
-from corollary.database.sizing import sizes_to_ask, with_virtual
+from corollary.database.counters import StatsRecorder, StratumRecord
+from corollary.database.sizing import query_sizes, with_virtual_sizes
 from corollary.errors import InputError
-from corollary.maintain.choose import SELECTABLE, Algorithm, Choice, Sizes
-from corollary.maintain.maintenance import KEEPS_PAYLOAD, Maintenance, choices, maintain, rebuild
-from corollary.maintain.payload import payload_of, payload_relations
-from corollary.maintain.placing import place
-from corollary.maintain.update import EMPTY, Update
+from corollary.maintain.choose import SELECTABLE_ALGORITHMS, Algorithm, AlgorithmChoice, ChangeSizes
+from corollary.maintain.maintenance import (
+    PAYLOAD_KEEPING_ALGORITHMS,
+    Maintenance,
+    choose_algorithms,
+    maintain,
+    plan_payload_rebuild,
+)
+from corollary.maintain.payload import payload_kind, payload_relations
+from corollary.maintain.placing import place_strata
+from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 CACHE_MAX_PLANS = 64
 """The maximum number of plans that are kept for similar transactions."""
@@ -57,7 +63,7 @@ class Demand:
     goals: frozenset[str] = frozenset()
 
 
-class Planning:
+class Planner:
     """Chooses and caches plans.
 
     Attributes:
@@ -71,24 +77,24 @@ class Planning:
         algorithm: str | Mapping[str, str],
         *,
         is_strict: bool,
-        without: frozenset[Optimisation] = NONE,
+        without: frozenset[MonitoringOptimisation] = NO_OPTIMISATIONS,
     ) -> None:
         self.statistics = Statistics()
         self.payload: frozenset[str] = frozenset()
         self._engine = engine
-        self._named = algorithms_by_relation(algorithm)
+        self._named = parse_algorithms(algorithm)
         self._is_strict = is_strict
         self._without = without
         self._work: dict[str, int] = {}
         self._plans: dict[object, tuple[Update, Maintenance]] = {}
         self._reactions: dict[object, tuple[Update, Plan]] = {}
-        self._formed = EMPTY, frozenset[str](), EMPTY
+        self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
         """The program in force, the other relations that were needed, and the result."""
 
     def begin(self, engine: Engine) -> None:
         """Plan for another engine, without any statistics yet."""
         self._engine = engine
-        self._formed = EMPTY, frozenset[str](), EMPTY
+        self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
         self.statistics = Statistics()
         self._work.clear()
         self._plans.clear()
@@ -119,7 +125,7 @@ class Planning:
             known = self._plans.get(key)
             if known is not None:
                 return known
-        placed = place(self._engine, before, after)
+        placed = place_strata(self._engine, before, after)
         update = Update(
             placed.before,
             placed.after,
@@ -128,15 +134,15 @@ class Planning:
             demand.signs,
             self.payload if before is after else self._valid(before, after),
             self._without,
-            None if before is after else with_queries(placed.before, placed.after),
+            None if before is after else with_old_queries(placed.before, placed.after),
         )
-        named = self._named if algorithm is None else algorithms_by_relation(algorithm)
-        chosen = choices(update, named, Sizes(changes, self._work, is_first))
+        named = self._named if algorithm is None else parse_algorithms(algorithm)
+        chosen = choose_algorithms(update, named, ChangeSizes(changes, self._work, is_first))
         made = maintain(
             update,
             chosen,
             places=placed.places,
-            further=partial(react, goals=demand.goals),
+            further=partial(evaluate_events, goals=demand.goals),
             is_traced=is_traced,
             is_strict=self._is_strict,
         )
@@ -158,7 +164,7 @@ class Planning:
         """
         known, others, formed = self._formed
         if known is not program or others != kept:
-            formed = form(program, kept, self._without)
+            formed = optimise(program, kept, self._without)
             self._engine.declare({name: formed.relations[name] for name in formed.constants})
             for name, rows in formed.constants.items():
                 self._engine.insert(name, rows)
@@ -173,13 +179,13 @@ class Planning:
         if known is None or known[0] is not update:
             if len(self._reactions) >= CACHE_MAX_PLANS:
                 self._reactions.clear()
-            known = self._reactions[key] = update, reacting(update, demand.goals)
+            known = self._reactions[key] = update, event_plan(update, demand.goals)
         return known[1]
 
     @property
     def _statistics_used(self) -> Statistics:
         """The statistics, and whether literals are probed in the order of the text."""
-        is_as_written = Optimisation.SIP in self._without
+        is_as_written = MonitoringOptimisation.SIP in self._without
         return replace(self.statistics, is_as_written=True) if is_as_written else self.statistics
 
     def statistics_to_ask(self, program: NormalProgram) -> Statistics:
@@ -187,7 +193,7 @@ class Planning:
 
         Counting distinct values may take long, so no query waits for it.
         """
-        rows, known = sizes_to_ask(program, self._engine.size), self.statistics
+        rows, known = query_sizes(program, self._engine.size), self.statistics
         distinct = {
             name: each
             for name, each in known.distinct.items()
@@ -207,7 +213,7 @@ class Planning:
             if each.is_derived and each.is_virtual:
                 continue
             if not _is_similar(self._engine.size(name, State.OLD), rows.get(name, 0)):
-                self.statistics = with_virtual(program, self._engine.statistics())
+                self.statistics = with_virtual_sizes(program, self._engine.statistics())
                 self._plans.clear()
                 return
 
@@ -227,26 +233,26 @@ class Planning:
         for stratum in strata(update.new):
             for choice in (maintenance.choices[each] for each in needed):
                 if choice.relations == stratum.relations:
-                    self._engine.run(rebuild(stratum, update), Tally(), limits)
+                    self._engine.run(plan_payload_rebuild(stratum, update), CountingRecorder(), limits)
                     made = payload_relations(stratum, update.new)
                     self._engine.commit(each.name for each in made.values())
         return {name for each in needed for name in maintenance.choices[each].relations}
 
     @staticmethod
     def payload_after(
-        update: Update, maintenance: Maintenance, recorder: Counters
+        update: Update, maintenance: Maintenance, recorder: StatsRecorder
     ) -> frozenset[str]:
         """Return the relations whose payload is valid after a transaction."""
         payload = update.payload
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
-            if choice.algorithm in KEEPS_PAYLOAD or _is_full(choice, record):
+            if choice.algorithm in PAYLOAD_KEEPING_ALGORITHMS or _is_full(choice, record):
                 payload |= set(choice.relations)
             elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which does not touch payload
                 payload -= set(choice.relations)
         return payload
 
-    def note(self, update: Update, maintenance: Maintenance, recorder: Counters) -> None:
+    def note(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
         """Note after a transaction which payload is valid, and what an evaluation costs."""
         self.payload = self.payload_after(update, maintenance, recorder)
         for procedure, record in recorder.strata.items():
@@ -271,7 +277,7 @@ class Planning:
         for stratum in strata(new):
             members = set(stratum.relations)
             was = before.get(stratum.relations[0])
-            if was is not None and payload_of(was, old) == payload_of(stratum, new):
+            if was is not None and payload_kind(was, old) == payload_kind(stratum, new):
                 found |= members if members <= set(was.relations) else set()
         return self.payload & found
 
@@ -286,12 +292,12 @@ def _is_similar(size: int, was: int) -> bool:
     return lowest <= size <= MAX_GROWTH_FACTOR * was + IGNORED_TUPLES
 
 
-def _is_full(choice: Choice, record: StratumRecord) -> bool:
+def _is_full(choice: AlgorithmChoice, record: StratumRecord) -> bool:
     """Whether a stratum was evaluated in full."""
     return choice.algorithm is Algorithm.RECOMPUTE or record.has_switched
 
 
-def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:
+def parse_algorithms(algorithm: str | Mapping[str, str]) -> Callable[[str], Algorithm]:
     """Return a function from relations to the algorithm that was chosen for them.
 
     Raises:
@@ -299,12 +305,12 @@ def algorithms_by_relation(algorithm: str | Mapping[str, str]) -> Callable[[str]
     """
     named = {"": algorithm} if isinstance(algorithm, str) else dict(algorithm)
     for each in named.values():
-        if each not in SELECTABLE:
+        if each not in SELECTABLE_ALGORITHMS:
             raise InputError.of(
                 "C0917",
                 f"There is no algorithm `{each}`.",
                 None,
-                f"the algorithms are {', '.join(SELECTABLE)}",
+                f"the algorithms are {', '.join(SELECTABLE_ALGORITHMS)}",
             )
     default = Algorithm(named.get("", Algorithm.AUTO))
     return lambda name: Algorithm(named.get(name, default))

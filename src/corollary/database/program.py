@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from corollary.active.normal_form import with_active
-from corollary.analysis.check import Checked, check
+from corollary.active.normal_form import with_active_rules
+from corollary.analysis.check import CheckedProgram, check
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     Clause,
     Constant,
@@ -18,10 +18,10 @@ from corollary.core.rules import (
     Variable,
     Wildcard,
 )
-from corollary.database.names import writable
+from corollary.database.names import writable_relation
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse, parse_file, parse_goal
-from corollary.rewrite.conjunction import unused
+from corollary.rewrite.conjunction import unused_name
 from corollary.rewrite.normalise import normalise
 from corollary.source import SourceFile, Span
 
@@ -30,11 +30,11 @@ Fact = tuple[str, tuple[Value, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedProgram:
     """A program in its three forms: as written, checked, normal."""
 
     program: Program
-    checked: Checked
+    checked: CheckedProgram
     normal: NormalProgram
 
 
@@ -56,14 +56,14 @@ def read_programs(paths: Sequence[Path]) -> Program:
     return program
 
 
-def load(program: Program) -> Loaded:
+def load_program(program: Program) -> LoadedProgram:
     """Check a program and bring it into normal form.
 
     Raises:
         InputError: with all findings.
     """
     checked = check(program)
-    return Loaded(program, checked, with_active(normalise(checked), checked))
+    return LoadedProgram(program, checked, with_active_rules(normalise(checked), checked))
 
 
 def read_goal(program: Program, text: str) -> Literal:
@@ -82,7 +82,7 @@ def read_goal(program: Program, text: str) -> Literal:
             goal.span,
             f"leave out `@{goal.state}`",
         )
-    if any(isinstance(argument, Functor | Aggregate) for argument in goal.arguments):
+    if any(isinstance(argument, Functor | AggregateTerm) for argument in goal.arguments):
         raise InputError.of(
             "C0901",
             "A goal's arguments are values, variables or `_`.",
@@ -90,7 +90,7 @@ def read_goal(program: Program, text: str) -> Literal:
             "compute the value first, or write a rule and ask for its head",
         )
     taken = {goal.relation, *(each.name for each in program.declarations)}
-    head = unused("corollary.goal", taken)
+    head = unused_name("corollary.goal", taken)
     rule = Program(
         declarations=(Declaration(head, ()),), clauses=(Clause((Atom(head, ()),), (goal,)),)
     )
@@ -107,7 +107,7 @@ def read_goal(program: Program, text: str) -> Literal:
     return Literal(goal.relation, tuple(slots))
 
 
-def read_facts(loaded: Loaded, text: str, place: str) -> list[Fact]:
+def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:
     """Return the tuples in a text such as `edge("a", "b")`, each with its relation.
 
     They are checked as facts of the program.
@@ -130,14 +130,14 @@ def read_facts(loaded: Loaded, text: str, place: str) -> list[Fact]:
     return [fact for clause in given.clauses for fact in _read_fact(loaded, clause)]
 
 
-def _read_fact(loaded: Loaded, clause: Clause) -> list[Fact]:
+def _read_fact(loaded: LoadedProgram, clause: Clause) -> list[Fact]:
     for head in clause.heads:
-        writable(loaded.normal, head.relation, head.span)
+        writable_relation(loaded.normal, head.relation, head.span)
         if any(isinstance(each, Functor) for each in head.arguments):
             raise _not_a_tuple("A value of this tuple is computed.", head.span)
     program = loaded.program
     declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)
-    alone = load(Program(types=program.types, declarations=declared, clauses=(clause,)))
+    alone = load_program(Program(types=program.types, declarations=declared, clauses=(clause,)))
     return [(name, row) for name, rows in alone.normal.facts.items() for row in rows]
 
 

@@ -7,7 +7,7 @@ from corollary.core.arrow import from_python
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.core.states import State
 from corollary.database.operations import Operation
-from corollary.database.parts import SOURCE
+from corollary.database.parts import SOURCE_PREFIX
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, quarantine_change
@@ -21,7 +21,7 @@ QUARANTINE_DECLARATION = Declaration(
 )
 """The declaration of the quarantine."""
 
-QUARANTINE_PART = SOURCE + "quarantine"
+QUARANTINE_PART = SOURCE_PREFIX + "quarantine"
 """The part that all sources together write to."""
 
 

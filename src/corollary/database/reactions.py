@@ -12,17 +12,17 @@ from typing import Any
 
 from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
 from corollary.core.arrow import to_python
-from corollary.core.plan import event_of, working
+from corollary.core.plan import event_relation, working_relation
 from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.rules import Literal, Variable
 from corollary.core.states import State
-from corollary.core.values import row_text
-from corollary.database.causes import Causes
-from corollary.database.counters import Progress
+from corollary.core.values import format_row
+from corollary.database.causes import ViolationCauses
+from corollary.database.counters import ProgressRecorder
 from corollary.database.once import answer_relation
 from corollary.database.state import DatabaseState
 from corollary.errors import ConstraintError, Diagnostic, InputError
-from corollary.maintain.solve import answer
+from corollary.maintain.solve import answer_goal
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -163,17 +163,17 @@ class _Occurrences(dict[str, list[Row]]):
         if name in active.merged:
             return self._by_predicate(active.merged[name]).get(name, [])
         if name in active.relations:
-            return self._rows(event_of(name), State.NEW)
+            return self._rows(event_relation(name), State.NEW)
         relation = self._normal.relations[name]
         if relation.is_derived and relation.is_virtual:
-            return self._rows(working(name, State.ADDED), State.NEW)
+            return self._rows(working_relation(name, State.ADDED), State.NEW)
         return self._rows(name, State.ADDED)
 
     def _by_predicate(self, merged: str) -> dict[str, list[Row]]:
         """Return the tuples of event predicates that were evaluated together, by predicate."""
         if merged not in self._merged:
             found: dict[str, list[Row]] = {}
-            for event, *row in self._rows(event_of(merged), State.NEW):
+            for event, *row in self._rows(event_relation(merged), State.NEW):
                 found.setdefault(event, []).append(tuple(row))
             self._merged[merged] = found
         return self._merged[merged]
@@ -213,12 +213,12 @@ def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: Stat
     answers = answer_relation(goal)
     engine = state.engine
     statistics = state.planning.statistics
-    plan = answer(
+    plan = answer_goal(
         normal, goal, statistics, lambda each: not normal.relations[each].is_derived, data
     )
     engine.declare({answers.name: answers})
     try:
-        engine.run(plan, Progress(state.console), state.limits)
+        engine.run(plan, ProgressRecorder(state.console), state.limits)
         return list(to_python(engine.read(answers.name)))
     finally:
         engine.drop([answers.name])
@@ -235,7 +235,7 @@ def _violation_findings(
 ) -> list[Diagnostic]:
     """Return the findings for tuples that violate a constraint, with the changes behind them."""
     normal = update.new
-    causes = Causes(state, update)
+    causes = ViolationCauses(state, update)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
         changes = causes.of(reaction.relation, row)
@@ -268,7 +268,7 @@ def _finding(
     ]
     return Diagnostic(
         code,
-        f"The constraint `{reaction.relation}` forbids {row_text(row, relation.types)}: {message}",
+        f"The constraint `{reaction.relation}` forbids {format_row(row, relation.types)}: {message}",
         reaction.span,
         note,
         tuple((span, "by this rule") for span in dict.fromkeys(rules)),

@@ -4,26 +4,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from corollary.analysis.wording import suggestion
+from corollary.analysis.wording import suggest_name
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
-from corollary.database.counters import Progress
-from corollary.database.engines import LOCAL, Frames, made
+from corollary.database.counters import ProgressRecorder
+from corollary.database.engines import LOCAL, SparkFrames, create_engine
 from corollary.database.memory_store import MemoryStore
-from corollary.database.names import readable
+from corollary.database.names import readable_relation
 from corollary.database.once import answer_relation
 from corollary.database.program import read_goal
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import InputError
-from corollary.maintain.solve import answer
+from corollary.maintain.solve import answer_goal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.database.history import Logged
+    from corollary.database.history import CommitSummary
     from corollary.database.warehouse_store import WarehouseStore
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
@@ -36,7 +36,7 @@ class RelationView:
     name: str
     _columns: Callable[[str], Relation]
     _read: "Callable[[str], pa.Table]"
-    _frames: Frames
+    _frames: SparkFrames
 
     @property
     def shape(self) -> Relation:
@@ -85,7 +85,7 @@ class ReadAccess:
         return RelationView(name, self._columns, self._read, self._state.frames)
 
     def _columns(self, name: str) -> Relation:
-        return readable(self._state.loaded.normal, name)
+        return readable_relation(self._state.loaded.normal, name)
 
     def _read(self, name: str) -> "pa.Table":
         """Return the tuples of a relation; a virtual one is computed."""
@@ -115,10 +115,10 @@ class ReadAccess:
                 relation = normal.relations[name]
                 return not (relation.is_derived and relation.is_virtual)
 
-            plan = answer(normal, literal, state.planning.statistics_to_ask(normal), is_stored)
+            plan = answer_goal(normal, literal, state.planning.statistics_to_ask(normal), is_stored)
             state.engine.declare({answers.name: answers})
             try:
-                state.engine.run(plan, Progress(state.console), state.limits)
+                state.engine.run(plan, ProgressRecorder(state.console), state.limits)
                 return answers, state.engine.read(answers.name)
             finally:
                 state.console.done()
@@ -154,16 +154,16 @@ class ReadAccess:
         from corollary.database.warehouse_store import WarehouseStore
 
         now = self._state
-        past = DatabaseState(made(LOCAL), limits=now.limits, console=now.console, frames=now.frames)
+        past = DatabaseState(create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames)
         past.is_trial = True
         WarehouseStore(self._history.warehouse).restore(past, commit)
         return past, MemoryStore()
 
-    def log(self, limit: int | None = None) -> "list[Logged]":
+    def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first and at most `limit`."""
-        from corollary.database.history import logged
+        from corollary.database.history import commit_log
 
-        return logged(self._history.warehouse, limit)
+        return commit_log(self._history.warehouse, limit)
 
     def changes(self, commit: int) -> Changes:
         """Return what a commit changed.
@@ -190,11 +190,11 @@ class ReadAccess:
             InputError: there is no such relation, or its changes are not kept.
             WarehouseError: not all commits since then are kept.
         """
-        from corollary.database.history import fed
+        from corollary.database.history import change_feed
 
         warehouse = self._history.warehouse
         self.refresh()
-        return fed(warehouse, None if relation is None else self._columns(relation), since, upto)
+        return change_feed(warehouse, None if relation is None else self._columns(relation), since, upto)
 
     # --- watching ------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class ReadAccess:
         """
         known = self._state.loaded.checked.signatures
         if known and event not in known:
-            near = suggestion(event, known)
+            near = suggest_name(event, known)
             text = f"There is no event or relation `{event}`."
             raise InputError.of("C1013", text, None, near or "load the program that has it first")
 

@@ -26,7 +26,7 @@ from corollary.frontends.datalog.parse import parse_goal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.database.history import Logged
+    from corollary.database.history import CommitSummary
 
 
 def _refusal(what: str) -> Callable[..., NoReturn]:
@@ -151,7 +151,7 @@ class Reader(ReadAccess):
         """
         return Reader(*self._past(commit), self.name, self._grants, owns=True)
 
-    def log(self, limit: int | None = None) -> "list[Logged]":
+    def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
         granted = self.granted
         return [

@@ -10,7 +10,7 @@ import pyarrow as pa
 from corollary.core.arrow import schema_of
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.core.values import is_text
+from corollary.core.values import is_encodable
 from corollary.errors import InputError
 
 PYTHON_TYPES: dict[Kind, Any] = {
@@ -26,7 +26,7 @@ PYTHON_TYPES: dict[Kind, Any] = {
 INTEGER_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
 
-def checked_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Table:
+def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Table:
     """Return rows that fit a relation: tuples, or an Arrow table with its columns in order.
 
     Args:
@@ -137,7 +137,7 @@ def _fits(value: Any, type_: Type) -> bool:
         return False
     match type_.kind:
         case Kind.SYMBOL:
-            return is_text(value)
+            return is_encodable(value)
         case Kind.NUMBER | Kind.UNSIGNED:
             low, high = INTEGER_RANGES[type_.kind]
             return low <= int(value) <= high

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
 
-from corollary.active.normal_form import with_active
+from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import check
 from corollary.core.printer import print_clause, print_reaction
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.rules import Clause, Rule, Variable
-from corollary.database.parts import carried
-from corollary.database.program import Loaded
+from corollary.database.parts import carry_over_parts
+from corollary.database.program import LoadedProgram
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse_rule
 from corollary.rewrite.align import align
@@ -80,12 +80,12 @@ def _canonical(node: object, names: dict[str, int] | None = None) -> object:
     return (type(node).__name__, str(node))
 
 
-def load_after(
+def load_next_program(
     program: Program,
     before: NormalProgram,
     known: Mapping[str, str] | None = None,
     going: Collection[str] = (),
-) -> Loaded:
+) -> LoadedProgram:
     """Check and normalise a program that follows another, and keep the names of stored relations.
 
     Args:
@@ -98,11 +98,11 @@ def load_after(
         InputError: the program is wrong, or changes the columns of a relation.
     """
     checked = check(program)
-    normal = align(with_active(normalise(checked, before), checked), before, known)
+    normal = align(with_active_rules(normalise(checked, before), checked), before, known)
     limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
-    normal = carried(replace(normal, relations=limits), before)
+    normal = carry_over_parts(replace(normal, relations=limits), before)
     _refuse_other_columns(normal, before, going)
-    return Loaded(program, checked, normal)
+    return LoadedProgram(program, checked, normal)
 
 
 def _refuse_other_columns(
@@ -145,7 +145,7 @@ def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgra
     """Return the old program with base parts for the base relations that get rules."""
     relations, rules = dict(before.relations), list(before.rules)
     facts, bases = dict(before.facts), dict(before.bases)
-    for name, base in moved(before, after).items():
+    for name, base in relations_given_rules(before, after).items():
         relation = after.relations[name]
         relations[name] = relation
         relations[base] = after.relations[base]
@@ -156,7 +156,7 @@ def with_base_parts(before: NormalProgram, after: NormalProgram) -> NormalProgra
     return replace(before, relations=relations, rules=tuple(rules), facts=facts, bases=bases)
 
 
-def moved(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
+def relations_given_rules(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
     """Return the base relations that get rules, with the base parts that take their tuples."""
     return {
         name: after.bases[name]

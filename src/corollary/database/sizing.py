@@ -14,10 +14,10 @@ from dataclasses import replace
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Rule
-from corollary.core.statistics import GUESS, Statistics
+from corollary.core.statistics import UNMEASURED_ROWS, Statistics
 
 
-def sizes_to_ask(program: NormalProgram, size: Callable[[str], int]) -> dict[str, int]:
+def query_sizes(program: NormalProgram, size: Callable[[str], int]) -> dict[str, int]:
     """Return the sizes of all relations; a virtual one is as large as the largest below it."""
     users: dict[str, set[str]] = {}
     for rule in program.rules:
@@ -40,7 +40,7 @@ def sizes_to_ask(program: NormalProgram, size: Callable[[str], int]) -> dict[str
     return sizes
 
 
-def with_virtual(program: NormalProgram, measured: Statistics) -> Statistics:
+def with_virtual_sizes(program: NormalProgram, measured: Statistics) -> Statistics:
     """Return statistics that also estimate virtual relations, by what they are computed from."""
     rows, distinct = dict(measured.rows), dict(measured.distinct)
     for stratum in strata(program):
@@ -49,11 +49,11 @@ def with_virtual(program: NormalProgram, measured: Statistics) -> Statistics:
             if relation.is_virtual and relation.is_derived:
                 found = [_estimate(rule, rows, distinct) for rule in _exit_rules(name, stratum)]
                 found += [
-                    (rows.get(each.body, GUESS), (rows.get(each.body, GUESS),) * relation.arity)
+                    (rows.get(each.body, UNMEASURED_ROWS), (rows.get(each.body, UNMEASURED_ROWS),) * relation.arity)
                     for each in stratum.aggregations
                     if each.relation == name
                 ]
-                rows[name] = max((size for size, _ in found), default=GUESS)
+                rows[name] = max((size for size, _ in found), default=UNMEASURED_ROWS)
                 columns = zip(*(each for _, each in found), strict=True)
                 distinct[name] = tuple(map(max, columns)) or (1,) * relation.arity
     return replace(measured, rows=rows, distinct=distinct)
@@ -78,7 +78,7 @@ def _estimate(
     columns of the body with the same variable.
     """
     literals = [each for each in rule.literals if not each.negated]
-    size = max((rows.get(each.relation, GUESS) for each in literals), default=1)
+    size = max((rows.get(each.relation, UNMEASURED_ROWS) for each in literals), default=1)
     found = []
     for slot in rule.head.slots:
         values = [

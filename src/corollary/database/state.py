@@ -9,25 +9,25 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any
 
-from corollary.active.events import asked
-from corollary.analysis.relevance import NONE, Signs
+from corollary.active.events import required_changes
+from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
-from corollary.core.optimisations import NONE as NO_OPTIMISATION
-from corollary.core.optimisations import Optimisation
-from corollary.core.plan import effect_of, event_of, working
+from corollary.core.optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
+from corollary.core.optimisations import MonitoringOptimisation
+from corollary.core.plan import effect_relation, event_relation, working_relation
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
-from corollary.database.engines import Frames
-from corollary.database.names import writable
-from corollary.database.parts import separated
+from corollary.database.engines import SparkFrames
+from corollary.database.names import writable_relation
+from corollary.database.parts import split_parts
 from corollary.database.pending_commit import PendingCommit, PlanRun
-from corollary.database.planning import Demand, Planning, Stage
-from corollary.database.program import Loaded, load
-from corollary.database.rules import moved, with_base_parts
+from corollary.database.planning import Demand, Planner, Stage
+from corollary.database.program import LoadedProgram, load_program
+from corollary.database.rules import relations_given_rules, with_base_parts
 from corollary.maintain.payload import payload_relations
-from corollary.maintain.update import EMPTY
+from corollary.maintain.update import EMPTY_PROGRAM
 
 
 class DatabaseState:
@@ -60,16 +60,16 @@ class DatabaseState:
         is_strict: bool = False,
         limits: Limits | None = None,
         console: Console | None = None,
-        frames: Frames | None = None,
-        without: frozenset[Optimisation] = NO_OPTIMISATION,
+        frames: SparkFrames | None = None,
+        without: frozenset[MonitoringOptimisation] = NO_OPTIMISATION,
     ) -> None:
         self.engine = engine
         self.limits = limits or Limits()
         self.console = console or SilentConsole()
-        self.frames = frames or Frames()
-        self.planning = Planning(engine, algorithm, is_strict=is_strict, without=without)
-        self.loaded = Loaded(Program(), load(Program()).checked, EMPTY)
-        self.planned_program = EMPTY
+        self.frames = frames or SparkFrames()
+        self.planning = Planner(engine, algorithm, is_strict=is_strict, without=without)
+        self.loaded = LoadedProgram(Program(), load_program(Program()).checked, EMPTY_PROGRAM)
+        self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
         self.commits = 0
         self.watched: dict[str, frozenset[State]] = {}
@@ -93,7 +93,7 @@ class DatabaseState:
         Raises:
             InputError: there is no such relation, or it has rules and no base part.
         """
-        return writable(self.loaded.normal, name)
+        return writable_relation(self.loaded.normal, name)
 
     # --- what transactions have to evaluate ----------------------------------------------------
 
@@ -108,7 +108,7 @@ class DatabaseState:
             active = program.active
             reacting = {each.relation for each in active.reactions} | self.callback_events(program)
             reacting = {active.merged.get(name, name) for name in reacting}
-            found = asked(active, (*active.triggers, *reacting))
+            found = required_changes(active, (*active.triggers, *reacting))
             self._demand = program, reacting & active.relations.keys(), found
         _, events, signs = self._demand
         goals: Collection[str] = ()
@@ -149,13 +149,13 @@ class DatabaseState:
         demand, active = self.demand(self.planned_program), self.planned_program.active
         relations = self.planned_program.relations
         declared = {
-            working(name, sign): relations[name]
+            working_relation(name, sign): relations[name]
             for name in demand.signs
             if relations[name].is_virtual
             for sign in CHANGES
         }
-        declared |= {effect_of(name): active.relations[name] for name in active.triggers}
-        declared |= {event_of(name): active.relations[name] for name in demand.goals}
+        declared |= {effect_relation(name): active.relations[name] for name in active.triggers}
+        declared |= {event_relation(name): active.relations[name] for name in demand.goals}
         self._event_relations = {
             name: replace(relation, name=name, is_declared=False)
             for name, relation in declared.items()
@@ -183,19 +183,19 @@ class DatabaseState:
     # --- a transaction, from its beginning to its end ------------------------------------------
 
     @contextmanager
-    def begin(self, after: Loaded) -> Iterator[PendingCommit]:
+    def begin(self, after: LoadedProgram) -> Iterator[PendingCommit]:
         """Begin a transaction that puts a program into force; roll back unless it is accepted."""
         before = self.loaded.normal
         created: dict[str, Relation] = {}
         has_other_program = after.normal is not before
         if has_other_program:
-            known = {*before.relations, *payload_of(before)}
-            every = {**after.normal.relations, **payload_of(after.normal)}
+            known = {*before.relations, *payload_relations_of(before)}
+            every = {**after.normal.relations, **payload_relations_of(after.normal)}
             created = {name: each for name, each in every.items() if name not in known}
             self.engine.declare(created)
-            for name, base in moved(before, after.normal).items():
+            for name, base in relations_given_rules(before, after.normal).items():
                 self.engine.copy(name, base)
-            for part, name in separated(before, after.normal).items():
+            for part, name in split_parts(before, after.normal).items():
                 self.engine.copy(name, part)
             before = with_base_parts(before, after.normal)
             self.declare_event_relations(after.normal)
@@ -219,15 +219,15 @@ class DatabaseState:
         self.commits = number
         old, new = self.loaded.normal, pending.after.normal
         if new is not old:
-            needed = {**new.relations, **payload_of(new)}
-            known = (*old.relations, *payload_of(old))
+            needed = {**new.relations, **payload_relations_of(new)}
+            known = (*old.relations, *payload_relations_of(old))
             self.engine.drop(name for name in known if name not in needed)
-            self.engine.clear(name for name in moved(old, new) if new.relations[name].is_virtual)
+            self.engine.clear(name for name in relations_given_rules(old, new) if new.relations[name].is_virtual)
             self.loaded = pending.after
             self.planning.forget(new)
             self.declare_event_relations()
 
-    def note_no_change(self, after: Loaded) -> None:
+    def note_no_change(self, after: LoadedProgram) -> None:
         """Take over a program that derives the same tuples, without a commit."""
         if after is not self.loaded:
             self.loaded = after
@@ -235,7 +235,7 @@ class DatabaseState:
 
     # --- what other processes have committed ---------------------------------------------------
 
-    def restore(self, engine: Engine, loaded: Loaded, number: int, payload: frozenset[str]) -> None:
+    def restore(self, engine: Engine, loaded: LoadedProgram, number: int, payload: frozenset[str]) -> None:
         """Replace everything with what a store holds at a commit."""
         self.engine.close()
         self.engine, self.loaded = engine, loaded
@@ -260,7 +260,7 @@ class DatabaseState:
         self.engine.close()
 
 
-def payload_of(program: NormalProgram) -> dict[str, Relation]:
+def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
     """Return the payload relations of a program by name."""
     return {
         each.name: each
@@ -271,4 +271,4 @@ def payload_of(program: NormalProgram) -> dict[str, Relation]:
 
 def _merge_signs(some: Signs, others: Signs) -> Signs:
     names = dict.fromkeys((*some, *others))
-    return {name: some.get(name, NONE) | others.get(name, NONE) for name in names}
+    return {name: some.get(name, NO_SIGNS) | others.get(name, NO_SIGNS) for name in names}

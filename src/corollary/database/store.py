@@ -11,10 +11,10 @@ from corollary.database.changes import Changes
 from corollary.database.grants import Grants
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
-from corollary.warehouse.waiting import OutboxState, Waiting
+from corollary.warehouse.waiting import OutboxState, QueuedAlert
 
 if TYPE_CHECKING:
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
 
 
 class Outbox(Protocol):
@@ -23,7 +23,7 @@ class Outbox(Protocol):
     def sinks(self) -> list[Sink]:
         """Return the sinks for which something is due."""
 
-    def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
+    def claim(self, sink: Sink, claim: str, most: int) -> list[QueuedAlert]:
         """Claim what is due for a sink, oldest first, up to a number of alerts."""
 
     def renew(self, claim: str, ids: Sequence[str]) -> bool:
@@ -32,7 +32,7 @@ class Outbox(Protocol):
     def mark(self, claim: str, ids: Sequence[str]) -> None:
         """Note that alerts are delivered, unless another process has claimed them since."""
 
-    def postpone(self, claim: str, waiting: Sequence[Waiting], error: str) -> None:
+    def postpone(self, claim: str, waiting: Sequence[QueuedAlert], error: str) -> None:
         """Note that an attempt at some alerts has failed."""
 
     def rest(self, sink: Sink, seconds: float) -> None:
@@ -88,7 +88,7 @@ class Store(Protocol):
     def fold_if_due(self, state: DatabaseState) -> None:
         """Write a new snapshot if enough has changed since the last one."""
 
-    def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
+    def publish(self, state: DatabaseState, fresh: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit.
 
         What it changed need not be read back if it is passed.
@@ -102,7 +102,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenArguments:
     """How a durable database was opened, so that another process can open it with `reopen`.
 
     Attributes:

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 
-from corollary.core.alerts import Alert, distinct
-from corollary.core.engine import Kept
+from corollary.core.alerts import Alert, distinct_alerts
+from corollary.core.engine import TableHandle
 from corollary.core.program import Program
 from corollary.core.states import State
-from corollary.core.values import is_text, shown
-from corollary.database.changes import MAX_ROWS, Changes
+from corollary.core.values import is_encodable, quote_text
+from corollary.database.changes import JSON_MAX_ROWS, Changes
 from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
 from corollary.database.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.reactions import Violation
-from corollary.database.rows import checked_rows
+from corollary.database.rows import check_rows
 from corollary.database.rules import with_rule, without_rule
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
@@ -24,7 +24,7 @@ from corollary.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
 
 KEY_MAX_CHARACTERS = 200
 """The maximum length of an idempotency key."""
@@ -69,11 +69,11 @@ class Transaction:
         self.alerts: list[Alert] = list(outcome.alerts)
         self.stats: dict[str, Stats] = dict(outcome.stats)
         self.trace: list[TraceRow] = list(outcome.trace)
-        self.kept: dict[str, Kept] = dict(outcome.kept)
+        self.kept: dict[str, TableHandle] = dict(outcome.kept)
         self.triggered: list[TriggerEffects] = list(outcome.triggered)
         self.existing: list[Violation] = list(outcome.existing)
         self.commit_number: int | None = outcome.commit_number
-        self.published: Outcome | None = outcome.published
+        self.published: PublishResult | None = outcome.published
         self.is_repeated: bool = outcome.is_repeated
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class Transaction:
         self._check_open()
         if not self.is_repeated:
             declared = self._request.columns[relation] = self._state.writable(relation)
-            self._request.operations.append(Operation(sign, relation, checked_rows(rows, declared)))
+            self._request.operations.append(Operation(sign, relation, check_rows(rows, declared)))
 
     def insert_input(self, relation: str, table: "pa.Table") -> None:
         """Add the rows read for an `.input` of the program that is put into force."""
@@ -191,9 +191,9 @@ class Transaction:
         self._is_open = False
         self._report(commit(self._state, self._store, self._request))
 
-    def as_json(self, max_rows: int = MAX_ROWS) -> dict[str, Any]:
+    def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return what happened as `apply` prints it."""
-        alerts = distinct(self.alerts)
+        alerts = distinct_alerts(self.alerts)
         found: dict[str, Any] = {
             "commit": self.commit_number,
             "changes": {name: each.as_json(max_rows) for name, each in self.changes.items()},
@@ -207,10 +207,10 @@ class Transaction:
 
 def _check_key(idempotency: str) -> None:
     """Refuse an idempotency key that a catalog cannot store."""
-    if not is_text(idempotency) or len(idempotency) > KEY_MAX_CHARACTERS:
+    if not is_encodable(idempotency) or len(idempotency) > KEY_MAX_CHARACTERS:
         raise InputError.of(
             "C0920",
-            f"{shown(idempotency[:KEY_MAX_CHARACTERS])} is not an idempotency key.",
+            f"{quote_text(idempotency[:KEY_MAX_CHARACTERS])} is not an idempotency key.",
             None,
             f"use a text of at most {KEY_MAX_CHARACTERS} characters, none of them half a "
             "surrogate pair",

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Self
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Engine
-from corollary.core.plan import effect_of
+from corollary.core.plan import effect_relation
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
-from corollary.core.values import row_text
+from corollary.core.values import format_row
 from corollary.database.operations import Operation
 from corollary.database.pending_commit import PendingCommit, PlanRun
-from corollary.database.state import DatabaseState, payload_of
+from corollary.database.state import DatabaseState, payload_relations_of
 from corollary.database.store import Store
 from corollary.errors import LimitError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_ROUNDS = 100
+TRIGGER_MAX_ROUNDS = 100
 """The maximum number of rounds, unless a limit says otherwise."""
 
 MESSAGE_TUPLES = 3
@@ -50,7 +50,7 @@ class TriggerEffects:
         relation = self.program.relations[operation.relation]
         sign = "+" if operation.sign is State.ADDED else "-"
         listed = [
-            f"{sign}{relation.name}{row_text(row, relation.types)}"
+            f"{sign}{relation.name}{format_row(row, relation.types)}"
             for row in to_python(operation.rows.slice(0, MESSAGE_TUPLES))
         ]
         more = operation.rows.num_rows - len(listed)
@@ -105,7 +105,7 @@ class TriggerRounds:
             LimitError: there were too many rounds.
         """
         self.chain.append(effects)
-        limit = self.state.limits.rounds or MAX_ROUNDS
+        limit = self.state.limits.rounds or TRIGGER_MAX_ROUNDS
         if len(self.chain) > limit:
             raise _endless(self.chain, limit)
         state, planning = self.state, self.state.planning
@@ -118,7 +118,7 @@ class TriggerRounds:
     def _changes(self) -> "Iterator[tuple[str, tuple[pa.Table, pa.Table]]]":
         engine, normal = self.state.engine, self.pending.after.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
-        for name in (*stored, *payload_of(normal)):
+        for name in (*stored, *payload_relations_of(normal)):
             if any(engine.size(name, sign) for sign in CHANGES):
                 yield name, (engine.read(name, State.ADDED), engine.read(name, State.REMOVED))
 
@@ -127,8 +127,8 @@ def trigger_effects(engine: Engine, normal: NormalProgram) -> TriggerEffects:
     """Return what the evaluated triggers change in base relations."""
     found: list[Operation] = []
     for name, (relation, sign) in normal.active.triggers.items():
-        if engine.size(effect_of(name)):
-            found.append(Operation(sign, relation, engine.read(effect_of(name))))
+        if engine.size(effect_relation(name)):
+            found.append(Operation(sign, relation, engine.read(effect_relation(name))))
     found.sort(key=lambda each: each.sign is State.ADDED)
     return TriggerEffects(tuple(found), normal)
 

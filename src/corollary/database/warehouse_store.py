@@ -12,21 +12,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.core.engine import Engine, Held, Kept
-from corollary.core.plan import WORKING
+from corollary.core.engine import Engine, LocalTable, TableHandle
+from corollary.core.plan import WORKING_SEPARATOR
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
 from corollary.core.rules import Constant, Literal
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import Change, Changes
 from corollary.database.counters import Stats
-from corollary.database.engines import Frames
-from corollary.database.names import published
+from corollary.database.engines import SparkFrames
+from corollary.database.names import published_relations
 from corollary.database.pending_commit import PendingCommit, Position, Replay
-from corollary.database.program import Loaded
-from corollary.database.rules import load_after
-from corollary.database.state import DatabaseState, payload_of
-from corollary.database.store import Opened
+from corollary.database.program import LoadedProgram
+from corollary.database.rules import load_next_program
+from corollary.database.state import DatabaseState, payload_relations_of
+from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, CorollaryError, WarehouseError
 from corollary.frontends.datalog.parse import parse
@@ -35,16 +35,16 @@ from corollary.source import SourceFile
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange
 from corollary.warehouse.grants import StoredGrants
-from corollary.warehouse.outbox import Outbox, alerts_at
-from corollary.warehouse.places import places_of, relations_in
-from corollary.warehouse.query_log import note_queries
-from corollary.warehouse.steady import steadily
-from corollary.warehouse.warehouse import Apart, Delta, Warehouse
+from corollary.warehouse.outbox import Outbox, alerts_of_commit
+from corollary.warehouse.places import layout_of, program_of_layout
+from corollary.warehouse.query_log import record_queries
+from corollary.warehouse.steady import read_consistently
+from corollary.warehouse.warehouse import DistributedChange, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
 
 FOLD_MAX_COMMITS = 256
 """A fold is due after this many commits: opening has to apply all changes since the last one."""
@@ -61,7 +61,7 @@ QUERY_LOG_SECONDS = 60.0
 ALERTS_DIRECTORY = "alerts"
 """The directory of a warehouse for the files of its alerts."""
 
-PAYLOAD_SUFFIXES = tuple(f"{WORKING}{payload}" for payload in Payload)
+PAYLOAD_SUFFIXES = tuple(f"{WORKING_SEPARATOR}{payload}" for payload in Payload)
 
 
 class WarehouseStore:
@@ -81,15 +81,15 @@ class WarehouseStore:
         self,
         warehouse: Warehouse,
         engine: Callable[[], Engine] = LocalEngine,
-        frames: Frames | None = None,
+        frames: SparkFrames | None = None,
         *,
-        opened: Opened | None = None,
+        opened: OpenArguments | None = None,
         has_query_log: bool = False,
     ) -> None:
         self.warehouse = warehouse
         self.opened = opened
         self._engine = engine
-        self._frames = frames or Frames()
+        self._frames = frames or SparkFrames()
         self._query_log = QueryLog(warehouse.catalog) if has_query_log else None
         self._program = 0
         self._recorded: frozenset[str] = frozenset()
@@ -122,14 +122,14 @@ class WarehouseStore:
         Raises:
             WarehouseError: there is no such commit, it is no longer kept, or a file is damaged.
         """
-        steadily(self.warehouse.catalog, lambda: self._restore(state, number))
+        read_consistently(self.warehouse.catalog, lambda: self._restore(state, number))
 
     def _restore(self, state: DatabaseState, number: int | None) -> None:
         commit = self.warehouse.commit_at(number)
         if commit is None:
             return
         loaded = self.loaded_at(commit)
-        payload = payload_of(loaded.normal)
+        payload = payload_relations_of(loaded.normal)
         every = {**loaded.normal.relations, **payload}
         stored = {
             name
@@ -141,11 +141,11 @@ class WarehouseStore:
         state.restore(engine, loaded, commit.number, valid)
         self._program, self._recorded = commit.program, valid
 
-    def loaded_at(self, commit: Commit) -> Loaded:
+    def loaded_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
         program = parse(SourceFile("program", stored.text))
-        return load_after(program, relations_in(stored.places), stored.places["definitions"])
+        return load_next_program(program, program_of_layout(stored.places), stored.places["definitions"])
 
     def _filled(
         self, every: Mapping[str, Relation], stored: set[str], number: int
@@ -210,11 +210,11 @@ class WarehouseStore:
         if latest.program != self._program or latest.number < state.commits:
             self.restore(state)
             return
-        found = steadily(catalog, lambda: self._since(state.commits, latest.number))
+        found = read_consistently(catalog, lambda: self._since(state.commits, latest.number))
         if found is None:
             self.restore(state)
             return
-        payload = payload_of(state.loaded.normal)
+        payload = payload_relations_of(state.loaded.normal)
         full = set()
         for stored, delta in found:
             if stored.relation in payload and stored.is_full:
@@ -226,7 +226,7 @@ class WarehouseStore:
         state.advance(latest.number, valid)
         self._recorded = valid
 
-    def _since(self, after: int, upto: int) -> list[tuple[StoredChange, Delta]] | None:
+    def _since(self, after: int, upto: int) -> list[tuple[StoredChange, RelationDelta]] | None:
         """Return the changes of some commits; None if not all of them are kept."""
         catalog = self.warehouse.catalog
         if after < int(catalog.meta("oldest")):
@@ -243,7 +243,7 @@ class WarehouseStore:
         is_same = after.normal is state.loaded.normal and after.program == state.program
         program = None
         if not is_same or not state.commits:
-            program = (print_program(after.program), places_of(after.normal))
+            program = (print_program(after.program), layout_of(after.normal))
         number = self.warehouse.commit(
             NewCommit(
                 parent=state.commits,
@@ -268,11 +268,11 @@ class WarehouseStore:
 
     def _changes(
         self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]
-    ) -> Iterator[tuple[str, Delta | Apart]]:
+    ) -> Iterator[tuple[str, RelationDelta | DistributedChange]]:
         """Yield what a transaction has changed, relation by relation."""
         engine, normal = state.engine, pending.after.normal
         recorded = self._recorded - pending.rebuilt
-        payloads = payload_of(normal)
+        payloads = payload_relations_of(normal)
         for name, relation in (*normal.relations.items(), *payloads.items()):
             is_payload = name in payloads
             if not (_owner(name) in payload if is_payload else relation.is_stored):
@@ -297,18 +297,18 @@ class WarehouseStore:
         if found is None:
             return None
         stats = {name: Stats.from_json(each) for name, each in found.stats.items()}
-        alerts = alerts_at(self.warehouse.catalog, found.number)
+        alerts = alerts_of_commit(self.warehouse.catalog, found.number)
         return Replay(found.number, self.changes_of(found), stats, alerts)
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = relations_in(self.warehouse.catalog.program(commit.program).places).relations
+        relations = program_of_layout(self.warehouse.catalog.program(commit.program).places).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
             relation = relations.get(stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
                 delta = self.warehouse.change(stored)
-                kept = Held(delta.added), Held(delta.removed)
+                kept = LocalTable(delta.added), LocalTable(delta.removed)
                 found[relation.name] = Change(relation, *kept, self._frames)
         return Changes(found, {})
 
@@ -318,21 +318,21 @@ class WarehouseStore:
         assert commit is not None
         return self.changes_of(commit)
 
-    def publish(self, state: DatabaseState, fresh: Changes | None) -> "Outcome | None":
+    def publish(self, state: DatabaseState, fresh: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit."""
-        from corollary.warehouse.publishing.history import FreshHistory, StoredHistory
+        from corollary.warehouse.publishing.history import RecentHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
 
         number = state.commits
-        relations = published(state.loaded.normal, state.program.directives)
+        relations = published_relations(state.loaded.normal, state.program.directives)
         if not relations or not number:
             return None
 
-        def changed(name: str) -> Delta | None:
+        def changed(name: str) -> RelationDelta | None:
             each = None if fresh is None else fresh.get(name)
-            return None if each is None else Delta(each.added, each.removed)
+            return None if each is None else RelationDelta(each.added, each.removed)
 
-        history = FreshHistory(
+        history = RecentHistory(
             number - (fresh is not None),  # the commit before those that need not be read
             number,
             changed,
@@ -360,7 +360,7 @@ class WarehouseStore:
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.stale(stored, number)
         tuples = ((name, state.engine.keep(name)) for name in stale)
-        valid = [name for name in payload_of(normal) if _owner(name) in state.planning.payload]
+        valid = [name for name in payload_relations_of(normal) if _owner(name) in state.planning.payload]
         self.warehouse.fold(number, tuples, state.engine.save([*stored, *valid]))
         self._folded, self._changed = number, 0
 
@@ -398,7 +398,7 @@ class QueryLog:
         self._noted = time.monotonic()
         if counts:
             with suppress(CorollaryError):
-                note_queries(self._catalog, counts)
+                record_queries(self._catalog, counts)
 
 
 def _binding_pattern(goal: Literal) -> str:
@@ -412,31 +412,31 @@ def _binding_pattern(goal: Literal) -> str:
     return f"{goal.relation}^{bound}"
 
 
-def _full_change(every: Kept) -> Delta | Apart:
+def _full_change(every: TableHandle) -> RelationDelta | DistributedChange:
     """Return all tuples of a relation as a change."""
     if every.is_apart:
-        return Apart(every, is_full=True)
+        return DistributedChange(every, is_full=True)
     rows = every.table()
-    return Delta(rows, rows.slice(0, 0), is_full=True)
+    return RelationDelta(rows, rows.slice(0, 0), is_full=True)
 
 
-def _net_change(added: Kept, removed: Kept) -> Delta | Apart:
+def _net_change(added: TableHandle, removed: TableHandle) -> RelationDelta | DistributedChange:
     """Return added and removed tuples as a change."""
     if added.is_apart and not len(removed):
-        return Apart(added, is_full=False)
-    return Delta(added.table(), removed.table())
+        return DistributedChange(added, is_full=False)
+    return RelationDelta(added.table(), removed.table())
 
 
 def _owner(payload: str) -> str:
     """Return the relation that payload belongs to."""
-    return payload.partition(WORKING)[0]
+    return payload.partition(WORKING_SEPARATOR)[0]
 
 
 def _is_payload(name: str) -> bool:
     return name.endswith(PAYLOAD_SUFFIXES)
 
 
-def _apply(engine: Engine, name: str, delta: Delta) -> None:
+def _apply(engine: Engine, name: str, delta: RelationDelta) -> None:
     """Apply a recorded change to a relation."""
     if delta.is_full:
         engine.clear([name])

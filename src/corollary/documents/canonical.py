@@ -4,19 +4,19 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from corollary.documents.forest import ROOT, Kind, Row
+from corollary.documents.forest import ROOT, ForestNode, NodeKind
 from corollary.documents.nodes import DocumentTree
 from corollary.documents.pattern import Axis
 from corollary.documents.plain import ConjunctivePattern
 from corollary.documents.scenarios import Scenario
-from corollary.documents.shape import Fork, Group, Node, Shape
+from corollary.documents.shape import Fork, Group, Node, QueryShape
 from corollary.documents.unknown import Unknown, decode_label
 
-Canonical = Mapping[str, list[Row]]
+Canonical = Mapping[str, list[ForestNode]]
 """For each function what it brings."""
 
 
-def star_length(shape: Shape) -> int:
+def star_length(shape: QueryShape) -> int:
     """Return the greatest number of `*` on a path of `/` edges of a query."""
     longest = 0
 
@@ -54,7 +54,7 @@ def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: DocumentTree)
     }
     fresh = _fresh_labels(set(nodes.labels.values()))
     chains = iter(lengths)
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ForestNode]] = {}
     contributions = sorted(scenario.contributions, key=lambda each: (each[0].node.number, each[1]))
     for pattern, function in contributions:
         rows = found.setdefault(function, [])
@@ -64,7 +64,7 @@ def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: DocumentTree)
 
 def _grow(
     pattern: ConjunctivePattern,
-    rows: list[Row],
+    rows: list[ForestNode],
     parent: int,
     *,
     chains: Iterator[int],
@@ -74,13 +74,13 @@ def _grow(
     node = pattern.node
     if node.axis is Axis.DESCENDANT:
         for _ in range(next(chains)):
-            rows.append(Row(parent, next(fresh)))
+            rows.append(ForestNode(parent, next(fresh)))
             parent = len(rows) - 1
     label = node.label
     if label is None and node.carried is not None:
         label = labels.setdefault(node.carried, next(fresh))
     here = len(rows)
-    rows.append(Row(parent, next(fresh) if label is None else label))
+    rows.append(ForestNode(parent, next(fresh) if label is None else label))
     for each in pattern.children:
         _grow(each, rows, here, chains=chains, labels=labels, fresh=fresh)
 
@@ -101,7 +101,7 @@ class Overlay:
     def __init__(self, nodes: DocumentTree, trees: Canonical) -> None:
         self.root = nodes.root
         labels: dict[int, str] = {}
-        kinds: dict[int, Kind] = {}
+        kinds: dict[int, NodeKind] = {}
         children: dict[int, list[int]] = {}
         numbers = count(max(nodes.labels) + 1)
         for function, rows in trees.items():

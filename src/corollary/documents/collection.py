@@ -12,13 +12,13 @@ from typing import Any
 from corollary.core.program import Program
 from corollary.database.changes import Change, Changes
 from corollary.database.database import Database
-from corollary.documents.joins import duplicates, shape_of
+from corollary.documents.joins import build_shape, duplicates
 from corollary.documents.parse import parse_query
-from corollary.documents.pattern import Query
-from corollary.documents.program import compiled, part
+from corollary.documents.pattern import DocumentQuery
+from corollary.documents.program import compile_query, query_node_name
 from corollary.documents.satisfiable import can_bring
-from corollary.documents.shape import Shape
-from corollary.documents.storage import Batch, Storage
+from corollary.documents.shape import QueryShape
+from corollary.documents.storage import Storage, WriteBatch
 from corollary.documents.types import FunctionType
 from corollary.documents.unknown import EncodedRow
 from corollary.errors import Diagnostic, Severity
@@ -39,8 +39,8 @@ class MaintainedQuery:
     """
 
     name: str
-    query: Query
-    shape: Shape
+    query: DocumentQuery
+    shape: QueryShape
     rules: Program
     sure: dict[int, set[EncodedRow]] = field(default_factory=dict)
     possible: dict[int, set[EncodedRow]] = field(default_factory=dict)
@@ -106,13 +106,13 @@ class Collection:
             if each.query.source.text == text:
                 return each
         query = parse_query(text)
-        shape = shape_of(query)
+        shape = build_shape(query)
         name = f"v{len(self.views) + 1}"
         view = MaintainedQuery(
-            name, query, shape, compiled(name, shape), warnings=query_warnings(query, shape)
+            name, query, shape, compile_query(name, shape), warnings=query_warnings(query, shape)
         )
         self.views.append(view)
-        batch = Batch()
+        batch = WriteBatch()
         for number, type_ in enumerate(self._types):
             batch.add("can", _can_rows(view, number, type_))
         self.storage.define(view.rules, batch)
@@ -126,7 +126,7 @@ class Collection:
                 answers.setdefault(root, set()).add(tuple(labels))
         view.candidates = {number for (number,) in self.storage.rows(f"{view.name}_candidate")}
 
-    def type_number(self, type_: FunctionType | None, batch: Batch) -> int:
+    def type_number(self, type_: FunctionType | None, batch: WriteBatch) -> int:
         """Return the number of a type; what functions of a new one can bring goes into a batch."""
         if type_ not in self._types:
             self._types.append(type_)
@@ -134,7 +134,7 @@ class Collection:
                 batch.add("can", _can_rows(view, len(self._types) - 1, type_))
         return self._types.index(type_)
 
-    def write(self, batch: Batch) -> Mapping[int, list[MaintainedQuery]]:
+    def write(self, batch: WriteBatch) -> Mapping[int, list[MaintainedQuery]]:
         """Change documents; return for the root of each the views whose answers have changed."""
         touched: dict[int, list[MaintainedQuery]] = {}
         if batch:
@@ -149,13 +149,13 @@ def _can_rows(
     view: MaintainedQuery, number: int, type_: FunctionType | None
 ) -> list[tuple[int, str]]:
     return [
-        (number, part(view.name, node))
+        (number, query_node_name(view.name, node))
         for node in view.shape.nodes()
         if node.axis is not None and can_bring(type_, node)
     ]
 
 
-def query_warnings(query: Query, shape: Shape) -> tuple[Diagnostic, ...]:
+def query_warnings(query: DocumentQuery, shape: QueryShape) -> tuple[Diagnostic, ...]:
     """Return what may be wrong about a query that is accepted nevertheless."""
     found = []
     if not shape.roots:

@@ -12,11 +12,11 @@ its function, or where there may be any number of anything; it takes the place o
 
 from collections.abc import Mapping, Sequence
 
-from corollary.documents.forest import ROOT, Forest, Kind, Row, children_of
+from corollary.documents.forest import ROOT, Forest, ForestNode, NodeKind, children_of
 from corollary.documents.types import ANY, Grammar, Rule
 
 
-def strangers(grammar: Grammar, forest: Forest) -> list[Row]:
+def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
     """Return the roots of a forest whose trees are not of a grammar.
 
     Types of trees are found from the leaves up: parents stand before their children.
@@ -25,11 +25,11 @@ def strangers(grammar: Grammar, forest: Forest) -> list[Row]:
     types: list[set[str]] = [{ANY} for _ in forest]
     for place in reversed(range(len(forest))):
         row = forest[place]
-        calls = {forest[at].label for at in below[place] if forest[at].kind is Kind.FUNCTION}
-        trees = [types[at] for at in below[place] if forest[at].kind is not Kind.FUNCTION]
+        calls = {forest[at].label for at in below[place] if forest[at].kind is NodeKind.FUNCTION}
+        trees = [types[at] for at in below[place] if forest[at].kind is not NodeKind.FUNCTION]
         for name, rule in grammar.rules.items():
             is_labelled = rule.labels is None or row.label in rule.labels
-            fits = row.kind is not Kind.FUNCTION and is_labelled and _may_call(rule, calls)
+            fits = row.kind is not NodeKind.FUNCTION and is_labelled and _may_call(rule, calls)
             if fits and _are_children(rule, trees):
                 types[place].add(name)
     return [

@@ -9,15 +9,15 @@ from corollary.documents.collect import Collected, collect
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
 from corollary.documents.fitting import check_document, check_single_answer, check_type
-from corollary.documents.forest import Forest, Kind
+from corollary.documents.forest import Forest, NodeKind
 from corollary.documents.nodes import DocumentTree, StoredNode
 from corollary.documents.question import Question
 from corollary.documents.reading import read_forest
-from corollary.documents.storage import Batch, facts_of
+from corollary.documents.storage import WriteBatch, facts_of
 from corollary.documents.terms import write_terms
 from corollary.documents.types import Function, FunctionState, FunctionType, Labels
 from corollary.documents.view import View
-from corollary.documents.xml import Reading
+from corollary.documents.xml import ReadOptions
 
 Data = str | bytes | Path | Forest
 """What a function brings: a forest in XML, JSON or term syntax, a path to a file, or rows."""
@@ -57,11 +57,11 @@ class ActiveDocument:
         collection: Collection | None = None,
         unknown: str = "error",
         late: str = "error",
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
     ) -> None:
         check_document(forest)
         self.collection = collection or Collection()
-        self.reading = reading or Reading()
+        self.reading = reading or ReadOptions()
         self.functions: dict[str, Function] = {}
         self._unknown, self._late = unknown, late
         self._once = frozenset(once)
@@ -71,7 +71,7 @@ class ActiveDocument:
         }
         self._ended: set[str] = set()
         self._views: list[View] = []
-        batch = Batch()
+        batch = WriteBatch()
         self.nodes = DocumentTree(forest, self.collection.node_numbers)
         self._add_nodes(self.nodes.initial, batch)
         for name in self._once | set(self._types):
@@ -81,23 +81,23 @@ class ActiveDocument:
     @classmethod
     def from_terms(cls, text: str, **options: Any) -> Self:
         """Return the document of a term such as `r[a !f]`."""
-        return cls(read_forest(text, Reading("terms")), **options)
+        return cls(read_forest(text, ReadOptions("terms")), **options)
 
     @classmethod
     def from_xml(cls, text: str | bytes, **options: Any) -> Self:
         """Return the document of an XML text; `<?call f?>` is a function node."""
-        reading = options.pop("reading", Reading("xml"))
+        reading = options.pop("reading", ReadOptions("xml"))
         return cls(read_forest(text, reading, is_document=True), reading=reading, **options)
 
     @classmethod
     def from_json(cls, text: str, **options: Any) -> Self:
         """Return the document of a JSON text, below a root that is labelled `json`."""
-        return cls(read_forest(text, Reading("json"), is_document=True), **options)
+        return cls(read_forest(text, ReadOptions("json"), is_document=True), **options)
 
     @classmethod
     def read(cls, place: str | Path, **options: Any) -> Self:
         """Return the document of a file, by its extension, or of a text that is not a path."""
-        reading = options.pop("reading", Reading())
+        reading = options.pop("reading", ReadOptions())
         return cls(read_forest(place, reading, is_document=True), reading=reading, **options)
 
     # --- updates ---------------------------------------------------------------------------------
@@ -122,12 +122,12 @@ class ActiveDocument:
 
     def apply(self, updates: Iterable[tuple[str, Data]] = (), ends: Iterable[str] = ()) -> None:
         """Make several updates, then let functions end, in one transaction."""
-        batch = Batch()
+        batch = WriteBatch()
         self.prepare(updates, ends, batch)
         self.note(self.collection.write(batch))
 
     def prepare(
-        self, updates: Iterable[tuple[str, Data]], ends: Iterable[str], batch: Batch
+        self, updates: Iterable[tuple[str, Data]], ends: Iterable[str], batch: WriteBatch
     ) -> None:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
         accepted: list[tuple[str, Forest]] = []
@@ -141,7 +141,7 @@ class ActiveDocument:
                 if name in self._once:
                     check_single_answer(name, forest, [each for each, _ in accepted])
                 accepted.append((name, forest))
-                coming |= {row.label for row in forest if row.kind is Kind.FUNCTION}
+                coming |= {row.label for row in forest if row.kind is NodeKind.FUNCTION}
         ended = [name for name in ends if name in coming or self._is_known(name)]
         for name, forest in accepted:
             self._add_nodes(self.nodes.insert(name, forest, self.collection.node_numbers), batch)
@@ -182,13 +182,13 @@ class ActiveDocument:
         Args:
             views: the only ones that matter from now on; all of the document if not given.
         """
-        batch = Batch()
+        batch = WriteBatch()
         collected = self.sweep(batch, views)
         self.note(self.collection.write(batch))
         return collected
 
     def sweep(
-        self, batch: Batch, views: Iterable[View] | None = None, *, is_reported: bool = False
+        self, batch: WriteBatch, views: Iterable[View] | None = None, *, is_reported: bool = False
     ) -> Collected:
         """Put into a batch what a collection of garbage does, as `gc` does it at once.
 
@@ -216,13 +216,13 @@ class ActiveDocument:
 
     def close(self, functions: Iterable[str]) -> None:
         """Close functions that are useless; what they bring is ignored from now on."""
-        batch = Batch()
+        batch = WriteBatch()
         for name in functions:
             if self._is_known(name) and self.functions[name].is_live:
                 self._shut(self.functions[name], batch, FunctionState.CLOSED)
         self.note(self.collection.write(batch))
 
-    def discard(self, batch: Batch) -> None:
+    def discard(self, batch: WriteBatch) -> None:
         """Put into a batch what takes the document out of its collection."""
         self._drop_nodes(set(), batch)
         for function in self.functions.values():
@@ -241,15 +241,15 @@ class ActiveDocument:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _add_nodes(self, nodes: list[StoredNode], batch: Batch) -> None:
+    def _add_nodes(self, nodes: list[StoredNode], batch: WriteBatch) -> None:
         """Put new nodes into a batch; functions that they call are known from now on."""
         for each in nodes:
-            if each.kind is Kind.FUNCTION:
+            if each.kind is NodeKind.FUNCTION:
                 self._function(each.label, batch)
         for relation, rows in facts_of(nodes, self._numbers()).items():
             batch.add(relation, rows)
 
-    def _drop_nodes(self, kept: set[int], batch: Batch) -> int:
+    def _drop_nodes(self, kept: set[int], batch: WriteBatch) -> int:
         """Put all nodes but some into a batch, as removed; return how many."""
         dropped = self.nodes.retain(kept)
         for relation, rows in facts_of(dropped, self._numbers()).items():
@@ -264,7 +264,7 @@ class ActiveDocument:
     def _numbers(self) -> dict[str, int]:
         return {name: each.number for name, each in self.functions.items()}
 
-    def _function(self, name: str, batch: Batch) -> Function:
+    def _function(self, name: str, batch: WriteBatch) -> Function:
         function = self.functions.get(name)
         if function is None:
             number = next(self.collection.function_numbers)
@@ -276,16 +276,16 @@ class ActiveDocument:
             self._open(function, batch)
         return function
 
-    def _open(self, function: Function, batch: Batch) -> None:
+    def _open(self, function: Function, batch: WriteBatch) -> None:
         function.state = FunctionState.LIVE
         batch.add("live", [self._row(function, batch)])
 
-    def _shut(self, function: Function, batch: Batch, state: FunctionState) -> None:
+    def _shut(self, function: Function, batch: WriteBatch, state: FunctionState) -> None:
         if function.is_live:
             batch.remove("live", [self._row(function, batch)])
         function.state = state
 
-    def _row(self, function: Function, batch: Batch) -> tuple[int, int]:
+    def _row(self, function: Function, batch: WriteBatch) -> tuple[int, int]:
         return function.number, self.collection.type_number(function.expanded_type, batch)
 
     def _set_types(self, function: Function) -> None:
@@ -294,7 +294,7 @@ class ActiveDocument:
         function.expanded_type = expand_calls(name, types, self._ended)
         function.least_type = expand_calls(name, types, self._ended | self._once)
 
-    def _end(self, function: Function, batch: Batch) -> None:
+    def _end(self, function: Function, batch: WriteBatch) -> None:
         """Let a function end; trees that call it get nothing from it any more."""
         self._shut(function, batch, FunctionState.ENDED)
         self._ended.add(function.name)
@@ -314,7 +314,7 @@ class ActiveDocument:
             message = f"The document has no function `{name}`."
             raise UnknownFunctionError.of("C1230", message, None, f"it has {known}")
         if self._unknown == "create":
-            batch = Batch()
+            batch = WriteBatch()
             self._function(name, batch)
             self.collection.write(batch)
             return True

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from corollary.documents.conforming import strangers
+from corollary.documents.conforming import nonconforming_roots
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.forest import Forest, Kind, Row, roots_of
+from corollary.documents.forest import Forest, ForestNode, NodeKind, roots_of
 from corollary.documents.types import FunctionType, Grammar, roots_allowed
 
 
@@ -18,7 +18,7 @@ def check_document(forest: Forest) -> None:
     if len(roots) != 1:
         message = f"A document is one tree, but there are {len(roots)}."
         raise ActiveDocumentError.of("C1224", message)
-    if roots[0].kind is Kind.FUNCTION:
+    if roots[0].kind is NodeKind.FUNCTION:
         message = f"The root of a document is the call of a function, `!{roots[0].label}`."
         note = "put it below a root: `r[!f]`"
         raise ActiveDocumentError.of("C1224", message, None, note)
@@ -32,13 +32,13 @@ def check_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
     """
     allowed = roots_allowed(type_)
     for root in roots_of(forest) if allowed is not None else ():
-        if root.kind is Kind.FUNCTION or root.label not in (allowed or ()):
+        if root.kind is NodeKind.FUNCTION or root.label not in (allowed or ()):
             listed = ", ".join(f"`{each}`" for each in sorted(allowed or ())) or "nothing"
             message = f"The function `{name}` brought `{_shown(root)}`."
             note = f"its type allows {listed}"
             raise ActiveDocumentError.of("C1233", message, None, note)
     if isinstance(type_, Grammar):
-        for root in strangers(type_, forest):
+        for root in nonconforming_roots(type_, forest):
             message = (
                 f"The function `{name}` brought a tree `{_shown(root)}` that is not of its type."
             )
@@ -58,7 +58,7 @@ def check_single_answer(name: str, forest: Forest, answered: Iterable[str]) -> N
     if name in answered:
         message = f"The function `{name}` answers once, but two answers came."
     elif number == 1:
-        if roots[0].kind is not Kind.FUNCTION:
+        if roots[0].kind is not NodeKind.FUNCTION:
             return
         message = (
             f"The function `{name}` answers with one tree, but a call came, `{_shown(roots[0])}`."
@@ -66,5 +66,5 @@ def check_single_answer(name: str, forest: Forest, answered: Iterable[str]) -> N
     raise ActiveDocumentError.of("C1232", message)
 
 
-def _shown(root: Row) -> str:
-    return f"!{root.label}" if root.kind is Kind.FUNCTION else root.label
+def _shown(root: ForestNode) -> str:
+    return f"!{root.label}" if root.kind is NodeKind.FUNCTION else root.label

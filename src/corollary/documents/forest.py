@@ -16,7 +16,7 @@ ROOT = -1
 """The parent of the roots of a forest."""
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a node of a document is; queries test it only by `text()`."""
 
     ELEMENT = "e"
@@ -25,18 +25,18 @@ class Kind(StrEnum):
     FUNCTION = "f"
 
 
-class Row(NamedTuple):
+class ForestNode(NamedTuple):
     """A node of a forest: the place of its parent in the forest, its label, its kind."""
 
     parent: int
     label: str
-    kind: Kind = Kind.ELEMENT
+    kind: NodeKind = NodeKind.ELEMENT
 
 
-Forest = Sequence[Row]
+Forest = Sequence[ForestNode]
 
 
-def roots_of(forest: Forest) -> list[Row]:
+def roots_of(forest: Forest) -> list[ForestNode]:
     """Return the roots of a forest."""
     return [row for row in forest if row.parent == ROOT]
 

@@ -22,12 +22,12 @@ from corollary.documents.pattern import Axis
 from corollary.documents.plain import (
     ConjunctivePattern,
     classes_in,
-    expansions,
+    expand_alternatives,
     fixed_labels_in,
     labels_in,
     with_labels,
 )
-from corollary.documents.satisfiable import Demand, Satisfiable
+from corollary.documents.satisfiable import Demand, Satisfiability
 from corollary.documents.shape import Node
 from corollary.documents.types import Grammar, labels_of
 from corollary.documents.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
@@ -49,8 +49,8 @@ def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], limit: int)
         SearchLimitError: there are more.
     """
     found: set[tuple[str, ...]] = set()
-    sat = Satisfiable(grammar)
-    for pattern in expansions(node):
+    sat = Satisfiability(grammar)
+    for pattern in expand_alternatives(node):
         choices = _Choices(grammar, sat, _demands(pattern), limit)
         for choice in choices:
             if choices.met(choice):
@@ -74,8 +74,8 @@ def single_offers(
     Raises:
         SearchLimitError: there are more.
     """
-    sat = Satisfiable(grammar)
-    demands = [each for node in nodes for pattern in expansions(node) for each in _demands(pattern)]
+    sat = Satisfiability(grammar)
+    demands = [each for node in nodes for pattern in expand_alternatives(node) for each in _demands(pattern)]
     choices = _Choices(grammar, sat, demands, limit)
     seen = set()
     for choice in choices:
@@ -105,7 +105,7 @@ def _row(pattern: ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, 
     return tuple(known.get(name, symbols[name]) for name in pattern.node.columns)
 
 
-def _largest(demands: list[Demand], sat: Satisfiable, limit: int) -> Iterator[frozenset[Demand]]:
+def _largest(demands: list[Demand], sat: Satisfiability, limit: int) -> Iterator[frozenset[Demand]]:
     """Yield the sets of demands that one tree meets together, and that are part of no other."""
     found: list[frozenset[Demand]] = []
     stack: list[tuple[tuple[Demand, ...], int]] = [((), 0)]
@@ -134,7 +134,7 @@ class _Choices:
     """
 
     def __init__(
-        self, grammar: Grammar, sat: Satisfiable, demands: list[Demand], limit: int
+        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], limit: int
     ) -> None:
         self._sat = sat
         self._demands = [(each, frozenset(classes_in(each[0]))) for each in demands]

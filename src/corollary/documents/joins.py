@@ -23,16 +23,16 @@ from corollary.documents.parse import syntax_error
 from corollary.documents.pattern import (
     Axis,
     Branch,
-    Choice,
+    DocumentQuery,
     Edge,
+    OrBranch,
     PatternNode,
-    Query,
     bound_in,
     nodes_below,
     nodes_of,
     variables_in,
 )
-from corollary.documents.shape import FixedLabel, Fork, Group, Node, Root, Shape
+from corollary.documents.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.source import Span
 
 Names = frozenset[str]
@@ -44,7 +44,7 @@ class _ConflictError(Exception):
     """Two labels meet in one class: nothing can match."""
 
 
-def shape_of(query: Query) -> Shape:
+def build_shape(query: DocumentQuery) -> QueryShape:
     """Return a query in the form that is compiled to rules."""
     classes = _classes(query)
     outputs = tuple(classes[name] for name in query.outputs)
@@ -62,10 +62,10 @@ def shape_of(query: Query) -> Shape:
                 continue
             roots.append(_root(single, outputs, {**pins, **more}, numbers))
     key = tuple(query.outputs.index(name) for name in query.key)
-    return Shape(tuple(roots), query.outputs, key)
+    return QueryShape(tuple(roots), query.outputs, key)
 
 
-def _classes(query: Query) -> dict[str, str]:
+def _classes(query: DocumentQuery) -> dict[str, str]:
     """Return for each variable the first one of its class."""
     names = list(
         dict.fromkeys(n.variable for root in query.roots for n in nodes_of(root) if n.variable)
@@ -93,8 +93,8 @@ def _mapped(node: PatternNode, change: Callable[[PatternNode], PatternNode]) -> 
         match branch:
             case Edge(axis=axis, node=below):
                 return Edge(axis, _mapped(below, change))
-            case Choice(alternatives=alternatives, span=span):
-                return Choice(tuple(map(in_branches, alternatives)), span)
+            case OrBranch(alternatives=alternatives, span=span):
+                return OrBranch(tuple(map(in_branches, alternatives)), span)
             case _:
                 assert_never(branch)
 
@@ -144,14 +144,14 @@ def _with_labels(node: PatternNode, pins: Mapping[str, str]) -> PatternNode:
             match branch:
                 case Edge(axis=axis, node=below):
                     found.append(Edge(axis, in_node(below)))
-                case Choice(alternatives=alternatives, span=span):
-                    found += in_choice(alternatives, Choice((), span))
+                case OrBranch(alternatives=alternatives, span=span):
+                    found += in_choice(alternatives, OrBranch((), span))
                 case _:
                     assert_never(branch)
         return tuple(found)
 
     def in_choice(
-        alternatives: tuple[tuple[Branch, ...], ...], choice: Choice
+        alternatives: tuple[tuple[Branch, ...], ...], choice: OrBranch
     ) -> tuple[Branch, ...]:
         left = []
         for alternative in alternatives:
@@ -182,7 +182,7 @@ def _spread_branches(branches: tuple[Branch, ...], outer: Names) -> list[tuple[B
         match branch:
             case Edge(axis=axis, node=below):
                 options.append([(Edge(axis, each),) for each in _spread(below, needed)])
-            case Choice(alternatives=alternatives):
+            case OrBranch(alternatives=alternatives):
                 options.append(_spread_choice(branch, alternatives, needed))
             case _:
                 assert_never(branch)
@@ -190,7 +190,7 @@ def _spread_branches(branches: tuple[Branch, ...], outer: Names) -> list[tuple[B
 
 
 def _spread_choice(
-    choice: Choice, alternatives: tuple[tuple[Branch, ...], ...], needed: Names
+    choice: OrBranch, alternatives: tuple[tuple[Branch, ...], ...], needed: Names
 ) -> list[tuple[Branch, ...]]:
     spread = [each for one in alternatives for each in _spread_branches(one, needed)]
     kept = variables_in((choice,)) & needed
@@ -243,7 +243,7 @@ class _Numbering:
             match branch:
                 case Edge(axis=axis, node=below):
                     numbered.append(self.node(below, axis, others))
-                case Choice(alternatives=alternatives):
+                case OrBranch(alternatives=alternatives):
                     numbered.append(self._fork(alternatives, needed[at] & others, others))
                 case _:
                     assert_never(branch)

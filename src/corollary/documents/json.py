@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.forest import ROOT, Forest, Kind, Row
+from corollary.documents.forest import ROOT, Forest, ForestNode, NodeKind
 from corollary.source import SourceFile, Span
 
 ROOT_LABEL = "json"
@@ -43,10 +43,10 @@ def read_json(text: str, name: str = "document", *, is_document: bool = False) -
     except RecursionError:
         message = f"`{name}` is nested too deeply for JSON."
         raise ActiveDocumentError.of("C1226", message) from None
-    rows: list[Row] = []
+    rows: list[ForestNode] = []
     is_tree = isinstance(value, dict) and len(value) == 1 and not _is_list(value)
     if is_document and not is_tree:
-        rows.append(Row(ROOT, ROOT_LABEL))
+        rows.append(ForestNode(ROOT, ROOT_LABEL))
         _add_nodes(value, 0, rows)
     else:
         _add_nodes(value, ROOT, rows)
@@ -57,7 +57,7 @@ def _is_list(value: dict[str, Any]) -> bool:
     return any(isinstance(each, list) for each in value.values())
 
 
-def _add_nodes(value: Any, parent: int, rows: list[Row]) -> None:
+def _add_nodes(value: Any, parent: int, rows: list[ForestNode]) -> None:
     """Append the nodes of a value, without recursion."""
     stack: list[tuple[Any, int]] = [(value, parent)]
     while stack:
@@ -71,13 +71,13 @@ def _add_nodes(value: Any, parent: int, rows: list[Row]) -> None:
                 stack += [(each, parent) for each in reversed(value)]
             case _Keyed(key=key) if key.startswith("!") and len(key) > 1:
                 _check_empty(value)
-                rows.append(Row(parent, key[1:], Kind.FUNCTION))
+                rows.append(ForestNode(parent, key[1:], NodeKind.FUNCTION))
             case _Keyed(key=key, value=below):
-                kind = Kind.ATTRIBUTE if key.startswith("@") and len(key) > 1 else Kind.ELEMENT
-                rows.append(Row(parent, key, kind))
+                kind = NodeKind.ATTRIBUTE if key.startswith("@") and len(key) > 1 else NodeKind.ELEMENT
+                rows.append(ForestNode(parent, key, kind))
                 stack.append((below, len(rows) - 1))
             case _:
-                rows.append(Row(parent, _spell(value), Kind.TEXT))
+                rows.append(ForestNode(parent, _spell(value), NodeKind.TEXT))
 
 
 class _Keyed:

@@ -25,13 +25,13 @@ from uuid import uuid4
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
 from corollary.documents.fitting import check_document, check_single_answer, check_type
-from corollary.documents.forest import Forest, Kind
+from corollary.documents.forest import Forest, NodeKind
 from corollary.documents.reading import read_forest
-from corollary.documents.storage import Batch
+from corollary.documents.storage import WriteBatch
 from corollary.documents.terms import read_terms, write_terms
 from corollary.documents.types import FunctionState
 from corollary.documents.view import View
-from corollary.documents.xml import Reading
+from corollary.documents.xml import ReadOptions
 from corollary.errors import InputError
 
 MAX_OPEN_DOCUMENTS = 64
@@ -47,7 +47,7 @@ GC_MIN_GROWTH_NODES = 200
 _NO_NUMBER = "The row has no number."
 
 
-class Arrival(NamedTuple):
+class StreamRow(NamedTuple):
     """A row of a stream: what a function brings, or (without a name) the document itself.
 
     Its number `seq` is at least 0; a negative one stands for a row without a number.
@@ -59,7 +59,7 @@ class Arrival(NamedTuple):
     is_end: bool
 
 
-class Event(NamedTuple):
+class DocumentEvent(NamedTuple):
     """A change of a document's answers, or a row that is refused: see the table above."""
 
     op: str
@@ -71,7 +71,7 @@ class Event(NamedTuple):
 
 
 @dataclass(slots=True)
-class Kept:
+class SavedDocument:
     """The state of a document between two batches.
 
     Attributes:
@@ -97,7 +97,7 @@ class Kept:
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
-    def of(cls, text: str | None) -> "Kept":
+    def of(cls, text: str | None) -> "SavedDocument":
         """Return the state of a JSON text; the initial one if there is none."""
         return cls() if text is None else cls(**json.loads(text))
 
@@ -125,7 +125,7 @@ def note_seen(ranges: list[list[int]], seq: int) -> bool:
     return True
 
 
-class Keeper:
+class StreamProcessor:
     """Applies the rows of streams to the documents of one process, in one collection.
 
     Args:
@@ -155,18 +155,18 @@ class Keeper:
         for query in self._views.values():
             self._collection.maintain(query)
 
-    def take(self, key: str, saved: Kept, rows: Iterable[Arrival]) -> list[Event]:
+    def take(self, key: str, saved: SavedDocument, rows: Iterable[StreamRow]) -> list[DocumentEvent]:
         """Apply rows to a document and update its state; return the events."""
         open_nodes = sum(len(each.document.nodes) for each in self._open.values())
         limit = max(MAX_NUMBERED_NODES, MIN_NUMBERED_RATIO * open_nodes)
         if next(self._collection.node_numbers) > limit:
             self._reset_collection()
-        events: list[Event] = []
-        fresh = [Arrival(*each) for each in saved.waiting]
+        events: list[DocumentEvent] = []
+        fresh = [StreamRow(*each) for each in saved.waiting]
         saved.waiting = []
         for each in sorted(rows, key=lambda each: (each.seq, each.function)):
             if each.seq < 0:
-                events.append(Event("refused", each.function, _NO_NUMBER, seq=each.seq))
+                events.append(DocumentEvent("refused", each.function, _NO_NUMBER, seq=each.seq))
             elif note_seen(saved.seen.setdefault(each.function, []), each.seq):
                 fresh.append(each)
         opened = self._open_document(key, saved, fresh, events)
@@ -174,7 +174,7 @@ class Keeper:
             saved.waiting = [list(each) for each in fresh]
             return events
         document, views = opened.document, opened.views
-        batch = Batch()
+        batch = WriteBatch()
         updates, ends = self._select(document, fresh, saved, events)
         document.prepare(updates, ends, batch)
         before = {
@@ -195,13 +195,13 @@ class Keeper:
     # --- opening ---------------------------------------------------------------------------------
 
     def _open_document(
-        self, key: str, saved: Kept, fresh: list[Arrival], events: list[Event]
+        self, key: str, saved: SavedDocument, fresh: list[StreamRow], events: list[DocumentEvent]
     ) -> "_OpenDocument | None":
         """Return the document of a key, open; None if it has not come yet."""
         found = self._open.pop(key, None)
         if found is not None and found.stamp == saved.stamp:
             return found
-        batch = Batch()
+        batch = WriteBatch()
         if found is not None:
             found.document.discard(batch)
         while len(self._open) >= MAX_OPEN_DOCUMENTS:
@@ -227,20 +227,20 @@ class Keeper:
         views = {name: document.view(query) for name, query in self._views.items()}
         return _OpenDocument(saved.stamp, document, views)
 
-    def _initial_document(self, fresh: list[Arrival], events: list[Event]) -> str | None:
+    def _initial_document(self, fresh: list[StreamRow], events: list[DocumentEvent]) -> str | None:
         """Return the document that a row brings; otherwise the template."""
         for each in [each for each in fresh if not each.function]:
             fresh.remove(each)
             try:
                 return _as_terms(each.data or "")
             except InputError as error:
-                events.append(Event("refused", text=_messages(error), seq=each.seq))
+                events.append(DocumentEvent("refused", text=_messages(error), seq=each.seq))
         return self._template
 
     # --- rows ------------------------------------------------------------------------------------
 
     def _select(
-        self, document: ActiveDocument, fresh: list[Arrival], saved: Kept, events: list[Event]
+        self, document: ActiveDocument, fresh: list[StreamRow], saved: SavedDocument, events: list[DocumentEvent]
     ) -> tuple[list[tuple[str, Forest]], list[str]]:
         """Return the updates and ends that can be made now; the others wait, or are refused."""
         known = set(document.functions)
@@ -256,14 +256,14 @@ class Keeper:
                         known |= self._update(document, each, updates)
                     except InputError as error:
                         message = _messages(error)
-                        events.append(Event("refused", each.function, message, seq=each.seq))
+                        events.append(DocumentEvent("refused", each.function, message, seq=each.seq))
                 if each.is_end:
                     ends.append(each.function)
         saved.waiting = [list(each) for each in waiting]
         return updates, ends
 
     def _update(
-        self, document: ActiveDocument, arrival: Arrival, updates: list[tuple[str, Forest]]
+        self, document: ActiveDocument, arrival: StreamRow, updates: list[tuple[str, Forest]]
     ) -> set[str]:
         """Add an update, if the function may bring it; return the functions that it calls.
 
@@ -274,25 +274,25 @@ class Keeper:
         function = document.functions.get(name)
         if function is not None and function.state is FunctionState.ENDED:
             raise InputError.of("C1231", f"Data came for the function `{name}`, which has ended.")
-        forest = read_forest(arrival.data or "", Reading(), f"row {arrival.seq}")
+        forest = read_forest(arrival.data or "", ReadOptions(), f"row {arrival.seq}")
         if function is not None:
             check_type(name, function.type, forest)
         if name in self._once:
             check_single_answer(name, forest, [each for each, _ in updates])
         updates.append((name, forest))
-        return {row.label for row in forest if row.kind is Kind.FUNCTION}
+        return {row.label for row in forest if row.kind is NodeKind.FUNCTION}
 
-    def _collect_garbage(self, opened: "_OpenDocument", saved: Kept) -> list[Event]:
+    def _collect_garbage(self, opened: "_OpenDocument", saved: SavedDocument) -> list[DocumentEvent]:
         """Collect garbage, if it is worth it; return the functions that are closed."""
         document = opened.document
         is_large = len(document.nodes) >= saved.needed + max(GC_MIN_GROWTH_NODES, saved.needed)
         if not is_large and any(view.is_open for view in opened.views.values()):
             return []
-        batch = Batch()
+        batch = WriteBatch()
         collected = document.sweep(batch, is_reported=True)
         document.note(self._collection.write(batch))
         saved.needed = collected.kept
-        return [Event("close", text=name) for name in collected.closed]
+        return [DocumentEvent("close", text=name) for name in collected.closed]
 
 
 @dataclass(slots=True)
@@ -304,20 +304,20 @@ class _OpenDocument:
     views: dict[str, View]
 
 
-def _view_events(name: str, view: View, before: frozenset[Any], saved: Kept) -> list[Event]:
+def _view_events(name: str, view: View, before: frozenset[Any], saved: SavedDocument) -> list[DocumentEvent]:
     """Return what has changed in a view since the last batch."""
     answers = [each for each in view.sure - before if each]
-    events = [Event("sure", name, json.dumps(each, ensure_ascii=False)) for each in sorted(answers)]
+    events = [DocumentEvent("sure", name, json.dumps(each, ensure_ascii=False)) for each in sorted(answers)]
     last = saved.values.get(name, -1.0)
     value = 1.0 if last == 1 else view.value  # its answers may be collected since
     if value != last:
-        events.append(Event("value", name, value=value, before=last))
+        events.append(DocumentEvent("value", name, value=value, before=last))
         saved.values[name] = value
     return events
 
 
 def _as_terms(text: str) -> str:
-    forest = read_forest(text, Reading(), is_document=True)
+    forest = read_forest(text, ReadOptions(), is_document=True)
     check_document(forest)
     return write_terms(forest)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from corollary.documents.forest import Kind
+from corollary.documents.forest import NodeKind
 from corollary.documents.pattern import Axis
-from corollary.documents.shape import FixedLabel, Fork, Group, Node, Root, Shape
+from corollary.documents.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.documents.unknown import NO_ROWS, UNIT_ROWS, Tuples, encode_label, join
 
 CallResults = Callable[[Node, str], Tuples]
@@ -31,7 +31,7 @@ class Tree(Protocol):
         """The label of each node; the name of a call."""
 
     @property
-    def kinds(self) -> Mapping[int, Kind]:
+    def kinds(self) -> Mapping[int, NodeKind]:
         """What each node is."""
 
     @property
@@ -53,13 +53,13 @@ def no_results(node: Node, function: str) -> Tuples:
     return NO_ROWS
 
 
-def match_tables(tree: Tree, shape: Shape, results: CallResults = no_results) -> MatchTables:
+def match_tables(tree: Tree, shape: QueryShape, results: CallResults = no_results) -> MatchTables:
     """Return what matches where."""
     nodes = [*shape.nodes()][::-1]  # the lower ones first
     here: dict[int, dict[int, Tuples]] = {}
     within: dict[int, dict[int, Tuples]] = {}
     for number in sorted(tree.labels, reverse=True):
-        if tree.kinds[number] is Kind.FUNCTION:
+        if tree.kinds[number] is NodeKind.FUNCTION:
             found = {
                 node.number: results(node, tree.labels[number])
                 for node in nodes
@@ -111,8 +111,8 @@ def _match(node: Node, tree: Tree, number: int, within: Mapping[int, Tuples]) ->
 
 def passes_test(node: Node, tree: Tree, number: int) -> bool:
     """Whether a data node has the label and the kind that a query node asks for."""
-    if tree.kinds[number] is Kind.FUNCTION or (
-        node.is_text and tree.kinds[number] is not Kind.TEXT
+    if tree.kinds[number] is NodeKind.FUNCTION or (
+        node.is_text and tree.kinds[number] is not NodeKind.TEXT
     ):
         return False
     return node.label is None or node.label == tree.labels[number]
@@ -147,7 +147,7 @@ def in_range(tree: Tree, tables: MatchTables, node: Node, number: int) -> Iterat
             stack += tree.children[child]
 
 
-def evaluate(tree: Tree, shape: Shape, results: CallResults = no_results) -> Tuples:
+def evaluate(tree: Tree, shape: QueryShape, results: CallResults = no_results) -> Tuples:
     """Return what a query answers, or may answer, on a document, in the order of the outputs."""
     tables = match_tables(tree, shape, results)
     found: set[tuple[str, ...]] = set()

@@ -7,7 +7,7 @@ sees children first.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from corollary.documents.forest import ROOT, Forest, Kind, Row
+from corollary.documents.forest import ROOT, Forest, ForestNode, NodeKind
 
 
 class StoredNode(NamedTuple):
@@ -16,7 +16,7 @@ class StoredNode(NamedTuple):
     number: int
     parent: int
     label: str
-    kind: Kind
+    kind: NodeKind
 
 
 class DocumentTree:
@@ -32,7 +32,7 @@ class DocumentTree:
     def __init__(self, forest: Forest, numbers: Iterator[int]) -> None:
         self.parents: dict[int, int] = {}
         self.labels: dict[int, str] = {}
-        self.kinds: dict[int, Kind] = {}
+        self.kinds: dict[int, NodeKind] = {}
         self.children: dict[int, list[int]] = {}
         self.calls: dict[str, list[int]] = {}
         self.root = -1
@@ -61,7 +61,7 @@ class DocumentTree:
             self.children[node.number] = []
             if above != ROOT:
                 self.children[above].append(node.number)
-            if row.kind is Kind.FUNCTION:
+            if row.kind is NodeKind.FUNCTION:
                 self.calls.setdefault(row.label, []).append(node.number)
         return added
 
@@ -78,7 +78,7 @@ class DocumentTree:
         for number, children in self.children.items():
             if any(child not in kept for child in children):
                 self.children[number] = [child for child in children if child in kept]
-        for name in {each.label for each in dropped if each.kind is Kind.FUNCTION}:
+        for name in {each.label for each in dropped if each.kind is NodeKind.FUNCTION}:
             self.calls[name] = [call for call in self.calls[name] if call in kept]
         return dropped
 
@@ -94,11 +94,11 @@ class DocumentTree:
     def forest(self) -> Forest:
         """Return the document as it is now."""
         places: dict[int, int] = {ROOT: ROOT}
-        rows: list[Row] = []
+        rows: list[ForestNode] = []
         stack = [self.root]
         while stack:
             number = stack.pop()
             places[number] = len(rows)
-            rows.append(Row(places[self.parents[number]], self.labels[number], self.kinds[number]))
+            rows.append(ForestNode(places[self.parents[number]], self.labels[number], self.kinds[number]))
             stack += reversed(self.children[number])
         return rows

@@ -31,12 +31,12 @@ from math import prod
 
 from corollary.documents.brought import call_results, call_results_from
 from corollary.documents.errors import SearchLimitError
-from corollary.documents.forest import Kind
+from corollary.documents.forest import NodeKind
 from corollary.documents.grammar_offers import single_offers, stream_rows
 from corollary.documents.matching import evaluate
 from corollary.documents.pattern import Axis
 from corollary.documents.question import Question
-from corollary.documents.shape import Node, Shape
+from corollary.documents.shape import Node, QueryShape
 from corollary.documents.types import Function, Grammar, labels_of, roots_allowed
 from corollary.documents.unknown import NO_ROWS, Tuples
 
@@ -114,7 +114,7 @@ def labels_that_matter(question: Question) -> list[str]:
     tree = question.nodes
     found = {node.label for node in nodes if node.label is not None}
     found |= {
-        label for number, label in tree.labels.items() if tree.kinds[number] is not Kind.FUNCTION
+        label for number, label in tree.labels.items() if tree.kinds[number] is not NodeKind.FUNCTION
     }
     found = found.union(*(labels_of(each.expanded_type) for each in question.functions.values()))
     found = found.union(*(map(str, answer) for answer in question.sure))
@@ -130,7 +130,7 @@ def _fresh_labels(taken: set[str], number: int) -> Iterator[str]:
         at += 1
 
 
-def _offers(function: Function, shape: Shape, labels: list[str], limit: int) -> list[Offer]:
+def _offers(function: Function, shape: QueryShape, labels: list[str], limit: int) -> list[Offer]:
     """Return what a live function can bring in all; only what is not part of more.
 
     Args:

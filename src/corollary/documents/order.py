@@ -14,7 +14,7 @@ range is that of both. Places of one class always have the same label, so one of
 
 from collections.abc import Iterable, Sequence
 
-from corollary.documents.shape import Shape
+from corollary.documents.shape import QueryShape
 from corollary.documents.unknown import (
     ANY,
     UNKNOWN,
@@ -39,7 +39,7 @@ class AnswerOrder:
     """
 
     def __init__(
-        self, rows: Iterable[EncodedRow], shape: Shape, labels: Sequence[str] = ()
+        self, rows: Iterable[EncodedRow], shape: QueryShape, labels: Sequence[str] = ()
     ) -> None:
         self._labels = labels
         columns = [

@@ -17,10 +17,10 @@ from corollary.documents.errors import QuerySyntaxError
 from corollary.documents.pattern import (
     Axis,
     Branch,
-    Choice,
+    DocumentQuery,
     Edge,
+    OrBranch,
     PatternNode,
-    Query,
     bound_in,
     nodes_of,
 )
@@ -72,7 +72,7 @@ def syntax_error(
     return QuerySyntaxError([Diagnostic(code, message, span, note)])
 
 
-def parse_query(text: str, name: str = "query") -> Query:
+def parse_query(text: str, name: str = "query") -> DocumentQuery:
     """Return the query that a text says.
 
     >>> parse_query("/r[b or c]/a$x").outputs
@@ -299,7 +299,7 @@ class _Builder(Transformer[_Token, object]):
     def predicate(self, opening: _Token, *several: tuple[Branch, ...]) -> tuple[Branch, ...]:
         if len(several) == 1:
             return several[0]
-        return (Choice(several, opening.next.span if opening.next else None),)
+        return (OrBranch(several, opening.next.span if opening.next else None),)
 
     def conjunction(self, *primaries: tuple[Branch, ...]) -> tuple[Branch, ...]:
         return tuple(branch for each in primaries for branch in each)
@@ -329,7 +329,7 @@ def _checked(
     equalities: tuple[tuple[_Token, _Token], ...],
     outputs: tuple[_Token, ...] | None,
     key: tuple[_Token, ...],
-) -> Query:
+) -> DocumentQuery:
     """Return the query, if its variables are in order."""
     places = {
         node.variable: node.span for root in roots for node in nodes_of(root) if node.variable
@@ -362,7 +362,7 @@ def _checked(
         raise QuerySyntaxError(findings)
     pairs = tuple((left.text, right.text) for left, right in equalities)
     promised = tuple(token.text for token in key)
-    return Query(tuple(roots), pairs, tuple(returned), promised, source)
+    return DocumentQuery(tuple(roots), pairs, tuple(returned), promised, source)
 
 
 def _wrong_keys(key: list[_Token], outputs: list[str]) -> list[Diagnostic]:

@@ -47,18 +47,18 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OrBranch:
     """`[a or b and c]`: all branches of at least one alternative match."""
 
     alternatives: tuple[tuple["Branch", ...], ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Branch = Edge | Choice
+Branch = Edge | OrBranch
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class DocumentQuery:
     """`pattern | pattern where $v = $w return $v, $u key $v`.
 
     Attributes:
@@ -85,7 +85,7 @@ def nodes_below(branches: tuple[Branch, ...]) -> Iterator[PatternNode]:
         match branch:
             case Edge(node=node):
                 yield from nodes_of(node)
-            case Choice(alternatives=alternatives):
+            case OrBranch(alternatives=alternatives):
                 for alternative in alternatives:
                     yield from nodes_below(alternative)
             case _:
@@ -115,7 +115,7 @@ def _bound_below(branches: tuple[Branch, ...]) -> frozenset[str]:
         match branch:
             case Edge(node=node):
                 found |= bound_in(node)
-            case Choice(alternatives=alternatives):
+            case OrBranch(alternatives=alternatives):
                 found |= frozenset.intersection(*map(_bound_below, alternatives))
             case _:
                 assert_never(branch)

@@ -21,7 +21,7 @@ class ConjunctivePattern:
         return self.node.label
 
 
-def expansions(node: Node) -> list[ConjunctivePattern]:
+def expand_alternatives(node: Node) -> list[ConjunctivePattern]:
     """Return the conjunctive patterns that a node with everything below it stands for."""
     return [ConjunctivePattern(node, children) for children in _expand(node.group)]
 
@@ -31,7 +31,7 @@ def _expand(group: Group) -> list[tuple[ConjunctivePattern, ...]]:
     for branch in group.branches:
         match branch:
             case Node():
-                options.append([(each,) for each in expansions(branch)])
+                options.append([(each,) for each in expand_alternatives(branch)])
             case Fork(alternatives=alternatives):
                 options.append([each for one in alternatives for each in _expand(one)])
             case _:

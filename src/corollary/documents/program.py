@@ -61,7 +61,7 @@ from corollary.core.rules import (
 )
 from corollary.documents.brought import call_results
 from corollary.documents.pattern import Axis
-from corollary.documents.shape import Columns, FixedLabel, Fork, Group, Node, Root, Shape
+from corollary.documents.shape import Columns, FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.documents.unknown import UNKNOWN, encode_label
 
 NUMBER, SYMBOL = TypeName("number"), TypeName("symbol")
@@ -91,7 +91,7 @@ def base_program() -> Program:
     )
 
 
-def compiled(view: str, shape: Shape) -> Program:
+def compile_query(view: str, shape: QueryShape) -> Program:
     """Return the rules of a query; the names of its relations begin with that of the view."""
     compiler = _Compiler(view, shape)
     compiler.compile()
@@ -100,7 +100,7 @@ def compiled(view: str, shape: Shape) -> Program:
     )
 
 
-def part(view: str, node: Node) -> str:
+def query_node_name(view: str, node: Node) -> str:
     """Return what `can` calls a query node."""
     return f"{view}_{node.number}"
 
@@ -108,7 +108,7 @@ def part(view: str, node: Node) -> str:
 @dataclass(slots=True)
 class _Compiler:
     view: str
-    shape: Shape
+    shape: QueryShape
     declarations: dict[str, Declaration] = field(default_factory=dict)
     clauses: list[Clause] = field(default_factory=list)
 
@@ -243,7 +243,7 @@ class _Compiler:
                 reach,
                 Atom("call", (_M, _F)),
                 Atom("live", (_F, _K)),
-                Atom("can", (_K, Constant(part(self.view, node)))),
+                Atom("can", (_K, Constant(query_node_name(self.view, node)))),
             )
 
     @staticmethod

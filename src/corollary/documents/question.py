@@ -7,7 +7,7 @@ from corollary.documents.brought import call_results
 from corollary.documents.collection import MaintainedQuery
 from corollary.documents.nodes import DocumentTree
 from corollary.documents.satisfiable import can_bring
-from corollary.documents.shape import Node, Shape
+from corollary.documents.shape import Node, QueryShape
 from corollary.documents.types import Function
 from corollary.documents.unknown import NO_ROWS, Answer, Tuples, decode_row
 
@@ -27,7 +27,7 @@ class Question:
     maintained: MaintainedQuery
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> QueryShape:
         """The query in the form that is compiled to rules."""
         return self.maintained.shape
 

@@ -6,14 +6,14 @@ from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.forest import Forest
 from corollary.documents.json import read_json
 from corollary.documents.terms import read_terms
-from corollary.documents.xml import Reading, read_xml
+from corollary.documents.xml import ReadOptions, read_xml
 
 _EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms", ".txt": None}
 
 
 def read_forest(
     place: str | bytes | Path,
-    reading: Reading,
+    reading: ReadOptions,
     name: str = "document",
     *,
     is_document: bool = False,

@@ -16,7 +16,7 @@ from itertools import product
 from typing import assert_never
 
 from corollary.documents.pattern import Axis
-from corollary.documents.plain import ConjunctivePattern, expansions
+from corollary.documents.plain import ConjunctivePattern, expand_alternatives
 from corollary.documents.shape import Node
 from corollary.documents.types import ANY, FunctionType, Grammar, Labels, Rule
 
@@ -31,10 +31,10 @@ def can_bring(type_: FunctionType | None, node: Node) -> bool:
                 return bool(labels)
             return bool(labels) if node.label is None else node.label in labels
         case Grammar():
-            sat = Satisfiable(type_)
+            sat = Satisfiability(type_)
             places = (False, True) if node.axis is Axis.DESCENDANT else (False,)
             return any(
-                sat.meets([(each, is_deep)]) for each in expansions(node) for is_deep in places
+                sat.meets([(each, is_deep)]) for each in expand_alternatives(node) for is_deep in places
             )
         case _:
             assert_never(type_)
@@ -45,7 +45,7 @@ Demand = tuple[ConjunctivePattern, bool]
 _Patterns = frozenset[ConjunctivePattern]
 
 
-class Satisfiable:
+class Satisfiability:
     """The least fixpoint sat(A, H, D): a question that leads back to itself is answered by no."""
 
     def __init__(self, grammar: Grammar) -> None:

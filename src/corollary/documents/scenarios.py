@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from corollary.documents.errors import SearchLimitError
-from corollary.documents.forest import Kind
+from corollary.documents.forest import NodeKind
 from corollary.documents.matching import (
     MatchTables,
     Tree,
@@ -24,9 +24,9 @@ from corollary.documents.matching import (
     match_tables,
     passes_test,
 )
-from corollary.documents.plain import ConjunctivePattern, classes_in, expansions
+from corollary.documents.plain import ConjunctivePattern, classes_in, expand_alternatives
 from corollary.documents.question import Question
-from corollary.documents.shape import Fork, Group, Node, Root, Shape
+from corollary.documents.shape import Fork, Group, Node, QueryShape, Root
 from corollary.documents.unknown import UNKNOWN, encode_label, meet
 
 Labels = tuple[tuple[str, str], ...]
@@ -90,7 +90,7 @@ class ScenarioSearch:
             return frozenset()
         return self._of_node(root.node, self.tree.root)
 
-    def of_query(self, shape: Shape) -> frozenset[Scenario]:
+    def of_query(self, shape: QueryShape) -> frozenset[Scenario]:
         """Return the scenarios of all alternatives."""
         return frozenset().union(*map(self.of_root, shape.roots))
 
@@ -99,7 +99,7 @@ class ScenarioSearch:
         if (node.number, number) not in self._memo:
             found = (
                 self._of_call(node, self.tree.labels[number])
-                if self.tree.kinds[number] is Kind.FUNCTION
+                if self.tree.kinds[number] is NodeKind.FUNCTION
                 else self._of_data(node, number)
             )
             self._memo[node.number, number] = found
@@ -108,7 +108,7 @@ class ScenarioSearch:
     @staticmethod
     def _of_call(node: Node, function: str) -> frozenset[Scenario]:
         found = set()
-        for pattern in expansions(node):
+        for pattern in expand_alternatives(node):
             known = _known(pattern, {})
             if known is not None:
                 found.add(Scenario(frozenset({(pattern, function)}), tuple(sorted(known.items()))))

@@ -81,7 +81,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class QueryShape:
     """A query in the form that is compiled to rules; without roots, nothing ever matches.
 
     Attributes:

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Program
-from corollary.database.database import Database, opened_of, state_of
+from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
-from corollary.database.store import Opened
+from corollary.database.store import OpenArguments
 from corollary.database.transaction import Transaction
-from corollary.documents.keeping import Arrival, Keeper, Kept
+from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
 from corollary.documents.parse import parse_query
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
@@ -48,7 +48,7 @@ EVENT_PROGRAM = """\
 .decl document_refused(doc: symbol, function: symbol, seq: number, reason: symbol)
 .output document_answer, document_label, document_value, document_closed, document_refused
 """
-_processors: dict["DocumentTask", Keeper] = {}
+_processors: dict["DocumentTask", StreamProcessor] = {}
 """Of this process: documents stay open from one batch to the next."""
 _databases: dict[str, Database] = {}
 """By place, those whose streams this process runs."""
@@ -78,12 +78,12 @@ class DocumentTask:
         if processor is None:
             # Spark's worker concatenates frames of which some are empty, and pandas warns of that.
             warnings.filterwarnings("ignore", "The behavior of DataFrame concat", FutureWarning)
-            processor = _processors[self] = Keeper(
+            processor = _processors[self] = StreamProcessor(
                 dict(self.views), self.template, self.once, dict(self.types)
             )
-        saved = Kept.of(state.get[0] if state.exists else None)
+        saved = SavedDocument.of(state.get[0] if state.exists else None)
         arrivals = [
-            Arrival(fn or "", -1 if pd.isna(seq) else int(seq), xml, eos is True or eos == 1)
+            StreamRow(fn or "", -1 if pd.isna(seq) else int(seq), xml, eos is True or eos == 1)
             for frame in frames
             for fn, seq, xml, eos in zip(
                 frame["fn"], frame["seq"], frame["xml"], frame["eos"], strict=True
@@ -132,7 +132,7 @@ def document_events(
 class EventWriter:
     """What Spark calls for the events of a micro-batch: one transaction, under a key of its own."""
 
-    opened: Opened
+    opened: OpenArguments
     checkpoint: str
     on_batch: "Callable[[int, int], object] | None" = None
 
@@ -227,7 +227,7 @@ def watch(
     Raises:
         InputError: the database is in memory, or a view is not a query.
     """
-    opened = opened_of(database)
+    opened = open_arguments_of(database)
     if opened is None:
         cure = "open it with a path: corollary.open('warehouse')"
         raise InputError.of("C1250", "Documents are watched in a warehouse.", None, cure)

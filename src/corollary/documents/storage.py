@@ -10,7 +10,7 @@ from corollary.core.program import Program
 from corollary.database.changes import Changes
 from corollary.database.database import Database
 from corollary.database.opening import open_database
-from corollary.documents.forest import ROOT, Kind
+from corollary.documents.forest import ROOT, NodeKind
 from corollary.documents.nodes import StoredNode
 from corollary.documents.program import BASE, base_program
 from corollary.documents.unknown import encode_label
@@ -21,7 +21,7 @@ TABLE_MIN_ROWS = 1000
 
 
 @dataclass(slots=True)
-class Batch:
+class WriteBatch:
     """Rows to add and to remove in one transaction, by relation; the last call for a row wins."""
 
     added: dict[str, dict[tuple[Any, ...], None]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Storage:
         with self.database.transaction() as transaction:
             transaction.set_program(self._program)
 
-    def define(self, rules: Program, batch: Batch) -> None:
+    def define(self, rules: Program, batch: WriteBatch) -> None:
         """Add the rules of a view, with the rows that it needs."""
         self._program += rules
         with self.database.transaction() as transaction:
@@ -63,7 +63,7 @@ class Storage:
             for relation, rows in batch.added.items():
                 transaction.insert(relation, [*rows])
 
-    def write(self, batch: Batch) -> Changes:
+    def write(self, batch: WriteBatch) -> Changes:
         """Add and remove rows in one transaction; return what has changed."""
         transaction = self.database.transaction()
         with transaction:
@@ -98,11 +98,11 @@ def facts_of(nodes: Iterable[StoredNode], functions: Mapping[str, int]) -> dict[
             found.setdefault("root", []).append((number,))
         else:
             found.setdefault("par", []).append((parent, number))
-        if kind is Kind.FUNCTION:
+        if kind is NodeKind.FUNCTION:
             found.setdefault("call", []).append((number, functions[label]))
             continue
         found.setdefault("lab", []).append((number, encode_label(label)))
         found.setdefault("data", []).append((number,))
-        if kind is Kind.TEXT:
+        if kind is NodeKind.TEXT:
             found.setdefault("text", []).append((number,))
     return dict(found)

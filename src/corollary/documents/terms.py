@@ -7,7 +7,7 @@ label without quotes may hold anything but blanks, brackets, quotes and `!`.
 import re
 
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.forest import ROOT, Forest, Kind, Row, children_of
+from corollary.documents.forest import ROOT, Forest, ForestNode, NodeKind, children_of
 from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
@@ -31,7 +31,7 @@ def read_terms(text: str, name: str = "document") -> Forest:
         ActiveDocumentError: it is malformed.
     """
     source = SourceFile(name, text)
-    rows: list[Row] = []
+    rows: list[ForestNode] = []
     open_at: list[int] = []
     can_open = False
     place = 0
@@ -46,8 +46,8 @@ def read_terms(text: str, name: str = "document") -> Forest:
         if kind == "open":
             if not can_open:
                 raise _misplaced_children(source, start, rows)
-            if rows[-1].kind is Kind.TEXT:  # what has children is not text
-                rows[-1] = rows[-1]._replace(kind=Kind.ELEMENT)
+            if rows[-1].kind is NodeKind.TEXT:  # what has children is not text
+                rows[-1] = rows[-1]._replace(kind=NodeKind.ELEMENT)
             open_at.append(len(rows) - 1)
         elif kind == "close":
             if not open_at:
@@ -58,13 +58,13 @@ def read_terms(text: str, name: str = "document") -> Forest:
         elif kind == "function":
             if not found["name"]:
                 raise _error(source, start, "A function has no name.", "write `!f`")
-            rows.append(Row(parent, found["name"], Kind.FUNCTION))
+            rows.append(ForestNode(parent, found["name"], NodeKind.FUNCTION))
         elif kind == "quoted":
-            rows.append(Row(parent, re.sub(r"\\(.)", r"\1", found["quoted"]), Kind.TEXT))
+            rows.append(ForestNode(parent, re.sub(r"\\(.)", r"\1", found["quoted"]), NodeKind.TEXT))
         else:
             label = found["label"]
             is_attribute = label.startswith("@") and len(label) > 1
-            rows.append(Row(parent, label, Kind.ATTRIBUTE if is_attribute else Kind.ELEMENT))
+            rows.append(ForestNode(parent, label, NodeKind.ATTRIBUTE if is_attribute else NodeKind.ELEMENT))
         can_open = kind in ("label", "quoted")
     if open_at:
         label = rows[open_at[-1]].label
@@ -103,15 +103,15 @@ def _push(stack: list[int | str], places: list[int]) -> None:
         stack.append(place)
 
 
-def _shown(row: Row) -> str:
-    if row.kind is Kind.FUNCTION:
+def _shown(row: ForestNode) -> str:
+    if row.kind is NodeKind.FUNCTION:
         return f"!{row.label}"
-    is_plain = row.kind is not Kind.TEXT and _PLAIN.fullmatch(row.label)
+    is_plain = row.kind is not NodeKind.TEXT and _PLAIN.fullmatch(row.label)
     return row.label if is_plain else '"' + re.sub(r'(["\\])', r"\\\1", row.label) + '"'
 
 
-def _misplaced_children(source: SourceFile, at: int, rows: list[Row]) -> InputError:
-    if rows and rows[-1].kind is Kind.FUNCTION:
+def _misplaced_children(source: SourceFile, at: int, rows: list[ForestNode]) -> InputError:
+    if rows and rows[-1].kind is NodeKind.FUNCTION:
         function = rows[-1].label
         return _error(
             source,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.forest import ROOT, Forest, Kind, Row
+from corollary.documents.forest import ROOT, Forest, ForestNode, NodeKind
 from corollary.errors import InputError
 from corollary.source import SourceFile, Span
 
@@ -28,7 +28,7 @@ _MAX_LEVELS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadOptions:
     """How texts are read; all but the format is for XML.
 
     Attributes:
@@ -49,7 +49,7 @@ class Reading:
 
 
 def read_xml(
-    text: str | bytes, reading: Reading, name: str = "document", *, is_document: bool = False
+    text: str | bytes, reading: ReadOptions, name: str = "document", *, is_document: bool = False
 ) -> Forest:
     """Return the trees of an XML text.
 
@@ -122,8 +122,8 @@ def _malformed(error: Exception, data: bytes, name: str) -> InputError:
 class _RowBuilder:
     """Makes rows of elements; it does not recurse, however deep they are nested."""
 
-    def __init__(self, reading: Reading, name: str, etree: Any) -> None:
-        self.rows: list[Row] = []
+    def __init__(self, reading: ReadOptions, name: str, etree: Any) -> None:
+        self.rows: list[ForestNode] = []
         self._reading = reading
         self._name = name
         self._etree = etree
@@ -133,7 +133,7 @@ class _RowBuilder:
         stack: list[tuple[Any, int]] = [(element, parent)]
         while stack:
             item, above = stack.pop()
-            if isinstance(item, Row):
+            if isinstance(item, ForestNode):
                 self.rows.append(item._replace(parent=above))
             else:
                 self._element(item, above, stack)
@@ -145,10 +145,10 @@ class _RowBuilder:
 
     def _element(self, element: Any, above: int, stack: list[tuple[Any, int]]) -> None:
         place = len(self.rows)
-        self.rows.append(Row(above, self._named(element.tag)))
+        self.rows.append(ForestNode(above, self._named(element.tag)))
         for key, value in element.attrib.items():
-            self.rows.append(Row(place, f"@{self._named(key)}", Kind.ATTRIBUTE))
-            self.rows.append(Row(len(self.rows) - 1, value, Kind.TEXT))
+            self.rows.append(ForestNode(place, f"@{self._named(key)}", NodeKind.ATTRIBUTE))
+            self.rows.append(ForestNode(len(self.rows) - 1, value, NodeKind.TEXT))
         stack += [(item, place) for item in reversed(self._items(element))]
 
     def _items(self, element: Any) -> list[Any]:
@@ -173,20 +173,20 @@ class _RowBuilder:
             raise self._wrong_call(child, "has something below it", "a call is a leaf")
         return [self._call(child.get("name"), child)]
 
-    def _call(self, name: str | None, child: Any) -> Row:
+    def _call(self, name: str | None, child: Any) -> ForestNode:
         name = (name or "").strip()
         if not name or len(name.split()) > 1:
             raise self._wrong_call(child, "has no name", "write <?call f?>")
-        return Row(ROOT, name, Kind.FUNCTION)
+        return ForestNode(ROOT, name, NodeKind.FUNCTION)
 
     def _wrong_call(self, child: Any, what: str, note: str) -> InputError:
         message = f"A call in line {child.sourceline} of `{self._name}` {what}."
         return ActiveDocumentError.of("C1223", message, None, note)
 
-    def _text(self, text: str | None) -> list[Row]:
+    def _text(self, text: str | None) -> list[ForestNode]:
         if text is None or not text.strip():
             return []
-        return [Row(ROOT, text.strip() if self._reading.is_stripped else text, Kind.TEXT)]
+        return [ForestNode(ROOT, text.strip() if self._reading.is_stripped else text, NodeKind.TEXT)]
 
     def _named(self, tag: str) -> str:
         uri, _, local = tag[1:].rpartition("}") if tag.startswith("{") else ("", "", tag)

@@ -10,7 +10,7 @@ the names of functions that have ended. For a query node p the XQuery has two fu
 
 from typing import assert_never
 
-from corollary.documents.joins import shape_of
+from corollary.documents.joins import build_shape
 from corollary.documents.parse import parse_query, syntax_error
 from corollary.documents.pattern import Axis
 from corollary.documents.shape import Fork, Group, Node, parts_of
@@ -58,7 +58,7 @@ def xquery_of(text: str) -> str:
         QuerySyntaxError: it is not a query, or has answers or joins.
     """
     query = parse_query(text)
-    shape = shape_of(query)
+    shape = build_shape(query)
     if not shape.is_boolean or any(node.carried for node in shape.nodes()):
         note = "end it with `return ()`, and leave out joins"
         raise syntax_error(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from corollary.analysis.relevance import BOTH, NONE, Signs
+from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Pipeline
 from corollary.core.plan import Placement, Plan
@@ -28,7 +28,7 @@ REMOTE_PLACEMENTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StratumForecast:
     """How a stratum will be maintained.
 
     Attributes:
@@ -50,7 +50,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class DeltaPipeline:
     """A delta pipeline: the candidate changes of a rule's head by a change of one literal."""
 
     rule: str
@@ -79,8 +79,8 @@ class Forecast:
     changes: Mapping[str, Mapping[State, int]]
     candidates: Signs
     relevant: Signs
-    decisions: tuple[Decision, ...]
-    deltas: tuple[Delta, ...]
+    decisions: tuple[StratumForecast, ...]
+    deltas: tuple[DeltaPipeline, ...]
     plan: Plan
     is_guessed: bool
     program: NormalProgram
@@ -119,7 +119,7 @@ def print_forecast(forecast: Forecast) -> str:
 def _signed(signs: Signs, program: NormalProgram) -> str:
     """Return relations with their signs, in the order of the program."""
     listed = (
-        f"{'±' if signs[name] == BOTH else SIGN_PREFIXES[next(iter(signs[name]))]}{name}"
+        f"{'±' if signs[name] == BOTH_SIGNS else SIGN_PREFIXES[next(iter(signs[name]))]}{name}"
         for name in program.relations
         if signs.get(name) and name not in program.constants
     )
@@ -130,7 +130,7 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
     names = ", ".join(stratum.relations)
     found = [each for each in forecast.decisions if each.relations == stratum.relations]
     if not found:
-        is_reached = any(forecast.candidates.get(name, NONE) for name in stratum.relations)
+        is_reached = any(forecast.candidates.get(name, NO_SIGNS) for name in stratum.relations)
         why = "nobody asks for its changes" if is_reached else "the change does not reach it"
         return [f"stratum {names}: none, {why}"]
     (decision,) = found

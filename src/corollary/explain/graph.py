@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
-from corollary.analysis.strata import Polarity, dependencies, strata
+from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.program import NormalProgram
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
@@ -25,13 +25,13 @@ class _Arc:
 def _arcs(program: NormalProgram) -> list[_Arc]:
     return [
         _Arc(below, above, polarity)
-        for above, reads in dependencies(program).items()
+        for above, reads in dependency_polarities(program).items()
         for below, found in reads.items()
         for polarity in sorted(found)
     ]
 
 
-def to_dot(program: NormalProgram) -> str:
+def graph_as_dot(program: NormalProgram) -> str:
     """Return the graph as DOT: arrows go from a relation to those that read it."""
     lines = ["digraph corollary {", "  rankdir=BT;", '  node [fontname="sans-serif"];']
     grouped: set[str] = set()
@@ -56,7 +56,7 @@ def _quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def to_svg(program: NormalProgram) -> str:
+def graph_as_svg(program: NormalProgram) -> str:
     """Return the graph as SVG: base relations at the bottom, every stratum above those it reads."""
     height_of = _heights(program)
     rows: dict[int, list[str]] = {}
@@ -86,7 +86,7 @@ def to_svg(program: NormalProgram) -> str:
 
 
 def _heights(program: NormalProgram) -> dict[str, int]:
-    graph = dependencies(program)
+    graph = dependency_polarities(program)
     heights = {name: 0 for name, each in program.relations.items() if not each.is_derived}
     for layer in strata(program):
         below = [

@@ -7,32 +7,32 @@ from typing import Any, assert_never
 
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.plan import (
-    WORKING,
+    WORKING_SEPARATOR,
+    Add,
     Aggregate,
     Call,
+    CancelOut,
     Clear,
     Derive,
     Extend,
-    Grow,
+    ExtendWithRound,
     Loop,
-    Number,
-    Place,
+    PlacedCall,
     Placement,
     Plan,
+    RecordTrace,
     Reduce,
     Remove,
-    Row,
-    Settle,
     Step,
     Store,
     When,
     Within,
-    working,
+    working_relation,
 )
 from corollary.core.printer import print_condition, print_term
-from corollary.core.program import Active, NormalProgram
+from corollary.core.program import ActiveRules, NormalProgram
 from corollary.core.rules import Slot, Variable
 from corollary.core.states import State
 
@@ -142,7 +142,7 @@ class _Printer:
                     yield INDENT + self.pipeline(pipeline)
             case Extend(target=target, source=source):
                 yield f"extend {self._name(target)} by {self._name(source)}"
-            case Number(target=target, source=source):
+            case ExtendWithRound(target=target, source=source):
                 rows = f"{self._name(source)}, each with the number of the round"
                 yield f"extend {self._name(target)} by {rows}"
             case Aggregate(target=target, aggregation=aggregation, body=body, without=without):
@@ -158,9 +158,9 @@ class _Printer:
                 yield f"store {relation} = {self._name(source)}"
             case Remove(relation=relation, source=source):
                 yield f"remove from {relation}: {self._name(source)}"
-            case Grow(relation=relation, source=source):
+            case Add(relation=relation, source=source):
                 yield f"add to {relation}: {self._name(source)}"
-            case Settle(relation=relation):
+            case CancelOut(relation=relation):
                 yield f"cancel {relation}: tuples both added and removed"
             case Loop(steps=steps, until_empty=until_empty):
                 yield f"repeat until empty: {self._references(until_empty)}"
@@ -176,11 +176,11 @@ class _Printer:
             case Call(procedure=procedure, argument=argument):
                 passed = f" ({self._name(argument)})" if argument else ""
                 yield f"call {_display_name(procedure)}{passed}"
-            case Place(procedure=procedure, placement=placement, columns=columns):
+            case PlacedCall(procedure=procedure, placement=placement, columns=columns):
                 by = ", ".join(f"{name} by column {at}" for name, at in columns if at is not None)
                 partitioned = f", partitioned: {by}" if placement is Placement.TASKS else ""
                 yield f"call {_display_name(procedure)} ({placement}{partitioned})"
-            case Row(updates=updates, approximation=approximation):
+            case RecordTrace(updates=updates, approximation=approximation):
                 yield (
                     f"record updates {self._references(updates)}"
                     f" | approximation {self._references(approximation)}"
@@ -192,7 +192,7 @@ class _Printer:
 
     def _name(self, relation: str) -> str:
         if relation in self.plan.locals.get(self.procedure, ()):
-            return relation.removeprefix(working(self.procedure, ""))
+            return relation.removeprefix(working_relation(self.procedure, ""))
         return relation
 
     def _reference(self, reference: Reference) -> str:
@@ -215,7 +215,7 @@ class _Printer:
             case Probe(source=source, slots=slots):
                 adornment = f"^{stage.adornment}" if slots else ""
                 return f"{self._reference(source)}{adornment}({_slots(slots)})"
-            case Absent(source=source, slots=slots):
+            case AntiProbe(source=source, slots=slots):
                 return f"!{self._reference(source)}({_slots(slots)})"
             case Filter(condition=condition):
                 return _plain(print_condition(condition))
@@ -231,7 +231,7 @@ def print_pipeline(pipeline: Pipeline) -> str:
 
 
 def _display_name(procedure: str) -> str:
-    return procedure.replace(WORKING, " ").strip()
+    return procedure.replace(WORKING_SEPARATOR, " ").strip()
 
 
 def _slots(slots: Sequence[Slot]) -> str:
@@ -314,12 +314,12 @@ def _events_as_json(program: NormalProgram) -> dict[str, Any]:
     }
 
 
-def _read(active: Active, name: str) -> list[str]:
+def _read(active: ActiveRules, name: str) -> list[str]:
     """Return the changes, states and event predicates that a relation is derived from."""
     return sorted(dict.fromkeys(_all_read(active, name)))
 
 
-def _all_read(active: Active, name: str) -> Iterator[str]:
+def _all_read(active: ActiveRules, name: str) -> Iterator[str]:
     below = [
         each.relation
         for rule in active.rules
@@ -335,6 +335,6 @@ def _all_read(active: Active, name: str) -> Iterator[str]:
             yield each
 
 
-def _reactions(active: Active, name: str) -> str:
+def _reactions(active: ActiveRules, name: str) -> str:
     found = dict.fromkeys(each.name for each in active.reactions if each.relation == name)
     return f"; {', '.join(found)}" if found else ""

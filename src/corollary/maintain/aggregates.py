@@ -18,12 +18,12 @@ Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: touched {x}; 
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Grow, Remove, Role, Step, When, working
+from corollary.core.plan import Add, Remove, Role, Step, When, working_relation
 from corollary.core.rules import Literal
 from corollary.core.states import State
-from corollary.maintain.draft import Body, Draft, literal_of
+from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import told
+from corollary.maintain.trace import trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -32,7 +32,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     name, body = aggregation.relation, aggregation.body
     columns = draft.variables(name)
     keys = columns[:-1]
-    touched = working(name, "touched")
+    touched = working_relation(name, "touched")
     draft.types[touched] = draft.types[name][:-1]
     row = draft.variables(body)
     steps: list[Step] = []
@@ -48,7 +48,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         for source in changes
     ]
     steps += draft.derive(touched, bodies, role=Role.APPROXIMATED, about=name)
-    lead = literal_of(touched, keys)
+    lead = working_goal(touched, keys)
     compare: list[Step] = []
     for role, state in (("now", State.NEW), ("was", State.OLD)):
         goal = Goal(Literal(name, columns), Reference(name, state))
@@ -62,5 +62,5 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     compare.append(draft.copy(added, now, without=(was,), role=Role.ACTUAL, about=name))
     compare.append(draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name))
     if not draft.update.is_virtual(name):
-        compare += [Remove(name, removed), Grow(name, added)]
-    return [*steps, When((Reference(touched),), tuple(compare)), *told(stratum, draft)]
+        compare += [Remove(name, removed), Add(name, added)]
+    return [*steps, When((Reference(touched),), tuple(compare)), *trace_rows(stratum, draft)]

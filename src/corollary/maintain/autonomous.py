@@ -21,18 +21,18 @@ Example: `v(id, x, y) :- r(id, x), s(x, y)`; r(7, a) removed: all tuples v(7, a,
 and s is not read.
 """
 
-from corollary.analysis.relevance import flipped
+from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Remove, Role, Step
-from corollary.core.rules import Literal, Rule, Variable, Wildcard, head_of, names_in
+from corollary.core.rules import Literal, Rule, Variable, Wildcard, head_arguments, variable_names
 from corollary.core.states import State
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import changed_literals, select
+from corollary.maintain.delta import apply_selections, changed_literals
 from corollary.maintain.draft import Body, Draft
-from corollary.maintain.payload import count_of, has_counts
+from corollary.maintain.payload import count_relation, has_counts
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import told
+from corollary.maintain.trace import trace_rows
 from corollary.maintain.update import Update
 
 _COUNT = Variable("count'", NUMBER)
@@ -55,16 +55,16 @@ def is_autonomous(stratum: Stratum, update: Update) -> bool:
 
 def _effects(literal: Literal, update: Update) -> frozenset[State]:
     signs = update.signs(literal.relation)
-    return flipped(signs) if literal.negated else signs
+    return flip_signs(signs) if literal.negated else signs
 
 
 def _is_determined(rule: Rule, position: int, sign: State) -> bool:
     if sign is State.ADDED:
         return False
     literal = rule.literals[position]
-    head = {slot.name for slot in head_of(rule) if isinstance(slot, Variable)}
+    head = {slot.name for slot in head_arguments(rule) if isinstance(slot, Variable)}
     has_all = not any(isinstance(slot, Wildcard) for slot in literal.slots)
-    return not literal.negated and has_all and names_in(literal) <= head
+    return not literal.negated and has_all and variable_names(literal) <= head
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -74,19 +74,19 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     removed, counted = list[Body](), list[Body]()
     has_payload = has_counts(stratum) and name in draft.update.payload
     for changed in changed_literals(draft, stratum.rules, stratum.relations, State.REMOVED):
-        selection, chosen = select(draft, changed)
+        selection, chosen = apply_selections(draft, changed)
         steps += selection
-        head = head_of(chosen.rule)
+        head = head_arguments(chosen.rule)
         lead, origin = chosen.lead, chosen.rule.origin
         view = Goal(Literal(name, head), Reference(name, State.OLD))
         removed.append(Body(head, (lead, view), (), origin, lead))
         if has_payload:
-            full, count = (*head, _COUNT), count_of(draft, name)
+            full, count = (*head, _COUNT), count_relation(draft, name)
             beside = Goal(Literal(count, full), Reference(count, State.OLD))
             counted.append(Body(full, (lead, beside), (), origin, lead))
     out = draft.make(name, "gone")
     steps += draft.derive(out, removed, role=Role.ACTUAL, about=name)
     if has_payload:
         rows = draft.make(name, "counted_out", NUMBER)
-        steps += [*draft.derive(rows, counted), Remove(count_of(draft, name), rows)]
-    return [*steps, Remove(name, out), *told(stratum, draft)]
+        steps += [*draft.derive(rows, counted), Remove(count_relation(draft, name), rows)]
+    return [*steps, Remove(name, out), *trace_rows(stratum, draft)]

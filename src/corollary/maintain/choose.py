@@ -25,7 +25,7 @@ from corollary.analysis.strata import Stratum
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain.autonomous import is_autonomous
-from corollary.maintain.payload import derives_once, has_counts, has_ranks
+from corollary.maintain.payload import has_counts, has_ranks, has_single_derivations
 from corollary.maintain.update import Update
 
 
@@ -43,7 +43,7 @@ class Algorithm(StrEnum):
     AGGREGATES = "aggregates"
 
 
-SELECTABLE = tuple(Algorithm)[:7]
+SELECTABLE_ALGORITHMS = tuple(Algorithm)[:7]
 
 RECURSIVE_SPREAD = {State.ADDED: 4.0, State.REMOVED: 16.0}
 """A change of a fraction f of the relations below visits f · spread of a recursive stratum."""
@@ -59,7 +59,7 @@ BUDGET_MIN_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AlgorithmChoice:
     """The algorithm that maintains a stratum, and why.
 
     Attributes:
@@ -75,7 +75,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ChangeSizes:
     """The sizes that are known when a transaction begins.
 
     Attributes:
@@ -89,7 +89,7 @@ class Sizes:
     is_first: bool = False
 
 
-def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) -> Choice:
+def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: ChangeSizes) -> AlgorithmChoice:
     """Return the algorithm for a stratum.
 
     Raises:
@@ -100,26 +100,26 @@ def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: Sizes) ->
     if wanted is Algorithm.COUNTING and stratum.is_recursive:
         raise _counting_error(members)
     if wanted is Algorithm.RECOMPUTE:
-        return Choice(members, wanted, "asked for")
+        return AlgorithmChoice(members, wanted, "asked for")
     if stratum.aggregations:
         if any(each in update.added_aggregations for each in stratum.aggregations):
-            return Choice(members, Algorithm.RECOMPUTE, "the aggregate is new")
-        return Choice(members, Algorithm.AGGREGATES, "an aggregate: its touched groups only")
+            return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
+        return AlgorithmChoice(members, Algorithm.AGGREGATES, "an aggregate: its touched groups only")
     if not any(name in update.old.relations for name in members) and not is_virtual:
-        return Choice(members, Algorithm.RECOMPUTE, "the relation is new")
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
     if wanted in (Algorithm.PF, Algorithm.EPF):
-        return Choice(members, wanted, "asked for")
+        return AlgorithmChoice(members, wanted, "asked for")
     if is_virtual:
         reason = "virtual: nothing is stored to start from"
-        return Choice(members, Algorithm.EPF, reason)
+        return AlgorithmChoice(members, Algorithm.EPF, reason)
     if wanted is Algorithm.AUTO:
         return _automatic(stratum, update, sizes)
     if not stratum.is_recursive and wanted in (Algorithm.COUNTING, Algorithm.RANKED):
         choice = _incremental(stratum, update)
         if choice.algorithm is Algorithm.AUTONOMOUS and wanted is Algorithm.COUNTING:
-            return Choice(members, wanted, "asked for") if has_counts(stratum) else choice
+            return AlgorithmChoice(members, wanted, "asked for") if has_counts(stratum) else choice
         return choice
-    return Choice(members, wanted, "asked for")
+    return AlgorithmChoice(members, wanted, "asked for")
 
 
 def _counting_error(members: tuple[str, ...]) -> InputError:
@@ -136,25 +136,25 @@ def _counting_error(members: tuple[str, ...]) -> InputError:
     return error
 
 
-def _incremental(stratum: Stratum, update: Update) -> Choice:
+def _incremental(stratum: Stratum, update: Update) -> AlgorithmChoice:
     """Return the incremental algorithm that suits a stored stratum."""
     members = stratum.relations
     if is_autonomous(stratum, update):
         reason = "self-maintainable: the change and the view say it all"
-        return Choice(members, Algorithm.AUTONOMOUS, reason)
+        return AlgorithmChoice(members, Algorithm.AUTONOMOUS, reason)
     if has_ranks(stratum, update.new):
-        return Choice(members, Algorithm.RANKED, "stored and recursive")
+        return AlgorithmChoice(members, Algorithm.RANKED, "stored and recursive")
     if has_counts(stratum):
         if update.recursive_before & set(members):
             reason = "no longer recursive: its derivations are counted from now on"
-            return Choice(members, Algorithm.RECOMPUTE, reason)
-        return Choice(members, Algorithm.COUNTING, "stored, not recursive")
-    if derives_once(stratum):
-        return Choice(members, Algorithm.DRED, "no tuple has two derivations: none to count")
-    return Choice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
+            return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+        return AlgorithmChoice(members, Algorithm.COUNTING, "stored, not recursive")
+    if has_single_derivations(stratum):
+        return AlgorithmChoice(members, Algorithm.DRED, "no tuple has two derivations: none to count")
+    return AlgorithmChoice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
 
 
-def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
+def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> AlgorithmChoice:
     choice = _incremental(stratum, update)
     if choice.algorithm in (Algorithm.AUTONOMOUS, Algorithm.RECOMPUTE):
         return choice
@@ -162,25 +162,25 @@ def _automatic(stratum: Stratum, update: Update, sizes: Sizes) -> Choice:
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
         update.payload >= set(members)
     ):
-        return Choice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
     changed = _changed_fractions(stratum, update, sizes)
     work = _evaluation_rows(stratum, update, sizes)
     plain = dict.fromkeys(RECURSIVE_SPREAD, PLAIN_SPREAD)
     spread = RECURSIVE_SPREAD if stratum.is_recursive else plain
     cost = int(work * min(1e6, sum(spread[sign] * part for sign, part in changed.items())))
     if cost >= work and sizes.is_first:
-        return Choice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
     if cost >= work > BUDGET_MIN_ROWS:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
-        return Choice(members, Algorithm.RECOMPUTE, reason, work)
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason, work)
     if work <= BUDGET_MIN_ROWS:
-        return Choice(members, choice.algorithm, choice.reason, cost, BUDGET_MIN_ROWS)
+        return AlgorithmChoice(members, choice.algorithm, choice.reason, cost, BUDGET_MIN_ROWS)
     reason = f"{choice.reason}; about {cost:,} rows against {work:,} for a fresh evaluation"
     factor = 1 if changed.get(State.REMOVED) else ADDITIONS_BUDGET_FACTOR
-    return Choice(members, choice.algorithm, reason, cost, factor * work)
+    return AlgorithmChoice(members, choice.algorithm, reason, cost, factor * work)
 
 
-def _evaluation_rows(stratum: Stratum, update: Update, sizes: Sizes) -> int:
+def _evaluation_rows(stratum: Stratum, update: Update, sizes: ChangeSizes) -> int:
     """Estimate how many rows a fresh evaluation of a stratum handles.
 
     The number of the last one is scaled with the growth of the base relations, all of which are
@@ -196,7 +196,7 @@ def _evaluation_rows(stratum: Stratum, update: Update, sizes: Sizes) -> int:
     return int(max(known * (1 + added / max(1, before)), before + added))
 
 
-def _changed_fractions(stratum: Stratum, update: Update, sizes: Sizes) -> dict[State, float]:
+def _changed_fractions(stratum: Stratum, update: Update, sizes: ChangeSizes) -> dict[State, float]:
     """Return the largest fraction of a base relation below that is added, and removed."""
     rows = update.statistics.rows
     largest: dict[State, float] = {}

@@ -21,10 +21,10 @@ v(1) stays.
 
 from collections.abc import Iterator
 
-from corollary.analysis.relevance import flipped
+from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Grow, Reduce, Remove, Role, Settle, Step, When
+from corollary.core.plan import Add, CancelOut, Reduce, Remove, Role, Step, When
 from corollary.core.rules import (
     NO_RULE,
     Condition,
@@ -33,15 +33,21 @@ from corollary.core.rules import (
     Literal,
     Rule,
     Variable,
-    head_of,
+    head_arguments,
 )
 from corollary.core.states import State
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import Changed, in_state, instance, kept_rules, select
-from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.payload import count_of
+from corollary.maintain.delta import (
+    ChangedLiteral,
+    apply_selections,
+    make_body,
+    read_in_state,
+    unchanged_rules,
+)
+from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.payload import count_relation
 from corollary.maintain.sip import Goal, has_fault
-from corollary.maintain.trace import told
+from corollary.maintain.trace import trace_rows
 
 _DIFFERENCE = Variable("difference'", NUMBER)
 _BEFORE = Variable("before'", NUMBER)
@@ -53,9 +59,9 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     (name,) = stratum.relations
     steps: list[Step] = []
     bodies: list[Body] = []
-    for rule in kept_rules(draft, stratum.relations):
+    for rule in unchanged_rules(draft, stratum.relations):
         for changed in _changed_literals(rule, draft):
-            selection, chosen = select(draft, changed)
+            selection, chosen = apply_selections(draft, changed)
             steps += selection
             bodies.append(_exact(chosen))
     update = draft.update
@@ -68,18 +74,18 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     steps += draft.derive(difference, bodies, reduce=Reduce.SUM, role=Role.APPROXIMATED, about=name)
     steps += _judge_added(stratum, draft)
     steps.append(When((Reference(difference),), tuple(_recount(name, draft))))
-    return [*steps, *told(stratum, draft)]
+    return [*steps, *trace_rows(stratum, draft)]
 
 
-def _changed_literals(rule: Rule, draft: Draft) -> Iterator[Changed]:
+def _changed_literals(rule: Rule, draft: Draft) -> Iterator[ChangedLiteral]:
     """Yield every change of a literal of a rule, with its effect on the head's count."""
     for position, literal in enumerate(rule.literals):
         for sign in sorted(draft.update.signs(literal.relation)):
-            effect = next(iter(flipped({sign}))) if literal.negated else sign
-            yield Changed(rule, position, effect, draft.changes(literal.relation, sign))
+            effect = next(iter(flip_signs({sign}))) if literal.negated else sign
+            yield ChangedLiteral(rule, position, effect, draft.changes(literal.relation, sign))
 
 
-def _exact(changed: Changed) -> Body:
+def _exact(changed: ChangedLiteral) -> Body:
     """Return exact_i: each instance counts +1 or −1."""
 
     def read(at: int, literal: Literal) -> Goal:
@@ -87,20 +93,20 @@ def _exact(changed: Changed) -> Body:
         return Goal(literal, Reference(literal.relation, state))
 
     weight = Constant(1 if changed.sign is State.ADDED else -1, NUMBER)
-    return instance(
+    return make_body(
         changed.rule,
         read,
         lead=changed.lead,
         place=changed.place,
-        head=(*head_of(changed.rule), weight),
+        head=(*head_arguments(changed.rule), weight),
         is_bag=True,
     )
 
 
 def _whole_rule(rule: Rule, state: State, weight: int) -> Body:
     """Return every instance of a rule that is itself added or removed."""
-    head = (*head_of(rule), Constant(weight, NUMBER))
-    return instance(rule, in_state(state), head=head, is_judged=state is State.NEW, is_bag=True)
+    head = (*head_arguments(rule), Constant(weight, NUMBER))
+    return make_body(rule, read_in_state(state), head=head, is_judged=state is State.NEW, is_bag=True)
 
 
 def _judge_added(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -110,8 +116,8 @@ def _judge_added(stratum: Stratum, draft: Draft) -> list[Step]:
     """
     (name,) = stratum.relations
     bodies = [
-        instance(rule, in_state(State.NEW), lead=changed.lead, place=changed.place, is_judged=True)
-        for rule in kept_rules(draft, stratum.relations)
+        make_body(rule, read_in_state(State.NEW), lead=changed.lead, place=changed.place, is_judged=True)
+        for rule in unchanged_rules(draft, stratum.relations)
         if any(has_fault(condition) for condition in rule.conditions)
         for changed in _changed_literals(rule, draft)
         if changed.sign is State.ADDED
@@ -121,9 +127,9 @@ def _judge_added(stratum: Stratum, draft: Draft) -> list[Step]:
 
 def _recount(name: str, draft: Draft) -> list[Step]:
     """Return the steps that add Δc to the counts, and bring the relation to NEW."""
-    count = count_of(draft, name)
+    count = count_relation(draft, name)
     columns = draft.variables(name)
-    lead = literal_of(draft.make(name, "difference", NUMBER), (*columns, _DIFFERENCE))
+    lead = working_goal(draft.make(name, "difference", NUMBER), (*columns, _DIFFERENCE))
     before = Goal(Literal(count, (*columns, _BEFORE)), Reference(count, State.OLD))
     unknown = Goal(Literal(name, columns, True), Reference(name, State.OLD))
     total = Condition("=", _AFTER, Functor("+", (_BEFORE, _DIFFERENCE), NUMBER))
@@ -149,6 +155,6 @@ def _recount(name: str, draft: Draft) -> list[Step]:
         *draft.derive(removed, [body(columns, before, total, ends)]),
         *draft.derive(added, [body(columns, unknown)]),
     ]
-    steps += [Remove(count, outdated), Grow(count, counted)]
-    steps += [Remove(name, removed), Grow(name, added)]
-    return [*steps, Settle(count)]
+    steps += [Remove(count, outdated), Add(count, counted)]
+    steps += [Remove(name, removed), Add(name, added)]
+    return [*steps, CancelOut(count)]

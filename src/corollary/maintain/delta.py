@@ -19,21 +19,29 @@ tc@old(x,y) with y bound.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from corollary.analysis.relevance import flipped
+from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import WORKING, Role, Step
-from corollary.core.rules import Condition, Constant, Literal, Rule, Variable, head_of, names_in
+from corollary.core.plan import WORKING_SEPARATOR, Role, Step
+from corollary.core.rules import (
+    Condition,
+    Constant,
+    Literal,
+    Rule,
+    Variable,
+    head_arguments,
+    variable_names,
+)
 from corollary.core.states import State
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal, has_fault
 
-Read = Callable[[int, Literal], Goal]
+LiteralReader = Callable[[int, Literal], Goal]
 """Returns where the literal at a position is read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedLiteral:
     """A literal of a rule whose relation changes.
 
     Attributes:
@@ -57,7 +65,7 @@ class Changed:
         return Goal(self.literal, self.source)
 
 
-def recursive_places(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
+def recursive_positions(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
     """Return the positions of the positive literals that belong to the rule's own stratum."""
     return tuple(
         position
@@ -66,7 +74,7 @@ def recursive_places(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
     )
 
 
-def kept_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
+def unchanged_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
     """Return the rules of some relations that are in OLD and in NEW."""
     return tuple(rule for rule in draft.update.kept_rules if rule.head.relation in members)
 
@@ -87,26 +95,26 @@ def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
 
 def changed_literals(
     draft: Draft, rules: Iterable[Rule], members: Sequence[str], sign: State
-) -> Iterator[Changed]:
+) -> Iterator[ChangedLiteral]:
     """Yield the literals below a stratum whose changes may add or remove heads."""
     for rule in rules:
         for position, literal in enumerate(rule.literals):
             if literal.relation in members:
                 continue
             below = draft.update.signs(literal.relation)
-            if sign in (flipped(below) if literal.negated else below):
-                (update,) = flipped({sign}) if literal.negated else {sign}
-                yield Changed(rule, position, sign, draft.changes(literal.relation, update))
+            if sign in (flip_signs(below) if literal.negated else below):
+                (update,) = flip_signs({sign}) if literal.negated else {sign}
+                yield ChangedLiteral(rule, position, sign, draft.changes(literal.relation, update))
 
 
-def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
+def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step], ChangedLiteral]:
     """Apply the selections on a changed literal to its change, if there are any."""
     rule, literal = changed.rule, changed.literal
-    names = names_in(literal)
+    names = variable_names(literal)
     conditions = tuple(
         each
         for each in rule.conditions
-        if names_in(each) and names_in(each) <= names and not has_fault(each)
+        if variable_names(each) and variable_names(each) <= names and not has_fault(each)
     )
     variables = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
     has_constant = any(isinstance(slot, Constant) for slot in literal.slots)
@@ -114,7 +122,7 @@ def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
         return [], changed
     number = draft.update.new.rules.index(rule) if rule in draft.update.new.rules else 0
     source = changed.source
-    name = f"{source.relation}{WORKING}{source.state}{WORKING}{number}.{changed.place}"
+    name = f"{source.relation}{WORKING_SEPARATOR}{source.state}{WORKING_SEPARATOR}{number}.{changed.place}"
     draft.types[name] = draft.types[literal.relation]
     slots = tuple(
         Variable(f"_{at}", type_) if not isinstance(slot, Variable | Constant) else slot
@@ -128,9 +136,9 @@ def select(draft: Draft, changed: Changed) -> tuple[list[Step], Changed]:
     return steps, replace(changed, source=Reference(name))
 
 
-def instance(
+def make_body(
     rule: Rule,
-    read: Read,
+    read: LiteralReader,
     *,
     lead: Goal | None = None,
     place: int | None = None,
@@ -156,7 +164,7 @@ def instance(
     others = [read(at, each) for at, each in enumerate(rule.literals) if at != place]
     leads = [] if lead is None else [lead]
     return Body(
-        head_of(rule) if head is None else head,
+        head_arguments(rule) if head is None else head,
         (*leads, *others, *goals),
         (*rule.conditions, *conditions),
         rule.origin,
@@ -167,12 +175,12 @@ def instance(
     )
 
 
-def in_state(state: State) -> Read:
+def read_in_state(state: State) -> LiteralReader:
     """Return the reader of every literal in one state."""
     return lambda _, literal: Goal(literal, Reference(literal.relation, state))
 
 
-def seeds(
+def seed_bodies(
     draft: Draft,
     rules: Iterable[Rule],
     members: Sequence[str],
@@ -194,7 +202,7 @@ def seeds(
     steps: list[Step] = []
     bodies: dict[str, list[Body]] = {name: [] for name in members}
     for changed in changed_literals(draft, rules, members, sign):
-        selection, chosen = select(draft, changed)
+        selection, chosen = apply_selections(draft, changed)
         steps += selection
         bodies[changed.rule.head.relation].append(make(chosen.rule, chosen.place, chosen.lead))
     update = draft.update

@@ -4,26 +4,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
-from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
-    WORKING,
+    WORKING_SEPARATOR,
     Derive,
     Plan,
     Reduce,
     Role,
     Step,
-    event_of,
+    event_relation,
     pipelines_of,
-    working,
+    working_relation,
 )
 from corollary.core.program import Relation
 from corollary.core.rules import NO_RULE, Condition, Constant, Literal, Origin, Variable
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, sip
-from corollary.maintain.solve import procedures
-from corollary.maintain.tabling import Tables, call_of, called, certain, split
+from corollary.maintain.solve import solve_procedures
+from corollary.maintain.tabling import (
+    CallTables,
+    callee_and_arguments,
+    drop_fallible_conditions,
+    resolve_calls,
+    split_body,
+)
 from corollary.maintain.update import Update
 
 
@@ -64,13 +70,13 @@ class Draft:
     locals: dict[str, tuple[str, ...]] = field(default_factory=dict)
     types: dict[str, tuple[Type, ...]] = field(default_factory=dict)
     finished: set[str] = field(default_factory=set)
-    tables: Tables = field(init=False)
+    tables: CallTables = field(init=False)
 
     def __post_init__(self) -> None:
         update = self.update
         for relations in (update.past.relations, update.new.relations, update.new.active.relations):
             self.types |= {name: each.types for name, each in relations.items()}
-        self.tables = Tables(
+        self.tables = CallTables(
             {State.OLD: update.past, State.NEW: update.new},
             update.statistics,
             self.types,
@@ -81,7 +87,7 @@ class Draft:
     def _is_available(self, source: Reference) -> bool:
         """Whether a relation can be read in a state, without calls for its tuples."""
         name, update = source.relation, self.update
-        if WORKING in name or source.state in (State.ADDED, State.REMOVED):
+        if WORKING_SEPARATOR in name or source.state in (State.ADDED, State.REMOVED):
             return True
         program = update.past if source.state is State.OLD else update.new
         relation = program.relations.get(name)
@@ -101,7 +107,7 @@ class Draft:
 
     def make(self, relation: str, role: str, *more: Type) -> str:
         """Return a working relation with the columns of a relation and those of `more` types."""
-        name = working(relation, role)
+        name = working_relation(relation, role)
         self.types[name] = (*self.relation(relation).types, *more)
         return name
 
@@ -115,8 +121,8 @@ class Draft:
         """Return where an active rule reads a change or an event predicate, if `name` is one."""
         active = self.update.new.active
         if name in active.relations:
-            self.types[event_of(name)] = active.relations[name].types
-            return Reference(event_of(name))
+            self.types[event_relation(name)] = active.relations[name].types
+            return Reference(event_relation(name))
         relation, state = active.marked.get(name, ("", State.NEW))
         is_change = state in (State.ADDED, State.REMOVED)
         return self.changes(relation, state) if is_change else None
@@ -204,13 +210,13 @@ class Draft:
         if all(
             self._is_available(stage.source)
             for stage in ordered.stages
-            if isinstance(stage, Probe | Absent)
+            if isinstance(stage, Probe | AntiProbe)
         ):
             return ordered
 
-        def ask(stage: Probe | Absent, items: list[Goal | Condition]) -> Reference:
-            node, arguments = call_of(stage, self.tables)
-            goals, conditions = split(certain(items, arguments))
+        def ask(stage: Probe | AntiProbe, items: list[Goal | Condition]) -> Reference:
+            node, arguments = callee_and_arguments(stage, self.tables)
+            goals, conditions = split_body(drop_fallible_conditions(items, arguments))
             lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
             # A call may be too general; only the whole body can say what is an error.
             prefix = replace(body, lead=lead, is_judged=False, is_bag=False, is_lenient=False)
@@ -219,7 +225,7 @@ class Draft:
             )
             return Reference(node.answers)
 
-        goals, conditions = split(called(ordered.stages, self._is_available, ask))
+        goals, conditions = split_body(resolve_calls(ordered.stages, self._is_available, ask))
         lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
         return self._ordered(replace(body, lead=lead), body.head, goals, conditions)
 
@@ -244,7 +250,7 @@ class Draft:
 
     def plan(self, main: Sequence[Step]) -> Plan:
         """Return the finished plan; `main` is its main procedure."""
-        every = {MAIN: tuple(main), **self.procedures, **procedures(self.tables)}
+        every = {MAIN: tuple(main), **self.procedures, **solve_procedures(self.tables)}
         plan = Plan(every, self.types, {}, MAIN, self.locals)
         return replace(plan, orders=orders(pipelines_of(plan)))
 
@@ -258,6 +264,6 @@ def _is_lead(goal: Goal, lead: Goal | None) -> bool:
     )
 
 
-def literal_of(relation: str, slots: Sequence[Variable | Constant], negated: bool = False) -> Goal:
+def working_goal(relation: str, slots: Sequence[Variable | Constant], negated: bool = False) -> Goal:
     """Return the goal of a literal over a working relation."""
     return Goal(Literal(relation, tuple(slots), negated), Reference(relation))

@@ -30,40 +30,46 @@ Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step, working
-from corollary.core.rules import Rule, head_of
+from corollary.core.plan import CancelOut, Extend, Loop, Remove, Role, Step, working_relation
+from corollary.core.rules import Rule, head_arguments
 from corollary.core.states import State
-from corollary.maintain.delta import in_state, instance, kept_rules, recursive_places, seeds
-from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.payload import derives_once
+from corollary.maintain.delta import (
+    make_body,
+    read_in_state,
+    recursive_positions,
+    seed_bodies,
+    unchanged_rules,
+)
+from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.seminaive import insert
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import told
+from corollary.maintain.trace import trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stored stratum."""
     overestimate = _overdelete(stratum, draft)
-    additions, first = seeds(
-        draft, kept_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add_body
+    additions, first = seed_bodies(
+        draft, unchanged_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add_body
     )
     if overestimate and not _is_exact(stratum, draft):
         for name in stratum.relations:
             first[name] += _rederive(name, stratum, draft)
     steps = [*overestimate, *additions, *insert(stratum, draft, first)]
-    steps += [Settle(name) for name in stratum.relations]
-    return [*steps, *told(stratum, draft, "over" if overestimate else "")]
+    steps += [CancelOut(name) for name in stratum.relations]
+    return [*steps, *trace_rows(stratum, draft, "over" if overestimate else "")]
 
 
 def _is_exact(stratum: Stratum, draft: Draft) -> bool:
     """Whether the overestimate is exact: no tuple has a second derivation."""
-    return derives_once(stratum) and not draft.update.redefined & set(stratum.relations)
+    return has_single_derivations(stratum) and not draft.update.redefined & set(stratum.relations)
 
 
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return stages (1) and (2): take out every tuple that may have lost a derivation."""
-    members, kept = stratum.relations, kept_rules(draft, stratum.relations)
-    steps, bodies = seeds(draft, kept, members, State.REMOVED, _remove_body)
+    members, kept = stratum.relations, unchanged_rules(draft, stratum.relations)
+    steps, bodies = seed_bodies(draft, kept, members, State.REMOVED, _remove_body)
     if not any(bodies.values()):
         return []
     again: list[Step] = []
@@ -76,7 +82,7 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
             _overdelete_further(rule, position)
             for rule in kept
             if rule.head.relation == name
-            for position in recursive_places(rule, members)
+            for position in recursive_positions(rule, members)
         ]
         again += draft.derive(
             following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
@@ -92,26 +98,26 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
 
 def _remove_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
     """Return rem_i, or the whole body in OLD of a removed rule."""
-    return instance(rule, in_state(State.OLD), lead=lead, place=position)
+    return make_body(rule, read_in_state(State.OLD), lead=lead, place=position)
 
 
 def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
     """Return add_i, or the whole body in NEW of an added rule."""
-    return instance(rule, in_state(State.NEW), lead=lead, place=position, is_judged=True)
+    return make_body(rule, read_in_state(State.NEW), lead=lead, place=position, is_judged=True)
 
 
 def _overdelete_further(rule: Rule, position: int) -> Body:
     """Return rem_i for a literal of the stratum: its removals are the last overestimate."""
     literal = rule.literals[position]
-    source = Reference(working(literal.relation, "over"), State.ADDED)
-    return instance(rule, in_state(State.OLD), lead=Goal(literal, source), place=position)
+    source = Reference(working_relation(literal.relation, "over"), State.ADDED)
+    return make_body(rule, read_in_state(State.OLD), lead=Goal(literal, source), place=position)
 
 
 def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
     """Return the bodies of δ⁺: other derivations of tuples that were taken out."""
     over = draft.make(name, "over")
     return [
-        instance(rule, in_state(State.NEW), lead=literal_of(over, head_of(rule)))
+        make_body(rule, read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule)))
         for rule in stratum.rules
         if rule.head.relation == name
     ]

@@ -42,34 +42,34 @@ from dataclasses import dataclass, replace
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plan import (
-    WORKING,
+    WORKING_SEPARATOR,
+    Add,
     Call,
     Clear,
     Extend,
-    Grow,
+    RecordTrace,
     Remove,
     Role,
-    Row,
     Step,
     When,
-    working,
+    working_relation,
 )
 from corollary.core.rules import NO_RULE, Rule
 from corollary.core.states import State
 from corollary.maintain.delta import (
-    Changed,
+    ChangedLiteral,
+    apply_selections,
     changed_literals,
-    in_state,
-    instance,
-    kept_rules,
-    recursive_places,
-    select,
+    make_body,
+    read_in_state,
+    recursive_positions,
+    unchanged_rules,
 )
 from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
-from corollary.maintain.solve import procedures
+from corollary.maintain.solve import solve_procedures
 
-FORGET = working("", "forget")
+CLEAR_TABLES = working_relation("", "forget")
 """The procedure that empties all tables of calls and answers."""
 
 
@@ -99,10 +99,10 @@ class _Propagation:
     def process_updates(self) -> list[Step]:
         """Return the steps that start the propagation of every change below the stratum."""
         draft, members = self.draft, self.stratum.relations
-        kept = kept_rules(draft, members)
+        kept = unchanged_rules(draft, members)
         signs = {name: draft.update.signs(name) for name in members}
         for rule in kept:
-            for position in recursive_places(rule, members):
+            for position in recursive_positions(rule, members):
                 for sign in sorted(signs[rule.head.relation]):
                     self._procedure(rule, position, sign)
         steps: list[Step] = []
@@ -119,17 +119,17 @@ class _Propagation:
             for sign in (State.ADDED, State.REMOVED):
                 draft.make(name, sign)
             if not draft.update.is_virtual(name):
-                steps.append(Remove(name, working(name, State.REMOVED)))
-                steps.append(Grow(name, working(name, State.ADDED)))
+                steps.append(Remove(name, working_relation(name, State.REMOVED)))
+                steps.append(Add(name, working_relation(name, State.ADDED)))
         if not self.has_memo:
-            draft.procedures[FORGET] = ()
+            draft.procedures[CLEAR_TABLES] = ()
         return steps
 
-    def _start(self, changed: Changed) -> list[Step]:
+    def _start(self, changed: ChangedLiteral) -> list[Step]:
         """Return the call for a change below, made if any tuple passes its selections."""
-        selection, chosen = select(self.draft, changed)
+        selection, chosen = apply_selections(self.draft, changed)
         procedure = self._procedure(chosen.rule, chosen.place, chosen.sign)
-        updates = working(procedure, "given")
+        updates = working_relation(procedure, "given")
         self.draft.types[updates] = self.draft.types[changed.literal.relation]
         call = (self.draft.copy(updates, chosen.source), Call(procedure, updates))
         return [*selection, When((chosen.source,), call)]
@@ -139,11 +139,11 @@ class _Propagation:
         draft, name = self.draft, rule.head.relation
         number = _number(rule, draft)
         at = "" if position is None else f".{position + 1}"
-        procedure = f"{name}{WORKING}rule {number}{at}{WORKING}{sign}"
+        procedure = f"{name}{WORKING_SEPARATOR}rule {number}{at}{WORKING_SEPARATOR}{sign}"
         if procedure in draft.procedures:
             return procedure
         draft.procedures[procedure] = ()  # taken, so that a recursive rule finds itself
-        updates = working(procedure, "updates")
+        updates = working_relation(procedure, "updates")
         lead = None
         if position is not None:
             literal = replace(rule.literals[position], negated=False)
@@ -165,14 +165,14 @@ class _Propagation:
         )
         types = draft.types[name]
         local = {
-            role: working(procedure, role)
+            role: working_relation(procedure, role)
             for role in ("approximation", "filtered", "refiltered", "disqualified", "actual")
         }
         draft.types |= dict.fromkeys(local.values(), types)
         approximation = Reference(local["approximation"])
         known = Reference(draft.make(name, sign))
-        body = instance(
-            rule, in_state(prop_state), lead=lead, place=position, is_judged=sign is State.ADDED
+        body = make_body(
+            rule, read_in_state(prop_state), lead=lead, place=position, is_judged=sign is State.ADDED
         )
         steps = self._clear_tables()
         steps += draft.derive(approximation.relation, [body], role=Role.APPROXIMATED, about=name)
@@ -195,7 +195,7 @@ class _Propagation:
         if draft.is_traced:
             updates = () if lead is None else (lead.source,)
             steps.append(
-                Row(
+                RecordTrace(
                     rule.origin.text,
                     updates,
                     (approximation,),
@@ -269,16 +269,16 @@ class _Propagation:
     def _select_propagation_rules(self, name: str, actual: str, sign: State) -> Iterator[Step]:
         """Yield the calls that propagate actual updates inside the stratum."""
         draft, members = self.draft, self.stratum.relations
-        for rule in kept_rules(draft, members):
+        for rule in unchanged_rules(draft, members):
             if sign not in draft.update.signs(rule.head.relation):
                 continue
-            for position in recursive_places(rule, members):
+            for position in recursive_positions(rule, members):
                 if rule.literals[position].relation == name:
                     yield Call(self._procedure(rule, position, sign), actual)
 
     def _clear_tables(self) -> list[Step]:
         """Return the step that empties all tables before a query, where there is no memo."""
-        return [] if self.has_memo else [Call(FORGET)]
+        return [] if self.has_memo else [Call(CLEAR_TABLES)]
 
 
 def _number(rule: Rule, draft: Draft) -> int:
@@ -293,8 +293,8 @@ def _number(rule: Rule, draft: Draft) -> int:
     return list(rules).index(rule) + 1
 
 
-def forget(draft: Draft) -> None:
+def complete_clear_tables(draft: Draft) -> None:
     """Complete the procedure that empties the tables, once all tables are registered."""
-    if FORGET in draft.procedures:
-        procedures(draft.tables)  # which registers the tables that calls need in turn
-        draft.procedures[FORGET] = (Clear(draft.tables.memo()),)
+    if CLEAR_TABLES in draft.procedures:
+        solve_procedures(draft.tables)  # which registers the tables that calls need in turn
+        draft.procedures[CLEAR_TABLES] = (Clear(draft.tables.memo()),)

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.optimisations import Optimisation
+from corollary.core.optimisations import MonitoringOptimisation
 from corollary.core.plan import (
     Call,
-    Place,
+    PlacedCall,
     Placement,
     Plan,
     Step,
     Store,
     When,
     Within,
-    procedure_of,
+    procedure_name,
 )
 from corollary.core.states import State
 from corollary.errors import InputError
@@ -30,16 +30,16 @@ from corollary.maintain import (
     recompute,
     seminaive,
 )
-from corollary.maintain.choose import Algorithm, Choice, Sizes, choose
+from corollary.maintain.choose import Algorithm, AlgorithmChoice, ChangeSizes, choose
 from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
-from corollary.maintain.payload import payload_of, payload_relations
+from corollary.maintain.payload import payload_kind, payload_relations
 from corollary.maintain.update import Update
 
-IN_PLACE = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.DRED, Algorithm.AUTONOMOUS)
+IN_PLACE_ALGORITHMS = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.DRED, Algorithm.AUTONOMOUS)
 """These change the stored relations step by step and read them in the middle of their work."""
 
-KEEPS_PAYLOAD = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.RECOMPUTE)
+PAYLOAD_KEEPING_ALGORITHMS = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.RECOMPUTE)
 """These leave valid ranks or counts behind."""
 
 
@@ -53,13 +53,13 @@ class Maintenance:
     """
 
     plan: Plan
-    choices: Mapping[str, Choice]
-    places: Mapping[str, Place] = field(default_factory=dict)
+    choices: Mapping[str, AlgorithmChoice]
+    places: Mapping[str, PlacedCall] = field(default_factory=dict)
 
 
-def choices(
-    update: Update, wanted: Callable[[str], Algorithm], sizes: Sizes
-) -> dict[str, tuple[Stratum, Choice]]:
+def choose_algorithms(
+    update: Update, wanted: Callable[[str], Algorithm], sizes: ChangeSizes
+) -> dict[str, tuple[Stratum, AlgorithmChoice]]:
     """Return the strata that may change, by procedure, with the algorithm for each.
 
     Raises:
@@ -72,7 +72,7 @@ def choices(
             continue
         if any(update.signs(name) for name in stratum.relations):
             choice = choose(stratum, update, requested, sizes)
-            found[procedure_of(stratum.relations)] = stratum, choice
+            found[procedure_name(stratum.relations)] = stratum, choice
     return found
 
 
@@ -101,9 +101,9 @@ def _is_unobserved(name: str, update: Update) -> bool:
 
 def maintain(
     update: Update,
-    chosen: Mapping[str, tuple[Stratum, Choice]],
+    chosen: Mapping[str, tuple[Stratum, AlgorithmChoice]],
     *,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, PlacedCall] | None = None,
     further: Callable[[Draft], Sequence[Step]] = lambda _: (),
     is_traced: bool = False,
     is_strict: bool = False,
@@ -127,20 +127,20 @@ def maintain(
     }
     main: list[Step] = []
     for name, (stratum, choice) in chosen.items():
-        if choice.algorithm in IN_PLACE:
+        if choice.algorithm in IN_PLACE_ALGORITHMS:
             # Its own steps read NEW of the stratum as it is, even before it is complete.
             draft.finished.update(stratum.relations)
         steps = _steps(choice.algorithm, stratum, draft)
         if choice.budget is not None:
             # The abandoned run may have left calls open that were never answered.
-            draft.procedures.setdefault(epf.FORGET, ())
-            otherwise = (Call(epf.FORGET), *recompute.plan(stratum, draft))
+            draft.procedures.setdefault(epf.CLEAR_TABLES, ())
+            otherwise = (Call(epf.CLEAR_TABLES), *recompute.plan(stratum, draft))
             steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
         draft.procedures[name] = tuple(steps)
         draft.finished.update(stratum.relations)
         main.append(_call_if_changed(stratum, draft, used.get(name, Call(name))))
     main += further(draft)
-    epf.forget(draft)
+    epf.complete_clear_tables(draft)
     return Maintenance(draft.plan(main), choices, used)
 
 
@@ -157,8 +157,8 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
             return epf.plan(
                 stratum,
                 draft,
-                has_memo=Optimisation.SHARING not in without,
-                is_minimised=Optimisation.MINIMISING not in without,
+                has_memo=MonitoringOptimisation.SHARING not in without,
+                is_minimised=MonitoringOptimisation.MINIMISING not in without,
             )
         case Algorithm.COUNTING:
             return counting.plan(stratum, draft)
@@ -179,14 +179,14 @@ def _runs_in(algorithm: Algorithm, placement: Placement) -> bool:
     return placement is not Placement.SQL or algorithm not in (Algorithm.PF, Algorithm.EPF)
 
 
-def _call_if_changed(stratum: Stratum, draft: Draft, call: Call | Place) -> Step:
+def _call_if_changed(stratum: Stratum, draft: Draft, call: Call | PlacedCall) -> Step:
     """Return the call of a stratum, guarded by the changes of the relations that it reads."""
     if not draft.update.redefined.isdisjoint(stratum.relations):
         return call
     return When(changes_below(stratum, draft), (call,))
 
 
-def rebuild(stratum: Stratum, update: Update) -> Plan:
+def plan_payload_rebuild(stratum: Stratum, update: Update) -> Plan:
     """Return the plan that recomputes the payload of a stored stratum in OLD.
 
     The relations may belong to several strata of OLD: ranks that are well-founded across all of
@@ -195,7 +195,7 @@ def rebuild(stratum: Stratum, update: Update) -> Plan:
     draft = Draft(update)
     rules = tuple(rule for rule in update.old.rules if rule.head.relation in stratum.relations)
     before = replace(stratum, rules=rules)
-    wanted = payload_of(stratum, update.new)
+    wanted = payload_kind(stratum, update.new)
     steps, results = seminaive.fixpoint(before, draft, State.OLD, wanted)
     known = {each.name for each in payload_relations(stratum, update.new).values()}
     stores = [Store(name, result) for name, result in results.items() if name in known]

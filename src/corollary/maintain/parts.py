@@ -12,7 +12,7 @@ A relation that only one writer has written to is its own part, at no extra cost
 from collections.abc import Mapping, Sequence
 
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Grow, Plan, Remove, Step
+from corollary.core.plan import Add, Plan, Remove, Step
 from corollary.core.program import NormalProgram
 from corollary.core.rules import NO_RULE, Literal, Slot, Wildcard
 from corollary.core.states import State
@@ -22,7 +22,7 @@ from corollary.maintain.sip import Goal
 from corollary.maintain.update import Update
 
 
-def union(program: NormalProgram, relations: Sequence[str]) -> Plan:
+def plan_union_of_parts(program: NormalProgram, relations: Sequence[str]) -> Plan:
     """Return the plan that brings base relations to NEW when their parts have changed."""
     draft = _new_draft(program)
     steps: list[Step] = []
@@ -35,12 +35,12 @@ def union(program: NormalProgram, relations: Sequence[str]) -> Plan:
             draft.copy(gone, *removed, without=tuple(Reference(part) for part in parts)),
             draft.copy(come, *added, without=(Reference(name, State.OLD),)),
             Remove(name, gone),
-            Grow(name, come),
+            Add(name, come),
         ]
     return draft.plan(steps)
 
 
-def shared(program: NormalProgram, tuples: Mapping[str, str], targets: Mapping[str, str]) -> Plan:
+def plan_intersections(program: NormalProgram, tuples: Mapping[str, str], targets: Mapping[str, str]) -> Plan:
     """Return the plan that finds which of some tuples are in base relations.
 
     Args:
@@ -59,7 +59,7 @@ def shared(program: NormalProgram, tuples: Mapping[str, str], targets: Mapping[s
     )
 
 
-def touched(program: NormalProgram, relation: str, determinants: Sequence[int], into: str) -> Plan:
+def plan_key_matches(program: NormalProgram, relation: str, determinants: Sequence[int], into: str) -> Plan:
     """Return the plan that finds all tuples of NEW that agree with an added one in some columns.
 
     Only they can violate a functional dependency that held before.

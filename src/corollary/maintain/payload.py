@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import working
+from corollary.core.plan import working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.rules import (
     Condition,
@@ -26,12 +26,12 @@ from corollary.core.rules import (
     Variable,
     Wildcard,
     has_wildcard,
-    head_of,
-    names_in,
+    head_arguments,
+    variable_names,
 )
 from corollary.core.states import State
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import recursive_places
+from corollary.maintain.delta import recursive_positions
 from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal, range_of
 
@@ -43,16 +43,16 @@ class Payload(StrEnum):
     COUNT = "count"
 
 
-RANK = Variable("rank'", NUMBER)
+RANK_VARIABLE = Variable("rank'", NUMBER)
 """The rank of a head; the quote keeps it apart from the variables of a program."""
 
 
-def rank_of(draft: Draft, relation: str) -> str:
+def rank_relation(draft: Draft, relation: str) -> str:
     """Return the relation of ranks beside a relation."""
     return draft.make(relation, Payload.RANK, NUMBER)
 
 
-def count_of(draft: Draft, relation: str) -> str:
+def count_relation(draft: Draft, relation: str) -> str:
     """Return the relation of counts beside a relation."""
     return draft.make(relation, Payload.COUNT, NUMBER)
 
@@ -68,10 +68,10 @@ def has_counts(stratum: Stratum) -> bool:
     """Whether derivations are counted: no recursion, no leniency, perhaps several a tuple."""
     is_plain = not stratum.is_recursive and not stratum.aggregations
     can_count = is_plain and not any(rule.is_lenient for rule in stratum.rules)
-    return can_count and not derives_once(stratum)
+    return can_count and not has_single_derivations(stratum)
 
 
-def derives_once(stratum: Stratum) -> bool:
+def has_single_derivations(stratum: Stratum) -> bool:
     """Whether no tuple can have two derivations: one rule, whose head has all variables it reads.
 
     Other variables are computed from those, uniquely unless `range` gives them several values.
@@ -83,10 +83,10 @@ def derives_once(stratum: Stratum) -> bool:
     if rule.is_lenient or any(has_wildcard(literal) for literal in read):
         return False
     makes_several = any(range_of(condition) for condition in rule.conditions)
-    return not makes_several and all(names_in(literal) <= names_in(rule.head) for literal in read)
+    return not makes_several and all(variable_names(literal) <= variable_names(rule.head) for literal in read)
 
 
-def payload_of(stratum: Stratum, program: NormalProgram) -> Payload | None:
+def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:
     """Return the kind of payload that the tuples of a stratum have, if any."""
     if has_ranks(stratum, program):
         return Payload.RANK
@@ -96,14 +96,14 @@ def payload_of(stratum: Stratum, program: NormalProgram) -> Payload | None:
 
 def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
     """Return the relations that hold the payload of a stratum, by the relations of the stratum."""
-    role = payload_of(stratum, program)
+    role = payload_kind(stratum, program)
     if role is None:
         return {}
     beside = {}
     for name in stratum.relations:
         relation = program.relations[name]
         beside[name] = Relation(
-            working(name, role),
+            working_relation(name, role),
             (*relation.columns, role),
             (*relation.types, NUMBER),
             is_derived=True,
@@ -112,9 +112,9 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
     return beside
 
 
-def is_absent(rule: Rule) -> Goal:
+def absent_head(rule: Rule) -> Goal:
     """Return the goal that a rule's head is not in NEW."""
-    literal = Literal(rule.head.relation, head_of(rule), negated=True)
+    literal = Literal(rule.head.relation, head_arguments(rule), negated=True)
     return Goal(literal, Reference(rule.head.relation))
 
 
@@ -137,7 +137,7 @@ class RankedBody:
     @property
     def head(self) -> tuple[Variable | Constant, ...]:
         """The head and its rank."""
-        return (*head_of(self.rule), RANK)
+        return (*head_arguments(self.rule), RANK_VARIABLE)
 
     def literal(self, position: int) -> Literal:
         """Return the literal at a position with its rank, and variables instead of wildcards."""
@@ -147,7 +147,7 @@ class RankedBody:
             Variable(f"_{position}_{at}'", types[at]) if isinstance(slot, Wildcard) else slot
             for at, slot in enumerate(literal.slots)
         )
-        return Literal(rank_of(self.draft, literal.relation), (*slots, self.ranks[position]))
+        return Literal(rank_relation(self.draft, literal.relation), (*slots, self.ranks[position]))
 
     def read(self, position: int, literal: Literal) -> Goal:
         """Return where the literal at a position is read."""
@@ -157,19 +157,19 @@ class RankedBody:
         return Goal(ranked, Reference(ranked.relation, self.state))
 
 
-def ranked_literals(
+def rank_body(
     rule: Rule, members: tuple[str, ...], draft: Draft, state: State, *, lower: State = State.NEW
 ) -> RankedBody:
     """Return a rule whose stratum's literals are read with ranks in `state`, others in `lower`."""
-    positions = recursive_places(rule, members)
+    positions = recursive_positions(rule, members)
     ranks = {position: Variable(f"rank{position}'", NUMBER) for position in positions}
     return RankedBody(rule, draft, state, lower, ranks)
 
 
-def total_of(ranked: RankedBody) -> Condition:
+def rank_equation(ranked: RankedBody) -> Condition:
     """Return the equation for the rank of a head: 1 + the largest rank of its premises, or 0."""
     ranks: list[Expression] = list(ranked.ranks.values())
     if not ranks:
-        return Condition("=", RANK, Constant(0, NUMBER))
+        return Condition("=", RANK_VARIABLE, Constant(0, NUMBER))
     largest = ranks[0] if len(ranks) == 1 else Functor("max", tuple(ranks), NUMBER)
-    return Condition("=", RANK, Functor("+", (largest, Constant(1, NUMBER)), NUMBER))
+    return Condition("=", RANK_VARIABLE, Functor("+", (largest, Constant(1, NUMBER)), NUMBER))

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine
-from corollary.core.plan import Place, Placement, procedure_of
+from corollary.core.plan import PlacedCall, Placement, procedure_name
 from corollary.core.program import NormalProgram
-from corollary.rewrite.shares import shared
+from corollary.rewrite.shares import partition_program
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedPrograms:
     """The programs of OLD and NEW, rewritten for their partitions, and the placed strata.
 
     Attributes:
@@ -21,10 +21,10 @@ class Placed:
 
     before: NormalProgram
     after: NormalProgram
-    places: Mapping[str, Place]
+    places: Mapping[str, PlacedCall]
 
 
-def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed:
+def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) -> PlacedPrograms:
     """Let an engine place the strata of NEW, and rewrite both programs for the partitions."""
     places = {}
     for stratum in strata(after):
@@ -43,9 +43,9 @@ def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed
             stratum.relations, sorted(below - set(stratum.relations)), has_pivot=pivot is not None
         )
         if placement is not Placement.DRIVER:
-            name = procedure_of(stratum.relations)
+            name = procedure_name(stratum.relations)
             columns = pivot or dict.fromkeys(stratum.relations)
-            places[name] = Place(name, placement, tuple(columns.items()))
+            places[name] = PlacedCall(name, placement, tuple(columns.items()))
     by_relation = {
         name: {one: column for one, column in each.columns if column is not None}
         for each in places.values()
@@ -53,7 +53,7 @@ def place(engine: Engine, before: NormalProgram, after: NormalProgram) -> Placed
         for name, _ in each.columns
     }
     if not by_relation:
-        return Placed(before, after, places)
-    old = shared(before, by_relation, engine.shares)
-    new = old if before is after else shared(after, by_relation, engine.shares)
-    return Placed(old, new, places)
+        return PlacedPrograms(before, after, places)
+    old = partition_program(before, by_relation, engine.shares)
+    new = old if before is after else partition_program(after, by_relation, engine.shares)
+    return PlacedPrograms(old, new, places)

@@ -39,16 +39,28 @@ from collections.abc import Iterator, Sequence
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Extend, Loop, Remove, Role, Settle, Step
-from corollary.core.rules import Condition, Literal, Rule, Variable, Wildcard, head_of
+from corollary.core.plan import CancelOut, Extend, Loop, Remove, Role, Step
+from corollary.core.rules import Condition, Literal, Rule, Variable, Wildcard, head_arguments
 from corollary.core.states import State
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import in_state, instance, kept_rules, recursive_places, seeds
-from corollary.maintain.draft import Body, Draft, literal_of
-from corollary.maintain.payload import RANK, is_absent, rank_of, ranked_literals, total_of
+from corollary.maintain.delta import (
+    make_body,
+    read_in_state,
+    recursive_positions,
+    seed_bodies,
+    unchanged_rules,
+)
+from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.payload import (
+    RANK_VARIABLE,
+    absent_head,
+    rank_body,
+    rank_equation,
+    rank_relation,
+)
 from corollary.maintain.seminaive import insert
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import told
+from corollary.maintain.trace import trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -57,20 +69,20 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     suspension = _suspend(stratum, draft)
 
     def add(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-        return _derivation(rule, stratum, draft, lead, position=position, goals=[is_absent(rule)])
+        return _derivation(rule, stratum, draft, lead, position=position, goals=[absent_head(rule)])
 
-    additions, first = seeds(draft, kept_rules(draft, stratum.relations), members, State.ADDED, add)
+    additions, first = seed_bodies(draft, unchanged_rules(draft, stratum.relations), members, State.ADDED, add)
     if suspension:
         for rule in stratum.rules:
-            out = literal_of(
+            out = working_goal(
                 draft.make(rule.head.relation, "suspended", NUMBER),
-                (*head_of(rule), Variable("suspended'", NUMBER)),
+                (*head_arguments(rule), Variable("suspended'", NUMBER)),
             )
             first[rule.head.relation].append(_derivation(rule, stratum, draft, out))
     steps = [*suspension, *additions, *insert(stratum, draft, first, with_ranks=True)]
     for name in members:
-        steps += [Settle(name), Settle(rank_of(draft, name))]
-    return [*steps, *told(stratum, draft, "out" if suspension else "")]
+        steps += [CancelOut(name), CancelOut(rank_relation(draft, name))]
+    return [*steps, *trace_rows(stratum, draft, "out" if suspension else "")]
 
 
 def _derivation(
@@ -83,14 +95,14 @@ def _derivation(
     goals: Sequence[Goal] = (),
 ) -> Body:
     """Return a rule in NEW whose head gets its rank from the premises, as stage (4) derives it."""
-    ranked = ranked_literals(rule, stratum.relations, draft, State.NEW)
-    return instance(
+    ranked = rank_body(rule, stratum.relations, draft, State.NEW)
+    return make_body(
         rule,
         ranked.read,
         lead=lead,
         place=position,
         goals=goals,
-        conditions=[total_of(ranked)],
+        conditions=[rank_equation(ranked)],
         head=ranked.head,
         is_judged=True,
     )
@@ -101,15 +113,15 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
     members = stratum.relations
 
     def remove(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-        head = (*head_of(rule), RANK)
-        ranked = Literal(rank_of(draft, rule.head.relation), head)
+        head = (*head_arguments(rule), RANK_VARIABLE)
+        ranked = Literal(rank_relation(draft, rule.head.relation), head)
         stored = Goal(ranked, Reference(ranked.relation, State.OLD))
-        return instance(
-            rule, in_state(State.OLD), lead=lead, place=position, goals=[stored], head=head
+        return make_body(
+            rule, read_in_state(State.OLD), lead=lead, place=position, goals=[stored], head=head
         )
 
-    steps, bodies = seeds(
-        draft, kept_rules(draft, stratum.relations), members, State.REMOVED, remove
+    steps, bodies = seed_bodies(
+        draft, unchanged_rules(draft, stratum.relations), members, State.REMOVED, remove
     )
     if not any(bodies.values()):
         return []
@@ -143,7 +155,7 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
         take_out += [
             draft.copy(out, Reference(suspended)),
             Remove(name, out),
-            Remove(rank_of(draft, name), suspended),
+            Remove(rank_relation(draft, name), suspended),
         ]
     candidates = tuple(Reference(draft.make(name, "candidate", NUMBER)) for name in members)
     return [*steps, Loop((*check, *extend, *follow), candidates), *take_out]
@@ -155,7 +167,7 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        ranked = ranked_literals(rule, stratum.relations, draft, State.OLD)
+        ranked = rank_body(rule, stratum.relations, draft, State.OLD)
         not_suspended: list[Goal] = []
         for position in ranked.ranks:
             literal = ranked.literal(position)
@@ -163,12 +175,12 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
             not_suspended.append(
                 Goal(Literal(suspended, literal.slots, True), Reference(suspended))
             )
-        yield instance(
+        yield make_body(
             rule,
             ranked.read,
-            lead=literal_of(candidate, ranked.head),
+            lead=working_goal(candidate, ranked.head),
             goals=not_suspended,
-            conditions=[Condition("<", rank, RANK) for rank in ranked.ranks.values()],
+            conditions=[Condition("<", rank, RANK_VARIABLE) for rank in ranked.ranks.values()],
             head=ranked.head,
         )
 
@@ -178,27 +190,27 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        for position in recursive_places(rule, stratum.relations):
-            ranked = ranked_literals(rule, stratum.relations, draft, State.OLD)
+        for position in recursive_positions(rule, stratum.relations):
+            ranked = rank_body(rule, stratum.relations, draft, State.OLD)
             suspended = draft.make(rule.literals[position].relation, "suspended", NUMBER)
             lead = Goal(ranked.literal(position), Reference(suspended, State.ADDED))
-            head = Literal(rank_of(draft, name), ranked.head)
+            head = Literal(rank_relation(draft, name), ranked.head)
 
             # The other premises may be suspended themselves: without them, a head whose premises
             # are suspended in the same round would be missed.
             def read(at: int, literal: Literal, position: int = position) -> Goal:
                 if literal.relation in stratum.relations and not literal.negated and at != position:
-                    stored = rank_of(draft, literal.relation)
+                    stored = rank_relation(draft, literal.relation)
                     slots = (*literal.slots, Wildcard())
                     return Goal(Literal(stored, slots), Reference(stored, State.OLD))
                 return Goal(literal, Reference(literal.relation))
 
-            yield instance(
+            yield make_body(
                 rule,
                 read,
                 lead=lead,
                 place=position,
                 goals=[Goal(head, Reference(head.relation, State.OLD))],
-                conditions=[Condition(">", RANK, ranked.ranks[position])],
+                conditions=[Condition(">", RANK_VARIABLE, ranked.ranks[position])],
                 head=ranked.head,
             )

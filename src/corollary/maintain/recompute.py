@@ -12,13 +12,13 @@ from corollary.core.plan import Clear, Step, Store
 from corollary.core.states import State
 from corollary.maintain import seminaive
 from corollary.maintain.draft import Draft
-from corollary.maintain.payload import payload_of
+from corollary.maintain.payload import payload_kind
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that recompute a stratum."""
     if not any(draft.update.is_virtual(name) for name in stratum.relations):
-        return seminaive.plan(stratum, draft, payload_of(stratum, draft.update.new))
+        return seminaive.plan(stratum, draft, payload_kind(stratum, draft.update.new))
     return _compare_states(stratum, draft)
 
 

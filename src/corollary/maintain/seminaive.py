@@ -39,41 +39,41 @@ from dataclasses import replace
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Reference
 from corollary.core.plan import (
+    Add,
     Aggregate,
     Call,
     Extend,
-    Grow,
+    ExtendWithRound,
     Loop,
-    Number,
-    Place,
+    PlacedCall,
     Plan,
     Reduce,
     Step,
     Store,
-    procedure_of,
-    working,
+    procedure_name,
+    working_relation,
 )
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Constant, Literal, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import in_state, instance, recursive_places
+from corollary.maintain.delta import make_body, read_in_state, recursive_positions
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import (
     Payload,
-    count_of,
-    is_absent,
-    rank_of,
-    ranked_literals,
-    total_of,
+    absent_head,
+    count_relation,
+    rank_body,
+    rank_equation,
+    rank_relation,
 )
 from corollary.maintain.sip import Goal
-from corollary.maintain.update import EMPTY, Update
+from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 
-def evaluate(
-    program: NormalProgram, statistics: Statistics, places: Mapping[str, Place] | None = None
+def plan_program(
+    program: NormalProgram, statistics: Statistics, places: Mapping[str, PlacedCall] | None = None
 ) -> Plan:
     """Return the plan that evaluates a program once, one stratum after another.
 
@@ -83,9 +83,9 @@ def evaluate(
         places: where strata run that do not run on the driver, by procedure.
     """
     relations = {name: replace(each, is_virtual=False) for name, each in program.relations.items()}
-    draft = Draft(Update(EMPTY, replace(program, relations=relations), {}, statistics))
+    draft = Draft(Update(EMPTY_PROGRAM, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
-        draft.procedures[procedure_of(stratum.relations)] = tuple(plan(stratum, draft))
+        draft.procedures[procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
         draft.finished.update(stratum.relations)
     placed = places or {}
     return draft.plan([placed.get(name, Call(name)) for name in draft.procedures])
@@ -119,7 +119,7 @@ def fixpoint(
         ]
         steps = draft.derive(counted, bodies, reduce=Reduce.SUM)
         steps.append(draft.copy(target, Reference(counted)))
-        return steps, {name: target, count_of(draft, name): counted}
+        return steps, {name: target, count_relation(draft, name): counted}
     return draft.derive(target, _first(name, stratum, state)), {name: target}
 
 
@@ -128,7 +128,7 @@ def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
     target = draft.make(aggregation.relation, "next")
     source, steps = draft.source(aggregation.body, state), list[Step]()
     if not draft.tables.looks_up(source):
-        rows = working(aggregation.body, "rows")
+        rows = working_relation(aggregation.body, "rows")
         draft.types[rows] = draft.types[aggregation.body]
         slots = draft.variables(aggregation.body)
         goal = Goal(Literal(aggregation.body, slots), source)
@@ -152,8 +152,8 @@ def _rounds(
         results[name] = every
         if with_ranks:
             ranked = draft.make(name, "ranked", NUMBER)
-            extend.append(Number(ranked, target))
-            results[rank_of(draft, name)] = ranked
+            extend.append(ExtendWithRound(ranked, target))
+            results[rank_relation(draft, name)] = ranked
     derive: list[Step] = []
     for name in members:
         bodies = list(_variants(stratum, name, state))
@@ -170,9 +170,9 @@ def _rounds(
 def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
     """Return the bodies of the first round: rules without a literal of the stratum."""
     return [
-        instance(rule, in_state(state), is_judged=state is State.NEW)
+        make_body(rule, read_in_state(state), is_judged=state is State.NEW)
         for rule in stratum.rules
-        if rule.head.relation == name and not recursive_places(rule, stratum.relations)
+        if rule.head.relation == name and not recursive_positions(rule, stratum.relations)
     ]
 
 
@@ -180,7 +180,7 @@ def _variants(stratum: Stratum, name: str, state: State) -> Iterator[Body]:
     """Yield the k variants of every rule of a relation with k literals of its stratum."""
     for rule in stratum.rules:
         if rule.head.relation == name:
-            positions = recursive_places(rule, stratum.relations)
+            positions = recursive_positions(rule, stratum.relations)
             for position in positions:
                 yield _variant(rule, positions, position, state)
 
@@ -196,7 +196,7 @@ def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) 
 
     literal = rule.literals[position]
     lead = Goal(literal, Reference(_so_far(literal.relation), State.ADDED))
-    return instance(rule, read, lead=lead, place=position, is_judged=state is State.NEW)
+    return make_body(rule, read, lead=lead, place=position, is_judged=state is State.NEW)
 
 
 def insert(
@@ -225,37 +225,37 @@ def insert(
             _following(rule, stratum, draft, position, with_ranks)
             for rule in stratum.rules
             if rule.head.relation == name
-            for position in recursive_places(rule, members)
+            for position in recursive_positions(rule, members)
         ]
         again += draft.derive(found, bodies, reduce=reduce, without=known)
         grow.append(Extend(new, found))
         if with_ranks:
             unranked = draft.make(name, "came")
-            grow += [draft.copy(unranked, Reference(found)), Grow(rank_of(draft, name), found)]
+            grow += [draft.copy(unranked, Reference(found)), Add(rank_relation(draft, name), found)]
             found = unranked
-        grow.append(Grow(name, found))
+        grow.append(Add(name, found))
     if not stratum.is_recursive:
         return [*start, *grow]
-    fresh = tuple(Reference(working(name, "new"), State.ADDED) for name in members)
+    fresh = tuple(Reference(working_relation(name, "new"), State.ADDED) for name in members)
     return [*start, *grow, Loop((*again, *grow), fresh)]
 
 
 def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_ranks: bool) -> Body:
     """Return what a rule derives from the tuples that the last round added at one literal."""
     literal = rule.literals[position]
-    source = Reference(working(literal.relation, "new"), State.ADDED)
+    source = Reference(working_relation(literal.relation, "new"), State.ADDED)
     if not with_ranks:
-        return instance(
-            rule, in_state(State.NEW), lead=Goal(literal, source), place=position, is_judged=True
+        return make_body(
+            rule, read_in_state(State.NEW), lead=Goal(literal, source), place=position, is_judged=True
         )
-    ranked = ranked_literals(rule, stratum.relations, draft, State.NEW)
-    return instance(
+    ranked = rank_body(rule, stratum.relations, draft, State.NEW)
+    return make_body(
         rule,
         ranked.read,
         lead=Goal(ranked.literal(position), source),
         place=position,
-        goals=[is_absent(rule)],
-        conditions=[total_of(ranked)],
+        goals=[absent_head(rule)],
+        conditions=[rank_equation(ranked)],
         head=ranked.head,
         is_judged=True,
     )
@@ -263,9 +263,9 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_r
 
 def _so_far(relation: str) -> str:
     """Return the name of the working relation ALL."""
-    return working(relation, "so_far")
+    return working_relation(relation, "so_far")
 
 
 def _next(relation: str) -> str:
     """Return the name of the working relation of a round's candidates."""
-    return working(relation, "next")
+    return working_relation(relation, "next")

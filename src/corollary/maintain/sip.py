@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from corollary.core.functors import may_fail
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.rules import (
     Condition,
     Constant,
@@ -19,7 +19,7 @@ from corollary.core.rules import (
     Origin,
     Slot,
     Variable,
-    names_in,
+    variable_names,
     variables_of,
 )
 from corollary.core.statistics import Statistics
@@ -45,7 +45,7 @@ class _Ordering:
         slots = goal.literal.slots
         columns = bound_columns(slots, self.bound)
         self.stages.append(Probe(goal.source, slots, columns))
-        self.bound |= names_in(goal.literal)
+        self.bound |= variable_names(goal.literal)
 
     def place_ready(self, negated: list[Goal], conditions: list[Condition]) -> None:
         """Place every negated literal and condition that is ready.
@@ -54,15 +54,15 @@ class _Ordering:
         """
         while True:
             ready = [each for each in conditions if self._is_ready(each)]
-            tests = [each for each in ready if names_in(each) <= self.bound]
+            tests = [each for each in ready if variable_names(each) <= self.bound]
             certain = [each for each in tests if not has_fault(each)]
-            absent = [each for each in negated if names_in(each.literal) <= self.bound]
+            absent = [each for each in negated if variable_names(each.literal) <= self.bound]
             if certain:
                 conditions.remove(certain[0])
                 self.stages.append(Filter(certain[0]))
             elif absent:
                 negated.remove(absent[0])
-                self.stages.append(Absent(absent[0].source, absent[0].literal.slots))
+                self.stages.append(AntiProbe(absent[0].source, absent[0].literal.slots))
             elif ready:
                 chosen = min(ready, key=has_fault)
                 conditions.remove(chosen)
@@ -71,7 +71,7 @@ class _Ordering:
                 return
 
     def _is_ready(self, condition: Condition) -> bool:
-        return names_in(condition) <= self.bound or self._assignment(condition) is not None
+        return variable_names(condition) <= self.bound or self._assignment(condition) is not None
 
     def _assignment(self, condition: Condition) -> tuple[Variable, Expression] | None:
         if condition.operator in ("=", "is"):
@@ -86,7 +86,7 @@ class _Ordering:
 
     def _place(self, condition: Condition) -> None:
         assignment = self._assignment(condition)
-        if names_in(condition) <= self.bound or assignment is None:
+        if variable_names(condition) <= self.bound or assignment is None:
             generator = range_of(condition)
             if generator is None:
                 self.stages.append(Filter(condition))

@@ -40,10 +40,10 @@ from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
-from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
-    WORKING,
+    WORKING_SEPARATOR,
     Aggregate,
     Clear,
     Derive,
@@ -52,7 +52,7 @@ from corollary.core.plan import (
     Plan,
     Step,
     pipelines_of,
-    working,
+    working_relation,
 )
 from corollary.core.program import NormalProgram
 from corollary.core.rules import (
@@ -66,23 +66,23 @@ from corollary.core.rules import (
     Slot,
     Variable,
     Wildcard,
-    head_of,
+    head_arguments,
 )
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, bound_columns, sip
 from corollary.maintain.tabling import (
-    Adorned,
-    Tables,
-    call_of,
-    called,
-    certain,
-    procedure_for,
-    split,
+    AdornedRelation,
+    CallTables,
+    callee_and_arguments,
+    drop_fallible_conditions,
+    resolve_calls,
+    solve_procedure_name,
+    split_body,
 )
 
-GOAL = working("", "goal")
+GOAL_RELATION = working_relation("", "goal")
 
 
 def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan:
@@ -90,10 +90,10 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan
 
     Derived relations are computed as far as the goal needs them, even if they are stored.
     """
-    return answer(program, goal, statistics, lambda name: not program.relations[name].is_derived)
+    return answer_goal(program, goal, statistics, lambda name: not program.relations[name].is_derived)
 
 
-def answer(
+def answer_goal(
     program: NormalProgram,
     goal: Literal,
     statistics: Statistics,
@@ -112,16 +112,16 @@ def answer(
     types = {name: relation.types for name, relation in program.relations.items()}
 
     def is_available(source: Reference) -> bool:
-        return WORKING in source.relation or looks_up(source.relation)
+        return WORKING_SEPARATOR in source.relation or looks_up(source.relation)
 
-    tables = Tables({state: program}, statistics, types, is_available, lambda _: state is State.NEW)
+    tables = CallTables({state: program}, statistics, types, is_available, lambda _: state is State.NEW)
     origin = Origin(f"the goal {goal.relation}")
     columns: dict[str, Variable] = {}
     for slot in goal.slots:
         if isinstance(slot, Variable):
             columns.setdefault(slot.name, slot)
     head = tuple(columns.values())
-    types[GOAL] = tuple(map(_type, head))
+    types[GOAL_RELATION] = tuple(map(_type, head))
     steps: list[Step] = []
     source = Reference(goal.relation, state)
     if not looks_up(goal.relation):
@@ -131,12 +131,12 @@ def answer(
         )
         steps = tables.ask(node, [Pipeline((), constants, origin)])
         source = Reference(node.answers)
-    steps.append(Derive(GOAL, (sip(head, [Goal(goal, source)], (), origin, statistics),)))
-    every = {MAIN: tuple(steps), **procedures(tables)}
+    steps.append(Derive(GOAL_RELATION, (sip(head, [Goal(goal, source)], (), origin, statistics),)))
+    every = {MAIN: tuple(steps), **solve_procedures(tables)}
     return Plan(every, types, orders(pipelines_of(Plan(every, types))))
 
 
-def procedures(tables: Tables) -> dict[str, tuple[Step, ...]]:
+def solve_procedures(tables: CallTables) -> dict[str, tuple[Step, ...]]:
     """Return the procedures that answer all new calls, one for each stratum and state."""
     made: dict[str, tuple[Step, ...]] = {}
     # Making one procedure may adorn relations of the strata below, and those of OLD may call tables
@@ -145,7 +145,7 @@ def procedures(tables: Tables) -> dict[str, tuple[Step, ...]]:
         for stratum in reversed(tables.strata.get(state, ())):
             if tables.nodes_of(stratum, state):
                 steps = tuple(_solve_stratum(stratum, state, tables))
-                made[procedure_for(stratum, state)] = steps
+                made[solve_procedure_name(stratum, state)] = steps
     return made
 
 
@@ -167,23 +167,23 @@ class _Layer:
 
     stratum: Stratum
     state: State
-    tables: Tables
+    tables: CallTables
     below: list[Step] = field(default_factory=list)
-    asks: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
-    finds: dict[Adorned, list[Pipeline]] = field(default_factory=dict)
+    asks: dict[AdornedRelation, list[Pipeline]] = field(default_factory=dict)
+    finds: dict[AdornedRelation, list[Pipeline]] = field(default_factory=dict)
 
-    def add(self, rule: Rule, node: Adorned) -> None:
+    def add(self, rule: Rule, node: AdornedRelation) -> None:
         """Add the pipelines of one rule when it is called as `node`."""
         tables = self.tables
         call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
         goals = [Goal(call, Reference(node.calls))]
         goals += [Goal(each, Reference(each.relation, self.state)) for each in rule.literals]
-        head = head_of(rule)
+        head = head_arguments(rule)
         ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
 
-        def ask(stage: Probe | Absent, items: list[Goal | Condition]) -> Reference:
-            callee, arguments = call_of(stage, tables)
-            prefix = certain(items, arguments)
+        def ask(stage: Probe | AntiProbe, items: list[Goal | Condition]) -> Reference:
+            callee, arguments = callee_and_arguments(stage, tables)
+            prefix = drop_fallible_conditions(items, arguments)
             pipelines = [
                 replace(each, judge=()) for each in self._variants(prefix, arguments, rule, node)
             ]
@@ -193,7 +193,7 @@ class _Layer:
                 self.below += tables.ask(callee, pipelines)
             return Reference(callee.answers)
 
-        items = called(ordered.stages, self._is_available, ask)
+        items = resolve_calls(ordered.stages, self._is_available, ask)
         found = self._variants(items, head, rule, node)
         if self.state is State.OLD:  # errors in OLD were judged when it was NEW
             found = (each if rule.is_lenient else replace(each, judge=()) for each in found)
@@ -204,10 +204,10 @@ class _Layer:
         items: list[Goal | Condition],
         head: tuple[Variable | Constant, ...],
         rule: Rule,
-        node: Adorned,
+        node: AdornedRelation,
     ) -> Iterator[Pipeline]:
         """Yield the semi-naive variants, led by the calls and by each literal of the stratum."""
-        goals, conditions = split(items)
+        goals, conditions = split_body(items)
         members = {node.calls, *self.stratum.relations}
         positions = [
             at
@@ -239,7 +239,7 @@ class _Layer:
         return goal.source.relation == goal.literal.relation in self.stratum.relations
 
 
-def _solve_stratum(stratum: Stratum, state: State, tables: Tables) -> list[Step]:
+def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[Step]:
     """Return the loop that answers all new calls of a stratum."""
     layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
@@ -274,7 +274,7 @@ def _solve_stratum(stratum: Stratum, state: State, tables: Tables) -> list[Step]
     return [*opened, Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
 
 
-def _open(node: Adorned, nodes: list[Adorned], tables: Tables) -> list[Step]:
+def _open(node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTables) -> list[Step]:
     """Return the steps that open new calls.
 
     A call that a more general, complete one subsumes takes over its answers instead.
@@ -305,7 +305,7 @@ def _open(node: Adorned, nodes: list[Adorned], tables: Tables) -> list[Step]:
     ]
 
 
-def _aggregate(node: Adorned, aggregation: Aggregation, tables: Tables) -> list[Step]:
+def _aggregate(node: AdornedRelation, aggregation: Aggregation, tables: CallTables) -> list[Step]:
     """Return the steps that answer calls of an aggregate: solve its body, then aggregate."""
     body = tables.programs[node.state].relations[aggregation.body]
     variables = tuple(Variable(f"c{column}", type_) for column, type_ in enumerate(body.types))
@@ -318,7 +318,7 @@ def _aggregate(node: Adorned, aggregation: Aggregation, tables: Tables) -> list[
         arguments = tuple(variables[column] for column in asked.bound)
         steps = tables.ask(asked, [Pipeline((call,), arguments, aggregation.origin)])
         source = Reference(asked.answers)
-    rows = working(node.name, "rows")
+    rows = working_relation(node.name, "rows")
     tables.types[rows] = body.types
     read = Probe(source, variables, tuple(sorted(columns)))
     pipeline = Pipeline((call, read), variables, aggregation.origin)

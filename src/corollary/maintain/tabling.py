@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.plan import Call, Derive, Step, procedure_of, working
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.plan import Call, Derive, Step, procedure_name, working_relation
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Condition, Constant, Literal, Variable, names_in
+from corollary.core.rules import Condition, Constant, Literal, Variable, variable_names
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
@@ -21,7 +21,7 @@ from corollary.maintain.sip import Goal, has_fault
 
 
 @dataclass(frozen=True, slots=True)
-class Adorned:
+class AdornedRelation:
     """A derived relation with the columns that its calls bind, in a state."""
 
     relation: str
@@ -38,36 +38,36 @@ class Adorned:
     @property
     def calls(self) -> str:
         """The relation of calls."""
-        return working(self.name, "calls")
+        return working_relation(self.name, "calls")
 
     @property
     def asked(self) -> str:
         """The relation of new calls."""
-        return working(self.name, "asked")
+        return working_relation(self.name, "asked")
 
     @property
     def answers(self) -> str:
         """The relation of answers."""
-        return working(self.name, "answers")
+        return working_relation(self.name, "answers")
 
     @property
     def known(self) -> str:
         """The relation of new calls that a more general call has answered."""
-        return working(self.name, "known")
+        return working_relation(self.name, "known")
 
     @property
     def opened(self) -> str:
         """The relation of new calls that have to be evaluated."""
-        return working(self.name, "opened")
+        return working_relation(self.name, "opened")
 
     @property
     def found(self) -> str:
         """The relation of new answers."""
-        return working(self.name, "found")
+        return working_relation(self.name, "found")
 
 
 @dataclass(slots=True)
-class Tables:
+class CallTables:
     """The tables of calls and answers that a plan needs, and the procedures that fill them.
 
     Attributes:
@@ -84,7 +84,7 @@ class Tables:
     is_shared: Callable[[str], bool] = lambda _: True
     strata: dict[State, tuple[Stratum, ...]] = field(default_factory=dict)
     _stratum_of: dict[tuple[State, str], Stratum] = field(default_factory=dict)
-    _nodes: dict[tuple[State, str], list[Adorned]] = field(default_factory=dict)
+    _nodes: dict[tuple[State, str], list[AdornedRelation]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for state, program in self.programs.items():
@@ -92,12 +92,12 @@ class Tables:
             for stratum in self.strata[state]:
                 self._stratum_of |= {(state, name): stratum for name in stratum.relations}
 
-    def node(self, relation: str, bound: Iterable[int], state: State) -> Adorned:
+    def node(self, relation: str, bound: Iterable[int], state: State) -> AdornedRelation:
         """Return an adorned relation, and register its tables with its stratum."""
         state = State.NEW if self.is_shared(relation) else state
         types = self.programs[state].relations[relation].types
         columns = self._callable(tuple(sorted(bound)), relation, state)
-        node = Adorned(relation, columns, len(types), state)
+        node = AdornedRelation(relation, columns, len(types), state)
         first = self._stratum_of[state, relation].relations[0]
         known = self._nodes.setdefault((state, first), [])
         if node not in known:
@@ -116,15 +116,15 @@ class Tables:
             return tuple(column for column in bound if column != value)
         return bound
 
-    def nodes_of(self, stratum: Stratum, state: State) -> list[Adorned]:
+    def nodes_of(self, stratum: Stratum, state: State) -> list[AdornedRelation]:
         """Return the adorned relations of a stratum; the list grows while rules call each other."""
         return self._nodes.setdefault((state, stratum.relations[0]), [])
 
-    def ask(self, asked: Adorned, pipelines: Iterable[Pipeline]) -> list[Step]:
+    def ask(self, asked: AdornedRelation, pipelines: Iterable[Pipeline]) -> list[Step]:
         """Return the steps that make new calls and answer them all."""
         return [
             Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
-            Call(procedure_for(self._stratum_of[asked.state, asked.relation], asked.state)),
+            Call(solve_procedure_name(self._stratum_of[asked.state, asked.relation], asked.state)),
         ]
 
     def memo(self) -> tuple[str, ...]:
@@ -133,17 +133,17 @@ class Tables:
         return tuple(name for node in nodes for name in (node.asked, node.calls, node.answers))
 
 
-def procedure_for(stratum: Stratum, state: State) -> str:
+def solve_procedure_name(stratum: Stratum, state: State) -> str:
     """Return the name of the procedure that answers the new calls of a stratum."""
-    return procedure_of(stratum.relations, "solve old" if state is State.OLD else "solve")
+    return procedure_name(stratum.relations, "solve old" if state is State.OLD else "solve")
 
 
-Ask = Callable[[Probe | Absent, "list[Goal | Condition]"], Reference]
+MakeCall = Callable[[Probe | AntiProbe, "list[Goal | Condition]"], Reference]
 """Makes the calls of a literal, given what precedes it; returns where the answers are."""
 
 
-def called(
-    stages: Iterable[Stage], looks_up: Callable[[Reference], bool], ask: Ask
+def resolve_calls(
+    stages: Iterable[Stage], looks_up: Callable[[Reference], bool], ask: MakeCall
 ) -> list[Goal | Condition]:
     """Return a body in its SIP order, in which literals that cannot be read have been called."""
     items: list[Goal | Condition] = []
@@ -153,18 +153,18 @@ def called(
                 items.append(condition)
             case Compute(variable=variable, expression=expression, lets_null=lets_null):
                 items.append(Condition("is" if lets_null else "=", variable, expression))
-            case Probe(source=source) | Absent(source=source):
+            case Probe(source=source) | AntiProbe(source=source):
                 answers = source if looks_up(source) else ask(stage, items)
-                negated = isinstance(stage, Absent)
+                negated = isinstance(stage, AntiProbe)
                 items.append(Goal(Literal(source.relation, stage.slots, negated), answers))
             case _:
                 assert_never(stage)
     return items
 
 
-def call_of(
-    stage: Probe | Absent, tables: Tables
-) -> tuple[Adorned, tuple[Variable | Constant, ...]]:
+def callee_and_arguments(
+    stage: Probe | AntiProbe, tables: CallTables
+) -> tuple[AdornedRelation, tuple[Variable | Constant, ...]]:
     """Return the adorned relation that a literal calls, and the arguments of the call."""
     bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
     asked = tables.node(stage.source.relation, bound, stage.source.state)
@@ -174,14 +174,14 @@ def call_of(
     return asked, arguments
 
 
-def split(items: Iterable[Goal | Condition]) -> tuple[list[Goal], list[Condition]]:
+def split_body(items: Iterable[Goal | Condition]) -> tuple[list[Goal], list[Condition]]:
     """Return the literals and the conditions of a body."""
     listed = list(items)
     goals = [item for item in listed if isinstance(item, Goal)]
     return goals, [item for item in listed if isinstance(item, Condition)]
 
 
-def certain(
+def drop_fallible_conditions(
     items: list[Goal | Condition], arguments: tuple[Variable | Constant, ...]
 ) -> list[Goal | Condition]:
     """Return the body before a call without the conditions that may have no value.
@@ -193,7 +193,7 @@ def certain(
     kept = list(items)
     used = {slot.name for slot in arguments if isinstance(slot, Variable)}
     for item in reversed(items):
-        names = names_in(item.literal if isinstance(item, Goal) else item)
+        names = variable_names(item.literal if isinstance(item, Goal) else item)
         if isinstance(item, Condition) and has_fault(item):
             binds = item.left.name if isinstance(item.left, Variable) else None
             if item.operator not in ("=", "is") or binds not in used:

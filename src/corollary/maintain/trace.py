@@ -6,13 +6,13 @@ removed in the end) and one for its additions; `epf` and `pf` record a row per i
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Row, Step, When
+from corollary.core.plan import RecordTrace, Step, When
 from corollary.core.states import State
 from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
 
 
-def told(stratum: Stratum, draft: Draft, taken: str = "") -> list[Step]:
+def trace_rows(stratum: Stratum, draft: Draft, taken: str = "") -> list[Step]:
     """Return the steps that record the rows of a stratum, if the plan is traced.
 
     Args:
@@ -32,9 +32,9 @@ def told(stratum: Stratum, draft: Draft, taken: str = "") -> list[Step]:
             back = [Reference(draft.make(name, "back"))]
             rows.append(draft.copy(back[0].relation, out, without=(removed,)))
         parts = ((out,), tuple(back), (removed,))
-        removals = Row(f"{name}: removals", updates, *parts, name, State.REMOVED)
+        removals = RecordTrace(f"{name}: removals", updates, *parts, name, State.REMOVED)
         rows.append(When((out,), (removals,)))
         added = Reference(name, State.ADDED)
-        additions = Row(f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED)
+        additions = RecordTrace(f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED)
         rows.append(When((added,), (additions,)))
     return rows

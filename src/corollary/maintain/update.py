@@ -4,22 +4,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from corollary.analysis.relevance import BOTH, NONE, Signs, candidates, relevant
+from corollary.analysis.relevance import (
+    BOTH_SIGNS,
+    NO_SIGNS,
+    Signs,
+    candidate_relations,
+    relevant_relations,
+)
 from corollary.analysis.strata import strata
-from corollary.core.optimisations import Optimisation
+from corollary.core.optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.rewrite.align import canonical
+from corollary.rewrite.align import canonical_rule
 
-EMPTY = NormalProgram({}, (), (), {})
+EMPTY_PROGRAM = NormalProgram({}, (), (), {})
 """The program before the first one."""
 
 
-def key_of(rule: Rule) -> tuple[object, ...]:
+def rule_key(rule: Rule) -> tuple[object, ...]:
     """Return a key that ignores the names of variables and the origin of a rule."""
-    return rule.head.relation, *canonical(rule, {})
+    return rule.head.relation, *canonical_rule(rule, {})
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Update:
     statistics: Statistics
     watched: Signs = field(default_factory=dict)
     payload: frozenset[str] = frozenset()
-    without: frozenset[Optimisation] = frozenset()
+    without: frozenset[MonitoringOptimisation] = frozenset()
     asked: NormalProgram | None = None
 
     @property
@@ -62,8 +68,8 @@ class Update:
     @cached_property
     def kept_rules(self) -> tuple[Rule, ...]:
         """The rules that both OLD and NEW have."""
-        known = {key_of(rule) for rule in self.old.rules}
-        return tuple(rule for rule in self.new.rules if key_of(rule) in known)
+        known = {rule_key(rule) for rule in self.old.rules}
+        return tuple(rule for rule in self.new.rules if rule_key(rule) in known)
 
     @cached_property
     def reads(self) -> Mapping[str, frozenset[str]]:
@@ -101,32 +107,32 @@ class Update:
         changed = {name: signs for name, signs in self.changed.items() if signs}
         for rule in self.added_rules:
             name = rule.head.relation
-            changed[name] = changed.get(name, NONE) | {State.ADDED}
+            changed[name] = changed.get(name, NO_SIGNS) | {State.ADDED}
         for rule in self.removed_rules:
             name = rule.head.relation
-            changed[name] = changed.get(name, NONE) | {State.REMOVED}
-        changed |= {each.relation: BOTH for each in self.added_aggregations}
-        return candidates(self.new.rules, self.new.aggregations, changed)
+            changed[name] = changed.get(name, NO_SIGNS) | {State.REMOVED}
+        changed |= {each.relation: BOTH_SIGNS for each in self.added_aggregations}
+        return candidate_relations(self.new.rules, self.new.aggregations, changed)
 
     @cached_property
     def relevant(self) -> Mapping[str, frozenset[State]]:
         """Every relation whose changes are needed, with the signs."""
         stored: dict[str, frozenset[State]] = {
-            name: BOTH
+            name: BOTH_SIGNS
             for name, relation in self.new.relations.items()
             if relation.is_derived and not relation.is_virtual
         }
-        if Optimisation.RELEVANCE in self.without:
-            return dict.fromkeys(self.new.relations, BOTH)
-        found = relevant(self.new, {**self.watched, **stored})
-        if Optimisation.POLARITY in self.without:
-            return {name: BOTH for name, signs in found.items() if signs}
+        if MonitoringOptimisation.RELEVANCE in self.without:
+            return dict.fromkeys(self.new.relations, BOTH_SIGNS)
+        found = relevant_relations(self.new, {**self.watched, **stored})
+        if MonitoringOptimisation.POLARITY in self.without:
+            return {name: BOTH_SIGNS for name, signs in found.items() if signs}
         return found
 
     def signs(self, relation: str) -> frozenset[State]:
         """Return the signs of the changes that may happen to a relation and are needed."""
-        found = self.candidates.get(relation, NONE)
-        return found & self.relevant.get(relation, NONE) if found else NONE
+        found = self.candidates.get(relation, NO_SIGNS)
+        return found & self.relevant.get(relation, NO_SIGNS) if found else NO_SIGNS
 
     def is_virtual(self, relation: str) -> bool:
         """Whether a relation is derived and not stored."""
@@ -135,5 +141,5 @@ class Update:
 
 
 def _difference(rules: Iterable[Rule], others: Iterable[Rule]) -> tuple[Rule, ...]:
-    known = {key_of(rule) for rule in others}
-    return tuple(rule for rule in rules if key_of(rule) not in known)
+    known = {rule_key(rule) for rule in others}
+    return tuple(rule for rule in rules if rule_key(rule) not in known)

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from corollary.analysis.traverse import all_variables
-from corollary.core.functors import TOTAL
+from corollary.core.functors import CHECKED_SUM
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Aggregation,
     Atom,
     BodyItem,
@@ -34,7 +34,7 @@ from corollary.core.rules import (
 )
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
-from corollary.rewrite.conjunction import Conjunction, Lowered, outer_variables
+from corollary.rewrite.conjunction import Conjunction, TranslationUnit, outer_variables
 from corollary.rewrite.disjunctions import alternatives
 from corollary.rewrite.scope import (
     bound_by,
@@ -50,7 +50,7 @@ AggregationInput = tuple[str, tuple[int, ...], int | None]
 """The relation to aggregate, its group columns and its value column."""
 
 
-def aggregates(unit: Lowered) -> None:
+def aggregates(unit: TranslationUnit) -> None:
     """Lift the aggregates out of all conjunctions.
 
     Conjunctions are made one by one while the next pass reads them, so that the fresh variables of
@@ -63,7 +63,7 @@ def aggregates(unit: Lowered) -> None:
 class _LiftedAggregate:
     """An aggregate and the relation that was made of it."""
 
-    aggregate: Aggregate
+    aggregate: AggregateTerm
     relation: str
     number: int
     keys: tuple[Variable, ...]
@@ -73,7 +73,7 @@ class _LiftedAggregate:
 class _Lifting:
     """What has been lifted so far; the relations and aggregations made go to the unit."""
 
-    def __init__(self, unit: Lowered) -> None:
+    def __init__(self, unit: TranslationUnit) -> None:
         self._unit = unit
         self._is_recursive = recursion_test(unit.clauses)
         self._counts: dict[str, int] = {}
@@ -101,7 +101,7 @@ class _Lifting:
             else:
                 work.extend(reversed(list(self._lift_one(current, aggregate))))
 
-    def _lift_one(self, conjunction: Conjunction, aggregate: Aggregate) -> Iterator[Conjunction]:
+    def _lift_one(self, conjunction: Conjunction, aggregate: AggregateTerm) -> Iterator[Conjunction]:
         lifted = self._lifted.get(id(aggregate)) or self._make_relation(conjunction, aggregate)
         rest = _substitute(conjunction, aggregate, lifted.result)
         if lifted.relation in self._guards:
@@ -110,7 +110,7 @@ class _Lifting:
         read: tuple[BodyItem, ...] = (Atom(lifted.relation, (*keys, result)),)
         if aggregate.operator == "sum" and _type(aggregate).kind is not Kind.FLOAT:
             total = conjunction.fresh.variable(aggregate.type)
-            value = Functor(TOTAL, (total,), aggregate.type)
+            value = Functor(CHECKED_SUM, (total,), aggregate.type)
             read = (Atom(lifted.relation, (*keys, total)), Comparison("=", result, value))
         yield rest.with_items((*rest.items, *read), "aggregates")
         if aggregate.operator in ZERO_IF_EMPTY:
@@ -118,7 +118,7 @@ class _Lifting:
             none = Negation(Atom(lifted.relation, (*keys, Wildcard())))
             yield rest.with_items((*rest.items, none, zero), "aggregates")
 
-    def _make_relation(self, conjunction: Conjunction, aggregate: Aggregate) -> _LiftedAggregate:
+    def _make_relation(self, conjunction: Conjunction, aggregate: AggregateTerm) -> _LiftedAggregate:
         """Make the relation of an aggregate; a clause in several alternatives makes it once."""
         name = conjunction.head.relation
         number = self._counts[name] = self._counts.get(name, 0) + 1
@@ -247,7 +247,7 @@ def _type(term: Term | None) -> Type:
     return term.type
 
 
-def _result(conjunction: Conjunction, aggregate: Aggregate) -> Variable:
+def _result(conjunction: Conjunction, aggregate: AggregateTerm) -> Variable:
     """Return the variable that holds the aggregate's value: `n` in `n = count : { … }`."""
     inner = {variable.name for variable in all_variables(aggregate)}
     for item in conjunction.items:
@@ -258,7 +258,7 @@ def _result(conjunction: Conjunction, aggregate: Aggregate) -> Variable:
     return conjunction.fresh.variable(aggregate.type)
 
 
-def _substitute(conjunction: Conjunction, aggregate: Aggregate, by: Variable) -> Conjunction:
+def _substitute(conjunction: Conjunction, aggregate: AggregateTerm, by: Variable) -> Conjunction:
     def swap(term: Term) -> Term:
         if term is aggregate:
             return by
@@ -285,7 +285,7 @@ def _substitute(conjunction: Conjunction, aggregate: Aggregate, by: Variable) ->
     return replace(conjunction, head=head, items=tuple(each for each in items if each != trivial))
 
 
-def _keys(rest: Conjunction, aggregate: Aggregate) -> tuple[Variable, ...]:
+def _keys(rest: Conjunction, aggregate: AggregateTerm) -> tuple[Variable, ...]:
     outside = {variable.name for variable in outer_variables(rest.items)}
     keys: dict[str, Variable] = {}
     for variable in all_variables(aggregate):

@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corollary.core.graph import components
-from corollary.core.program import Active, NormalProgram, mark_of
+from corollary.core.graph import strongly_connected_components
+from corollary.core.program import ActiveRules, NormalProgram, marked_name
 from corollary.core.rules import (
     Aggregation,
     Constant,
@@ -24,12 +24,12 @@ from corollary.core.rules import (
     Slot,
     Variable,
     Wildcard,
-    names_in,
+    variable_names,
 )
-from corollary.rewrite.conjunction import unused
+from corollary.rewrite.conjunction import unused_name
 
 
-def definitions(program: NormalProgram) -> dict[str, str]:
+def definition_digests(program: NormalProgram) -> dict[str, str]:
     """Return a digest of the definition of each relation that rewriting made, by name.
 
     Several may have one definition: the same aggregate in two rules.
@@ -50,8 +50,8 @@ def align(
         before: the program in force.
         known: the definitions of `before`, where its rules are not known.
     """
-    known = definitions(before) if known is None else known
-    needed = definitions(program)
+    known = definition_digests(before) if known is None else known
+    needed = definition_digests(program)
     renamed = {name: name for name, each in needed.items() if known.get(name) == each}
     free: dict[str, list[str]] = {}
     for name, definition in known.items():
@@ -64,7 +64,7 @@ def align(
         if free.get(definition):
             renamed[name] = free[definition].pop(0)
         elif name in before.relations:
-            renamed[name] = unused(name, taken)
+            renamed[name] = unused_name(name, taken)
             taken.add(renamed[name])
     if all(old == new for old, new in renamed.items()):
         return program
@@ -81,7 +81,7 @@ def _numbered_relations(program: NormalProgram) -> list[str]:
         reads[aggregation.relation].append(aggregation.body)
     return [
         names[0]
-        for names in components(reads)
+        for names in strongly_connected_components(reads)
         if len(names) == 1
         and names[0] not in reads[names[0]]
         and names[0] not in stable
@@ -96,7 +96,7 @@ def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> 
     it does not matter which of two with one definition it reads.
     """
     rules = sorted(
-        repr(canonical(rule, known)) for rule in program.rules if rule.head.relation == name
+        repr(canonical_rule(rule, known)) for rule in program.rules if rule.head.relation == name
     )
     aggregations = [
         (each.operator, known.get(each.body, each.body), each.groups, each.value)
@@ -109,10 +109,10 @@ def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> 
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def canonical(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:
+def canonical_rule(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:
     """Return a rule with its variables numbered as they occur and its relations renamed."""
     names = [name for literal in (rule.head, *rule.literals) for name in _names(literal)]
-    names += [name for condition in rule.conditions for name in sorted(names_in(condition))]
+    names += [name for condition in rule.conditions for name in sorted(variable_names(condition))]
     numbers = {name: f"v{at}" for at, name in enumerate(dict.fromkeys(names))}
     literals = tuple(
         (renamed.get(each.relation, each.relation), each.negated, _slots(each, numbers))
@@ -171,14 +171,14 @@ def _rename(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
     )
 
 
-def _rename_active(active: Active, renamed: dict[str, str]) -> Active:
+def _rename_active(active: ActiveRules, renamed: dict[str, str]) -> ActiveRules:
     """Return the active part with its queries under their new names."""
     marked = {
         name: (renamed.get(read, read), state) for name, (read, state) in active.marked.items()
     }
     names = {
         **renamed,
-        **{name: mark_of(*read) for name, read in marked.items()},
+        **{name: marked_name(*read) for name, read in marked.items()},
     }
 
     def literal(each: Literal) -> Literal:

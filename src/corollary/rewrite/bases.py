@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from corollary.core.program import Relation
 from corollary.core.rules import Literal, Origin, Rule, Variable
-from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.conjunction import TranslationUnit
 
 
-def bases(unit: Lowered) -> None:
+def bases(unit: TranslationUnit) -> None:
     """Make the base parts; the seeds of equivalences are bases already, and may need one too."""
     seeds, before = unit.bases, unit.before
     filled = {*unit.facts, *(seeds.get(name, name) for name in unit.inputs)}

@@ -13,14 +13,14 @@ from corollary.core.rules import (
     Rule,
     Value,
     Variable,
+    literals_of,
     terms_of,
     variables_of,
-    walk,
 )
 from corollary.core.types import Type
 
 
-def unused(name: str, *taken: Container[str]) -> str:
+def unused_name(name: str, *taken: Container[str]) -> str:
     """Return the name, with a number appended where it is taken.
 
     >>> unused("t.base", {"t.base"})
@@ -66,7 +66,7 @@ class Conjunction:
 
 
 @dataclass(slots=True)
-class Lowered:
+class TranslationUnit:
     """A program on its way to normal form; every pass changes it in place.
 
     Attributes:
@@ -95,7 +95,7 @@ class Lowered:
 
     def unused_name(self, name: str) -> str:
         """Return the name, with a number appended where a relation has it."""
-        return unused(name, self.relations, self.reserved)
+        return unused_name(name, self.relations, self.reserved)
 
     def declare(self, name: str, columns: Sequence[str], types: Sequence[Type]) -> None:
         """Add a derived relation that the user did not declare."""
@@ -106,6 +106,6 @@ class Lowered:
 
 def outer_variables(items: Iterable[BodyItem]) -> Iterator[Variable]:
     """Yield the variables of a body that occur outside of aggregates."""
-    for item in walk(tuple(items)):
+    for item in literals_of(tuple(items)):
         for term in terms_of(item):
             yield from variables_of(term)

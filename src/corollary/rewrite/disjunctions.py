@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from corollary.analysis.traverse import all_variables_in, conjunctions
 from corollary.core.printer import print_clause
 from corollary.core.rules import Atom, BodyItem, Constant, Origin, Truth, Value
-from corollary.rewrite.conjunction import Conjunction, FreshVariables, Lowered
+from corollary.rewrite.conjunction import Conjunction, FreshVariables, TranslationUnit
 from corollary.rewrite.plain import fold_negative
 
 
-def disjunctions(unit: Lowered) -> None:
+def disjunctions(unit: TranslationUnit) -> None:
     """Split the clauses into facts and conjunctions."""
     found: list[Conjunction] = []
     for clause in unit.clauses:

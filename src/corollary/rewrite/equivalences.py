@@ -12,10 +12,10 @@ from dataclasses import replace
 from corollary.core.program import Declaration
 from corollary.core.rules import Literal, Origin, Rule, Variable, Wildcard
 from corollary.core.types import Type
-from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.conjunction import TranslationUnit
 
 
-def equivalences(unit: Lowered) -> None:
+def equivalences(unit: TranslationUnit) -> None:
     """Give every `eqrel` a seed, which is its base, and the rules that close it."""
     seeds: dict[str, str] = {}
     for declaration in unit.declarations:

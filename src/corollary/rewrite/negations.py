@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from corollary.core.rules import Literal, Origin, Rule, Variable, Wildcard, has_wildcard
-from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.conjunction import TranslationUnit
 
 
-def negations(unit: Lowered) -> None:
+def negations(unit: TranslationUnit) -> None:
     """Replace relations under a negation by projections, so that negated literals are bound."""
     projections = _Projections(unit)
     rules = [
@@ -27,7 +27,7 @@ def negations(unit: Lowered) -> None:
 class _Projections:
     """Projections of relations to some of their columns; equal ones are made once."""
 
-    def __init__(self, unit: Lowered) -> None:
+    def __init__(self, unit: TranslationUnit) -> None:
         self._unit = unit
         self._names: dict[tuple[str, tuple[int, ...]], str] = {}
         self.rules: list[Rule] = []

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 
-from corollary.analysis.check import Checked
+from corollary.analysis.check import CheckedProgram
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.rules import Clause
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bases import bases
-from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.conjunction import TranslationUnit
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.negations import negations
@@ -15,7 +15,7 @@ from corollary.rewrite.nulls import nulls
 from corollary.rewrite.plain import expressions
 from corollary.rewrite.virtual import virtual
 
-RewritePass = Callable[[Lowered], None]
+RewritePass = Callable[[TranslationUnit], None]
 
 CLAUSE_PASSES: tuple[RewritePass, ...] = (
     disjunctions,  # one conjunction per head and alternative
@@ -32,7 +32,7 @@ PASSES: tuple[RewritePass, ...] = (
 )
 
 
-def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalProgram:
+def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> NormalProgram:
     """Return the normal form of a checked program; active rules are left out.
 
     Args:
@@ -40,7 +40,7 @@ def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalPr
         before: the program in force until now, whose tuples need a place (see `bases`).
     """
     program = checked.program
-    unit = Lowered(
+    unit = TranslationUnit(
         [clause for clause in program.clauses if not checked.is_active(clause)],
         _declared(checked),
         checked.signatures,
@@ -56,9 +56,9 @@ def normalise(checked: Checked, before: NormalProgram | None = None) -> NormalPr
     )
 
 
-def lower(
+def lower_clauses(
     clauses: Sequence[Clause], relations: Mapping[str, Relation], reserved: Container[str]
-) -> Lowered:
+) -> TranslationUnit:
     """Return the rules that clauses become, by the passes that look at one clause at a time.
 
     Args:
@@ -66,13 +66,13 @@ def lower(
         relations: those that the clauses name.
         reserved: further names that no relation of a pass may get.
     """
-    unit = Lowered(clauses, dict(relations), reserved)
+    unit = TranslationUnit(clauses, dict(relations), reserved)
     for rewrite_pass in CLAUSE_PASSES:
         rewrite_pass(unit)
     return unit
 
 
-def _declared(checked: Checked) -> dict[str, Relation]:
+def _declared(checked: CheckedProgram) -> dict[str, Relation]:
     limits = {
         directive.relation: int(directive.parameter("n", "0"))
         for directive in checked.program.directives

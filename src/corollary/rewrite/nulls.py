@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from corollary.core.program import Relation
 from corollary.core.rules import Condition, Rule, Variable
-from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.conjunction import TranslationUnit
 
 
-def nulls(unit: Lowered) -> None:
+def nulls(unit: TranslationUnit) -> None:
     """Add the tests that nullable join variables need."""
     unit.rules = [_with_tests(rule, unit.relations) for rule in unit.rules]
 

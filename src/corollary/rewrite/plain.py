@@ -22,10 +22,10 @@ from corollary.core.rules import (
     Variable,
     Wildcard,
 )
-from corollary.rewrite.conjunction import Conjunction, Lowered
+from corollary.rewrite.conjunction import Conjunction, TranslationUnit
 
 
-def expressions(unit: Lowered) -> None:
+def expressions(unit: TranslationUnit) -> None:
     """Turn the conjunctions into rules with plain literals."""
     unit.rules += [_rule(conjunction) for conjunction in unit.conjunctions]
     unit.conjunctions = ()

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from corollary.analysis.traverse import aggregates_in, all_variables
 from corollary.core.functors import may_fail
-from corollary.core.graph import components
+from corollary.core.graph import strongly_connected_components
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -14,13 +14,13 @@ from corollary.core.rules import (
     Functor,
     Term,
     Variable,
+    literals_of,
     terms_of,
-    walk,
 )
 from corollary.rewrite.conjunction import Conjunction, outer_variables
 
 
-def liftable_aggregates(conjunction: Conjunction) -> Iterator[Aggregate]:
+def liftable_aggregates(conjunction: Conjunction) -> Iterator[AggregateTerm]:
     """Yield the outermost aggregates whose keys do not depend on another aggregate's value."""
     items = conjunction.items
     found = [each for item in (*items, conjunction.head) for each in _aggregates(item)]
@@ -80,10 +80,10 @@ def bound_by(items: tuple[BodyItem, ...]) -> set[str]:
     return bound
 
 
-def may_have_no_value(aggregate: Aggregate) -> bool:
+def may_have_no_value(aggregate: AggregateTerm) -> bool:
     """Whether an expression of the aggregate may fail (overflow, division by zero …)."""
     terms = [aggregate.target] if aggregate.target is not None else []
-    terms += [term for item in walk(aggregate.body) for term in terms_of(item)]
+    terms += [term for item in literals_of(aggregate.body) for term in terms_of(item)]
     return any(_is_fallible(term) for term in terms)
 
 
@@ -91,7 +91,7 @@ def _is_fallible(term: Term) -> bool:
     match term:
         case Functor(name=name, arguments=arguments):
             return may_fail(name, term.type) or any(_is_fallible(each) for each in arguments)
-        case Aggregate():
+        case AggregateTerm():
             return may_have_no_value(term)
         case _:
             return False
@@ -101,13 +101,13 @@ def recursion_test(clauses: Sequence[Clause]) -> Callable[[str, Iterable[str]], 
     """Return a test whether a head and one of some relations depend on each other."""
     graph: dict[str, set[str]] = {}
     for clause in clauses:
-        below = {item.relation for item in walk(clause.body) if isinstance(item, Atom)}
+        below = {item.relation for item in literals_of(clause.body) if isinstance(item, Atom)}
         for head in clause.heads:
             graph.setdefault(head.relation, set()).update(below)
     for below in list(graph.values()):
         for name in below:
             graph.setdefault(name, set())
-    component = {name: index for index, names in enumerate(components(graph)) for name in names}
+    component = {name: index for index, names in enumerate(strongly_connected_components(graph)) for name in names}
 
     def is_recursive(head: str, relations: Iterable[str]) -> bool:
         return any(component.get(name) == component.get(head, -1) for name in relations)
@@ -123,6 +123,6 @@ def _names_in_atoms(items: Iterable[BodyItem]) -> set[str]:
     return set().union(*(_names(item) for item in items if isinstance(item, Atom)))
 
 
-def _aggregates(item: BodyItem) -> list[Aggregate]:
+def _aggregates(item: BodyItem) -> list[AggregateTerm]:
     """Return the outermost aggregates of an item."""
-    return [found for each in walk((item,)) for t in terms_of(each) for found in aggregates_in(t)]
+    return [found for each in literals_of((item,)) for t in terms_of(each) for found in aggregates_in(t)]

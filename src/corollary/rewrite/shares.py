@@ -11,19 +11,19 @@ of a partition: they read the numbers of the partitions from a relation, and tes
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corollary.core.functors import SHARE
-from corollary.core.plan import working
+from corollary.core.functors import PARTITION_OF
+from corollary.core.plan import working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.rules import Condition, Constant, Functor, Literal, Rule, Variable
 from corollary.core.types import NUMBER
 
-SHARES = Relation(working("", "share"), ("number",), (NUMBER,), False, is_declared=False)
+PARTITIONS = Relation(working_relation("", "share"), ("number",), (NUMBER,), False, is_declared=False)
 """Holds the numbers of the partitions to derive."""
 
-_NUMBER = Variable(working("", "n"), NUMBER)
+_NUMBER = Variable(working_relation("", "n"), NUMBER)
 
 
-def shared(
+def partition_program(
     program: NormalProgram, pivots: Mapping[str, Mapping[str, int]], partitions: int
 ) -> NormalProgram:
     """Return a program whose strata may be computed partition by partition.
@@ -39,7 +39,7 @@ def shared(
         else rule
         for rule in program.rules
     )
-    relations = {**program.relations, SHARES.name: SHARES}
+    relations = {**program.relations, PARTITIONS.name: PARTITIONS}
     return replace(program, relations=relations, rules=rules)
 
 
@@ -48,9 +48,9 @@ def _restrict(rule: Rule, pivots: Mapping[str, int], partitions: int) -> Rule:
         return rule  # recursive: it keeps the pivot value of what it reads
     pivot = rule.head.slots[pivots[rule.head.relation]]
     assert isinstance(pivot, Variable | Constant)
-    number = Functor(SHARE, (pivot, Constant(partitions, NUMBER)), NUMBER)
+    number = Functor(PARTITION_OF, (pivot, Constant(partitions, NUMBER)), NUMBER)
     return replace(
         rule,
-        literals=(*rule.literals, Literal(SHARES.name, (_NUMBER,))),
+        literals=(*rule.literals, Literal(PARTITIONS.name, (_NUMBER,))),
         conditions=(*rule.conditions, Condition("=", _NUMBER, number)),
     )

@@ -6,10 +6,10 @@ relation that reads it is virtual.
 
 from dataclasses import replace
 
-from corollary.rewrite.conjunction import Lowered
+from corollary.rewrite.conjunction import TranslationUnit
 
 
-def virtual(unit: Lowered) -> None:
+def virtual(unit: TranslationUnit) -> None:
     """Let all relations of passes be virtual that only virtual ones read."""
     readers: dict[str, set[str]] = {}
     for rule in unit.rules:

@@ -23,20 +23,20 @@ from corollary.database.database import Database, state_of
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.quarantine import quarantine_operations, with_quarantine
-from corollary.database.store import Opened
+from corollary.database.store import OpenArguments
 from corollary.errors import CorollaryError, Diagnostic, InputError
-from corollary.streaming.events import net
+from corollary.streaming.events import net_change
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.delimited import first_findings
-from corollary.warehouse.sources.quarantine import BadRows
+from corollary.warehouse.sources.quarantine import BadRowPolicy
 
 if TYPE_CHECKING:
     from corollary.database.delivery import Delivered
     from corollary.database.transaction import Transaction
-    from corollary.warehouse.publishing.publisher import Outcome
+    from corollary.warehouse.publishing.publisher import PublishResult
 
-METADATA = "metadata"
+METADATA_FILE = "metadata"
 """The file of a checkpoint that holds the id of its query."""
 
 
@@ -45,7 +45,7 @@ BatchReader = FolderReader | FrameReader
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StreamBatch:
     """The outcome of a micro-batch.
 
     Attributes:
@@ -62,7 +62,7 @@ class Batch:
     number: int
     transaction: "Transaction"
     malformed: int
-    published: "Outcome | None"
+    published: "PublishResult | None"
     seconds: float
     delivered: "Delivered | None" = None
 
@@ -89,7 +89,7 @@ class _Local:
         self.failed: dict[str, CorollaryError] = {}
 
 
-local = _Local()
+process_streams = _Local()
 
 
 class StoppedError(CorollaryError):
@@ -97,7 +97,7 @@ class StoppedError(CorollaryError):
 
 
 @dataclass(frozen=True, slots=True)
-class MicroBatches:
+class BatchProcessor:
     """The function of `foreachBatch`.
 
     Attributes:
@@ -111,38 +111,38 @@ class MicroBatches:
         on_batch: called after every commit.
     """
 
-    opened: Opened
+    opened: OpenArguments
     token: str
     relation: str
     source: str
     reader: BatchReader
     checkpoint: str
-    bad_rows: BadRows = BadRows.QUARANTINE
-    on_batch: Callable[[Batch], object] | None = None
+    bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
+    on_batch: Callable[[StreamBatch], object] | None = None
 
     def __call__(self, frame: Any, number: int) -> None:
         """Commit the transaction of a micro-batch, unless it was committed before."""
         try:
             database = self._database(frame)
             with state_of(database).lock:
-                if self.token in local.stopping:
+                if self.token in process_streams.stopping:
                     raise StoppedError(f"`{self.source}` is stopped before batch {number}")
                 batch = self._transact(database, frame, number)
         except CorollaryError as error:
-            local.failed[self.token] = error
+            process_streams.failed[self.token] = error
             raise
         batch = replace(batch, delivered=database.deliver())
         if self.on_batch is not None:
             self.on_batch(batch)
 
     def _database(self, frame: Any) -> Database:
-        found = local.open.get(self.token) or local.opened.get(self.opened.place)
+        found = process_streams.open.get(self.token) or process_streams.opened.get(self.opened.place)
         if found is None:
             found = reopen(self.opened, frame.sparkSession)
-            local.opened[self.opened.place] = found
+            process_streams.opened[self.opened.place] = found
         return found
 
-    def _transact(self, database: Database, frame: Any, number: int) -> Batch:
+    def _transact(self, database: Database, frame: Any, number: int) -> StreamBatch:
         began = time.monotonic()
         database.refresh()
         transaction = database.transaction(idempotency=f"stream {self._query(frame)} {number}")
@@ -152,15 +152,15 @@ class MicroBatches:
             transaction.commit()
         published = database.publish(transaction)
         seconds = time.monotonic() - began
-        return Batch(self.source, number, transaction, malformed, published, seconds)
+        return StreamBatch(self.source, number, transaction, malformed, published, seconds)
 
     def _fill(self, transaction: "Transaction", database: Database, frame: Any, number: int) -> int:
         """Add the change of a batch to a transaction; return how many rows are quarantined."""
         relation = state_of(database).writable(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
-        change = net(events, relation, self.reader.op, self.source, name)
-        if change.bad and self.bad_rows is BadRows.ABORT:
+        change = net_change(events, relation, self.reader.op, self.source, name)
+        if change.bad and self.bad_rows is BadRowPolicy.ABORT:
             raise InputError(
                 first_findings(findings, self.source)
                 or [Diagnostic(change.bad[0].code, f"{change.bad[0].reason}: {change.bad[0].raw}.")]
@@ -180,7 +180,7 @@ class MicroBatches:
     def _query(self, frame: Any) -> str:
         """Return the id of the query, which is that of its checkpoint."""
         if "://" in self.checkpoint:
-            (row,) = frame.sparkSession.read.text(f"{self.checkpoint}/{METADATA}").collect()
+            (row,) = frame.sparkSession.read.text(f"{self.checkpoint}/{METADATA_FILE}").collect()
             return str(json.loads(row.value)["id"])
-        path = Path(self.checkpoint.removeprefix("file:")) / METADATA
+        path = Path(self.checkpoint.removeprefix("file:")) / METADATA_FILE
         return str(json.loads(path.read_text("utf-8"))["id"])

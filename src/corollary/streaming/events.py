@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from corollary.core.arrow import nullary_table, to_python
 from corollary.core.program import Relation
 from corollary.core.types import SYMBOL
-from corollary.warehouse.sources.quarantine import LONGEST_RAW, BadRow
+from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS, BadRow
 
 INSERTS = ("insert", "i", "c", "r", "+", "update_postimage")
 DELETES = ("delete", "d", "-", "−", "update_preimage")
-SIGN = "is_insert"
+IS_INSERT_COLUMN = "is_insert"
 """The column of a table of events that distinguishes inserts from deletes."""
 
 
@@ -41,7 +41,7 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class NetChange:
     """The net change of a batch: no tuple is in both tables."""
 
     added: pa.Table
@@ -49,14 +49,14 @@ class Net:
     bad: tuple[BadRow, ...] = ()
 
 
-def with_op(relation: Relation, op: str | None) -> Relation:
+def with_operation(relation: Relation, op: str | None) -> Relation:
     """Return the shape of events on a relation: its columns, followed by the operation."""
     if op is None:
         return relation
     return replace(relation, columns=(*relation.columns, op), types=(*relation.types, SYMBOL))
 
 
-def signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
+def insert_signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return for each operation whether it is an insert; null if it is unknown.
 
     >>> signs(pa.chunked_array([["I", "-", "u"]])).to_pylist()
@@ -69,7 +69,7 @@ def signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.or_(is_insert, is_delete), is_insert, pa.scalar(None, pa.bool_()))
 
 
-def net(events: Events, relation: Relation, op: str | None, source: str, batch: str) -> Net:
+def net_change(events: Events, relation: Relation, op: str | None, source: str, batch: str) -> NetChange:
     """Return the net change of a batch.
 
     Args:
@@ -81,17 +81,17 @@ def net(events: Events, relation: Relation, op: str | None, source: str, batch: 
     """
     rows = events.rows
     if op is None:
-        return Net(rows, rows.slice(0, 0), events.bad)
-    sign = signs(rows.column(op))
+        return NetChange(rows, rows.slice(0, 0), events.bad)
+    sign = insert_signs(rows.column(op))
     bad = [
         *events.bad,
         *_unknown_operations(rows.filter(pc.is_null(sign)), relation, op, source, batch),
     ]
-    rows = rows.select(list(relation.columns)).append_column(SIGN, sign)
+    rows = rows.select(list(relation.columns)).append_column(IS_INSERT_COLUMN, sign)
     last = _last_events(rows.filter(pc.is_valid(sign)), relation)
-    added = last.filter(last.column(SIGN))
-    removed = last.filter(pc.invert(last.column(SIGN)))
-    return Net(_without_sign(added, relation), _without_sign(removed, relation), tuple(bad))
+    added = last.filter(last.column(IS_INSERT_COLUMN))
+    removed = last.filter(pc.invert(last.column(IS_INSERT_COLUMN)))
+    return NetChange(_without_sign(added, relation), _without_sign(removed, relation), tuple(bad))
 
 
 def _last_events(rows: pa.Table, relation: Relation) -> pa.Table:
@@ -100,9 +100,9 @@ def _last_events(rows: pa.Table, relation: Relation) -> pa.Table:
         return rows.slice(max(0, rows.num_rows - 1))
     # Several threads would not keep the order of the rows, on which `last` depends.
     grouped = rows.group_by(list(relation.columns), use_threads=False)
-    last = grouped.aggregate([(SIGN, "last")])
+    last = grouped.aggregate([(IS_INSERT_COLUMN, "last")])
     return last.rename_columns(
-        [SIGN if name == f"{SIGN}_last" else name for name in last.column_names]
+        [IS_INSERT_COLUMN if name == f"{IS_INSERT_COLUMN}_last" else name for name in last.column_names]
     )
 
 
@@ -120,6 +120,6 @@ def _unknown_operations(
     for row in to_python(rows):
         reason = f"`{row[-1]}` is not an operation (column `{op}`)"
         values = dict(zip(rows.column_names, map(str, row), strict=True))
-        raw = json.dumps(values, ensure_ascii=False)[:LONGEST_RAW]
+        raw = json.dumps(values, ensure_ascii=False)[:RAW_MAX_CHARACTERS]
         bad.append(BadRow(relation.name, source, batch, 0, "C0985", reason, raw))
     return bad

@@ -16,18 +16,18 @@ import pyarrow as pa
 from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Directive, Program, Relation
 from corollary.errors import Diagnostic, InputError
-from corollary.streaming.events import Events, with_op
-from corollary.warehouse.dialect import as_files, file_name_of, format_of, is_stream
+from corollary.streaming.events import Events, with_operation
+from corollary.warehouse.dialect import file_name_of, format_of, is_stream, per_file_directive
 from corollary.warehouse.files import checksum_of
-from corollary.warehouse.sources.drift import Expected
-from corollary.warehouse.sources.file_source import read_whole
-from corollary.warehouse.sources.listing import Place
-from corollary.warehouse.sources.quarantine import bad_rows_of
+from corollary.warehouse.sources.drift import ExpectedColumns
+from corollary.warehouse.sources.file_source import parse_file
+from corollary.warehouse.sources.listing import SourceLocation
+from corollary.warehouse.sources.quarantine import to_bad_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SCHEMA = "path string, modificationTime timestamp, length long, content binary"
+BINARY_FILE_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 """The columns of Spark's format `binaryFile`."""
 _GLOB_CHARACTERS = re.compile(r"([\\*?\[\]{},])")
 _WILDCARDS = re.compile(r"[*?[]")
@@ -55,18 +55,18 @@ class FolderReader:
     ) -> tuple[Events, list[list[Diagnostic]]]:
         """Return the events of a batch, and the findings about malformed records."""
         del batch  # findings name the file of a record instead
-        shape, directive = with_op(relation, self.op), as_files(self.directive)
+        shape, directive = with_operation(relation, self.op), per_file_directive(self.directive)
         has_names = directive.parameter("headers") == "true" and not directive.parameter("columns")
-        expected = Expected(shape, directive, shape.columns if has_names else ())
+        expected = ExpectedColumns(shape, directive, shape.columns if has_names else ())
         tables, bad, findings = [], [], []
         files = frame.select("path", "modificationTime", "content").toArrow().to_pylist()
         for file in sorted(files, key=lambda each: (each["modificationTime"], each["path"])):
             path = Path(file["path"].removeprefix("file:"))
             name = str(path.relative_to(self.folder))
             format_ = format_of(directive, path.name)
-            reading = read_whole(file["content"], str(path), format_, expected)
+            reading = parse_file(file["content"], str(path), format_, expected)
             tables.append(reading.table)
-            bad += bad_rows_of(relation.name, source, name, reading.malformed)
+            bad += to_bad_rows(relation.name, source, name, reading.malformed)
             findings += reading.malformed
         if not shape.columns:
             return Events(nullary_table(min(1, sum(map(len, tables)))), tuple(bad)), findings
@@ -100,7 +100,7 @@ class Folder:
 
     def frame(self, session: "SparkSession") -> "DataFrame":
         """Return the files as a streaming frame."""
-        reader = session.readStream.format("binaryFile").schema(SCHEMA)
+        reader = session.readStream.format("binaryFile").schema(BINARY_FILE_SCHEMA)
         reader = reader.option("recursiveFileLookup", "true").option("pathGlobFilter", self.pattern)
         max_files = self.reader.directive.parameter("max_files")
         if max_files:
@@ -108,7 +108,7 @@ class Folder:
         return reader.load(_GLOB_CHARACTERS.sub(r"\\\1", self.reader.folder))
 
 
-def folders_of(
+def find_folders(
     program: Program, relations: Mapping[str, Relation], base: Path, root: Path | None
 ) -> list[Folder]:
     """Return the streams of a program, one for each different `.input` that is one.
@@ -143,7 +143,7 @@ def folders_of(
 def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, str]:
     """Return the folder of a stream, and the pattern for the names in it."""
     name = file_name_of(directive)
-    place = Place(root or base, base, name, directive.span)
+    place = SourceLocation(root or base, base, name, directive.span)
     path, pattern = place.resolve(name), "*"
     if not path.exists() and _WILDCARDS.search(Path(name).name):
         path, pattern = place.resolve(str(Path(name).parent)), Path(name).name

@@ -20,10 +20,10 @@ from corollary.core.arrow import nullary_table
 from corollary.core.program import Directive, Relation
 from corollary.core.types import SYMBOL
 from corollary.errors import Diagnostic, InputError
-from corollary.streaming.events import Events, signs, with_op
-from corollary.warehouse.sources.drift import Expected
-from corollary.warehouse.sources.parquet_file import rows_of
-from corollary.warehouse.sources.quarantine import bad_rows_of
+from corollary.streaming.events import Events, insert_signs, with_operation
+from corollary.warehouse.sources.drift import ExpectedColumns
+from corollary.warehouse.sources.parquet_file import convert_records
+from corollary.warehouse.sources.quarantine import to_bad_rows
 from corollary.warehouse.sources.typed import is_readable
 
 
@@ -50,13 +50,13 @@ class FrameReader:
     ) -> tuple[Events, list[list[Diagnostic]]]:
         """Return the events of a batch, and the findings about malformed rows."""
         table = self._sorted(frame.toArrow())
-        shape = with_op(relation, self.op)
+        shape = with_operation(relation, self.op)
         if not shape.columns:
             return Events(nullary_table(min(1, table.num_rows))), []
         columns = [table.column(at) for at in self._positions(table.schema, relation)]
-        expected = Expected(shape, Directive("input", relation.name))
-        rows, malformed = rows_of(columns, batch, expected)
-        return Events(rows, tuple(bad_rows_of(relation.name, source, batch, malformed))), malformed
+        expected = ExpectedColumns(shape, Directive("input", relation.name))
+        rows, malformed = convert_records(columns, batch, expected)
+        return Events(rows, tuple(to_bad_rows(relation.name, source, batch, malformed))), malformed
 
     def _sorted(self, table: pa.Table) -> pa.Table:
         """Return the rows sorted by `order`; among equals, deletes come before inserts."""
@@ -77,7 +77,7 @@ class FrameReader:
         order = table.column(self.order)
         keys = {"is_known": order.is_valid(), "order": order}  # null comes before everything
         if self.op is not None:
-            keys["sign"] = signs(table.column(self.op))
+            keys["sign"] = insert_signs(table.column(self.op))
         try:
             by = [(name, "ascending") for name in keys]
             at = pc.sort_indices(pa.table(keys), sort_keys=by)

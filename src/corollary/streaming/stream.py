@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from corollary.core.program import Relation
-from corollary.database.database import Database, opened_of, state_of, warehouse_of
+from corollary.database.database import Database, open_arguments_of, state_of, warehouse_of
 from corollary.errors import CorollaryError, InputError, WarehouseError
-from corollary.streaming.batches import Batch, BatchReader, MicroBatches, StoppedError, local
+from corollary.streaming.batches import (
+    BatchProcessor,
+    BatchReader,
+    StoppedError,
+    StreamBatch,
+    process_streams,
+)
 from corollary.streaming.frames import FrameReader
-from corollary.warehouse.sources.quarantine import BadRows
+from corollary.warehouse.sources.quarantine import BadRowPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-STREAMS = "streams"
+CHECKPOINTS_DIRECTORY = "streams"
 """The directory of a warehouse with the checkpoints of its streams."""
 
 
@@ -30,7 +36,7 @@ def start(
     checkpoint: str | Path | None,
     trigger: Mapping[str, Any] | None,
     bad_rows: str,
-    on_batch: Callable[[Batch], object] | None,
+    on_batch: Callable[[StreamBatch], object] | None,
 ) -> "StreamingQuery":
     """Do what `Database.stream` promises; its arguments are documented there."""
     _require_warehouse(database)
@@ -46,13 +52,13 @@ def start(
     relation = state_of(database).writable(into)
     reader = FrameReader(op, order)
     reader.demand(frame, relation)
-    started = started_query(
+    started = start_query(
         database,
         frame,
         relation,
         reader,
         source=f"{into} < stream",
-        checkpoint=checkpoint or checkpoint_of(database, into),
+        checkpoint=checkpoint or default_checkpoint(database, into),
         trigger=trigger,
         bad_rows=_bad_rows(bad_rows),
         on_batch=on_batch,
@@ -60,7 +66,7 @@ def start(
     return started[0]
 
 
-def started_query(
+def start_query(
     database: Database,
     frame: Any,
     relation: Relation,
@@ -69,8 +75,8 @@ def started_query(
     source: str,
     checkpoint: str | Path,
     trigger: Mapping[str, Any] | None,
-    bad_rows: BadRows,
-    on_batch: Callable[[Batch], object] | None,
+    bad_rows: BadRowPolicy,
+    on_batch: Callable[[StreamBatch], object] | None,
 ) -> "tuple[StreamingQuery, str]":
     """Start a query; return it, and the token of this start.
 
@@ -88,10 +94,10 @@ def started_query(
     opened = _require_warehouse(database)
     token = uuid4().hex
     directory = _make_directory(checkpoint)
-    batches = MicroBatches(
+    batches = BatchProcessor(
         opened, token, relation.name, source, reader, directory, bad_rows, on_batch
     )
-    local.open[token] = database
+    process_streams.open[token] = database
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", directory)
     if trigger is not None:
         writer = writer.trigger(**trigger)
@@ -103,15 +109,15 @@ def started_query(
 def stop(database: Database, query: "StreamingQuery", token: str) -> None:
     """Stop a stream: a batch that is being committed is finished, the next one is not started."""
     with state_of(database).lock:  # no batch is being committed
-        local.stopping.add(token)
+        process_streams.stopping.add(token)
     if query.isActive:
         query.stop()
-    local.stopping.discard(token)  # Spark calls no more
+    process_streams.stopping.discard(token)  # Spark calls no more
 
 
-def failure(query: "StreamingQuery", token: str) -> CorollaryError | None:
+def failure_of(query: "StreamingQuery", token: str) -> CorollaryError | None:
     """Return the error that ended a stream; None if it runs, or was stopped."""
-    found = local.failed.get(token)
+    found = process_streams.failed.get(token)
     if isinstance(found, StoppedError):
         return None
     if found is not None or query.isActive:
@@ -125,7 +131,7 @@ def failure(query: "StreamingQuery", token: str) -> CorollaryError | None:
 
 
 def _require_warehouse(database: Database) -> Any:
-    opened = opened_of(database)
+    opened = open_arguments_of(database)
     if opened is None:
         raise InputError.of(
             "C0982",
@@ -136,11 +142,11 @@ def _require_warehouse(database: Database) -> Any:
     return opened
 
 
-def checkpoint_of(database: Database, name: str) -> Path:
+def default_checkpoint(database: Database, name: str) -> Path:
     """Return the default checkpoint of a stream."""
     warehouse = warehouse_of(database)
     assert warehouse is not None
-    return warehouse.root / STREAMS / name
+    return warehouse.root / CHECKPOINTS_DIRECTORY / name
 
 
 def _make_directory(checkpoint: str | Path) -> str:
@@ -155,8 +161,8 @@ def _make_directory(checkpoint: str | Path) -> str:
     return str(path)
 
 
-def _bad_rows(value: str) -> BadRows:
-    if value not in set(BadRows):
-        known = " or ".join(f"`{each}`" for each in BadRows)
+def _bad_rows(value: str) -> BadRowPolicy:
+    if value not in set(BadRowPolicy):
+        known = " or ".join(f"`{each}`" for each in BadRowPolicy)
         raise InputError.of("C0984", f"`bad_rows` is {known}, not `{value}`.", None, None)
-    return BadRows(value)
+    return BadRowPolicy(value)

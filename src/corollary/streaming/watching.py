@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
-from corollary.database.pipeline import Inputs, Run, run
-from corollary.database.program import load
+from corollary.database.pipeline import Inputs, PipelineRun, run
+from corollary.database.program import load_program
 from corollary.errors import ConflictError, CorollaryError, InputError
-from corollary.streaming.batches import Batch
-from corollary.streaming.folders import Folder, folders_of
-from corollary.streaming.stream import checkpoint_of, failure, started_query, stop
+from corollary.streaming.batches import StreamBatch
+from corollary.streaming.folders import Folder, find_folders
+from corollary.streaming.stream import default_checkpoint, failure_of, start_query, stop
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -29,7 +29,7 @@ HEALTH_CHECK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class WatchOptions:
     """What is watched, and the callbacks.
 
     Attributes:
@@ -46,20 +46,20 @@ class Watch:
     inputs: Inputs
     interval: float
     is_once: bool
-    on_run: Callable[[Run], object]
-    on_batch: Callable[[Batch], object]
+    on_run: Callable[[PipelineRun], object]
+    on_batch: Callable[[StreamBatch], object]
     on_trouble: Callable[[CorollaryError], object]
 
 
-def watch(database: Database, asked: Watch) -> None:
+def watch(database: Database, asked: WatchOptions) -> None:
     """Keep a warehouse up to date until it is interrupted, or everything has been read.
 
     Raises:
         InputError: the program or a source is not acceptable at the start, or a stream has ended.
         KeyboardInterrupt: it was interrupted; the batch that was being committed is finished.
     """
-    relations = load(asked.program).normal.relations
-    folders = folders_of(asked.program, relations, asked.inputs.facts, asked.inputs.root)
+    relations = load_program(asked.program).normal.relations
+    folders = find_folders(asked.program, relations, asked.inputs.facts, asked.inputs.root)
     asked.on_run(run(database, asked.program, asked.inputs))
     streams = [_start_folder(database, each, asked) for each in folders]
     try:
@@ -72,18 +72,18 @@ def watch(database: Database, asked: Watch) -> None:
             stop(database, query, token)
 
 
-def _start_folder(database: Database, folder: Folder, asked: Watch) -> "tuple[StreamingQuery, str]":
-    from corollary.engines.spark.session import local, require
+def _start_folder(database: Database, folder: Folder, asked: WatchOptions) -> "tuple[StreamingQuery, str]":
+    from corollary.engines.spark.session import local_session, require_packages
 
-    require()
+    require_packages()
     pace: dict[str, Any] = {"processingTime": f"{asked.interval} seconds"}
-    return started_query(
+    return start_query(
         database,
-        folder.frame(local()),
+        folder.frame(local_session()),
         state_of(database).writable(folder.relation),
         folder.reader,
         source=folder.source,
-        checkpoint=checkpoint_of(database, folder.checkpoint),
+        checkpoint=default_checkpoint(database, folder.checkpoint),
         trigger={"availableNow": True} if asked.is_once else pace,
         bad_rows=asked.inputs.bad_rows,
         on_batch=asked.on_batch,
@@ -98,7 +98,7 @@ def _wait_for_all(streams: "list[tuple[StreamingQuery, str]]") -> None:
     _raise_failure(streams)
 
 
-def _poll(database: Database, streams: "list[tuple[StreamingQuery, str]]", asked: Watch) -> None:
+def _poll(database: Database, streams: "list[tuple[StreamingQuery, str]]", asked: WatchOptions) -> None:
     """Poll the sources until a stream fails or the process is interrupted."""
     trouble = ""
     while True:
@@ -120,5 +120,5 @@ def _poll(database: Database, streams: "list[tuple[StreamingQuery, str]]", asked
 
 def _raise_failure(streams: "list[tuple[StreamingQuery, str]]") -> None:
     for query, token in streams:
-        if (error := failure(query, token)) is not None:
+        if (error := failure_of(query, token)) is not None:
             raise error

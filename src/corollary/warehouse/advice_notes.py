@@ -8,13 +8,13 @@ import sqlalchemy as sa
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
 
-NAME = "advice"
+ADVICE_KEY = "advice"
 """The name of their row in the table `meta`."""
 
 
 def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the records, the oldest first."""
-    query = sa.select(schema.meta.c.value).where(schema.meta.c.name == NAME)
+    query = sa.select(schema.meta.c.value).where(schema.meta.c.name == ADVICE_KEY)
     with catalog.reading() as connection:
         found = connection.execute(query).scalar()
     notes: list[dict[str, Any]] = json.loads(found) if found else []
@@ -24,7 +24,7 @@ def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
 def write_advice(catalog: Catalog, notes: list[dict[str, Any]]) -> None:
     """Replace the records."""
     with catalog.writing() as connection:
-        connection.execute(schema.meta.delete().where(schema.meta.c.name == NAME))
+        connection.execute(schema.meta.delete().where(schema.meta.c.name == ADVICE_KEY))
         if notes:
             value = json.dumps(notes, ensure_ascii=False)
-            connection.execute(schema.meta.insert().values(name=NAME, value=value))
+            connection.execute(schema.meta.insert().values(name=ADVICE_KEY, value=value))

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from corollary import fault
-from corollary.errors import ConflictError, WarehouseError, shown_place
+from corollary.errors import ConflictError, WarehouseError, display_location
 from corollary.warehouse import outbox, schema
 from corollary.warehouse.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.entries import NewCommit, StoredIndex, StoredSnapshot
@@ -58,7 +58,7 @@ class Catalog(CatalogReader):
             known = connection.execute(_FORMAT).scalar()
             if known is None and not is_bare:
                 if connection.execute(sa.select(schema.meta.c.name)).first() is not None:
-                    raise WarehouseError.is_damaged(shown_place(self.url))
+                    raise WarehouseError.is_damaged(display_location(self.url))
                 for name, value in (
                     ("format", str(schema.FORMAT)),
                     ("id", secrets.token_hex(8)),
@@ -74,7 +74,7 @@ class Catalog(CatalogReader):
         """
         with self.reading() as connection:
             if not sa.inspect(connection).has_table(schema.meta.name):
-                raise WarehouseError.lost_catalog(shown_place(self.url), files)
+                raise WarehouseError.lost_catalog(display_location(self.url), files)
 
     def demand_format(self) -> None:
         """Refuse a warehouse of another format.
@@ -85,7 +85,7 @@ class Catalog(CatalogReader):
         with self.reading() as connection:
             self._refuse_foreign(connection)
             if not sa.inspect(connection).has_table(schema.meta.name):
-                raise WarehouseError.no_warehouse(shown_place(self.url))
+                raise WarehouseError.no_warehouse(display_location(self.url))
             found = connection.execute(_FORMAT).scalar()
         if found != str(schema.FORMAT):
             raise WarehouseError.of(
@@ -101,7 +101,7 @@ class Catalog(CatalogReader):
             return
         tables = sa.inspect(connection).get_table_names()
         if tables and schema.meta.name not in tables:
-            raise WarehouseError.of_another(shown_place(self.url), tables)
+            raise WarehouseError.of_another(display_location(self.url), tables)
 
     def exists(self) -> bool:
         """Return whether it is the catalog of a warehouse."""
@@ -218,7 +218,7 @@ class Catalog(CatalogReader):
             )
         Catalog._move(connection, new.sources, number)
         if new.alerts or new.cause is not None:
-            outbox.record(connection, number, new, Catalog._meta(connection, "id"))
+            outbox.record_alerts(connection, number, new, Catalog._meta(connection, "id"))
 
     def note_sources(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
         """Record the positions of sources whose reading has changed no tuple."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from corollary.errors import WarehouseError, shown_place
+from corollary.errors import WarehouseError, display_location
 from corollary.warehouse import schema
 from corollary.warehouse.connections import Connections
 from corollary.warehouse.entries import (
@@ -153,7 +153,7 @@ class CatalogReader(Connections):
         with self.reading() as connection:
             row = connection.execute(sa.select(table).where(table.c.id == id_)).first()
         if row is None or row.checksum != program_checksum(row.text, row.places):
-            raise WarehouseError.is_damaged(f"program {id_} in {shown_place(self.url)}")
+            raise WarehouseError.is_damaged(f"program {id_} in {display_location(self.url)}")
         return StoredProgram(row.id, row.text, json.loads(row.places))
 
     def sources(self) -> dict[str, tuple[str, Any]]:

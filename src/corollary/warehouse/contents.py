@@ -22,15 +22,15 @@ from corollary.source import Span
 T = TypeVar("T")
 Fingerprint = tuple[int, int, int, int]
 
-GZIP = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-HARMLESS_SIZE = 256 * 2**20
+EXPANDED_ALLOWED_BYTES = 256 * 2**20
 """The expanded size in bytes up to which the ratio of a compressed file does not matter."""
-HIGHEST_RATIO = 200
+EXPANDED_MAX_RATIO = 200
 """The maximum ratio of expanded to compressed size for larger files."""
-LONGEST_LINE = 4 * 2**20
+LINE_MAX_BYTES = 4 * 2**20
 """The maximum bytes of a line in sources; a longer one means that a line break is missing."""
-PAUSES = (0.02, 0.05, 0.1, 0.3, 0.0)
+RETRY_PAUSES_SECONDS = (0.02, 0.05, 0.1, 0.3, 0.0)
 """Seconds to wait after each attempt to read a file that is being written."""
 _TICK_NANOSECONDS = 20_000_000
 """The period in which two writes may get the same time."""
@@ -42,7 +42,7 @@ def fingerprint_of(status: os.stat_result) -> Fingerprint:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-def read(
+def read_unchanged(
     path: Path, name: str, span: Span | None, use: Callable[[BinaryIO], T]
 ) -> tuple[T, Fingerprint]:
     """Return the result of `use` on a file that was not written meanwhile, and its fingerprint.
@@ -57,7 +57,7 @@ def read(
         InputError: `C0804`, it cannot be read; `C0953`, it changes each time it is read.
         FileNotFoundError: it does not exist.
     """
-    for pause in PAUSES:
+    for pause in RETRY_PAUSES_SECONDS:
         with open_file(path, name, span) as file:
             before = fingerprint_of(os.fstat(file.fileno()))
             _wait_for_tick(before)
@@ -72,7 +72,7 @@ def read(
         time.sleep(pause)
     raise InputError.of(
         "C0953",
-        f"`{name}` is written while it is read; {len(PAUSES)} attempts failed.",
+        f"`{name}` is written while it is read; {len(RETRY_PAUSES_SECONDS)} attempts failed.",
         span,
         "write a new file and rename it into place; nothing was changed",
     )
@@ -92,19 +92,19 @@ def open_file(path: Path, name: str, span: Span | None) -> BinaryIO:
     return file
 
 
-def unusable(name: str, verb: str, error: OSError, span: Span | None) -> InputError:
+def file_error(name: str, verb: str, error: OSError, span: Span | None) -> InputError:
     """Return the error of a file that cannot be read or written."""
     reason = error.strerror or str(error)
     return InputError.of("C0804", f"`{name}` cannot be {verb}: {reason}", span)
 
 
-def text_of(data: bytes, name: str, span: Span | None) -> bytes:
+def expand_text(data: bytes, name: str, span: Span | None) -> bytes:
     """Return the bytes of a text file without compression and byte order mark.
 
     Raises:
         InputError: `C0804`; it is a damaged gzip file, or expands too far.
     """
-    if data.startswith(GZIP):
+    if data.startswith(GZIP_MAGIC):
         data = _expanded(data, name, span)
     return data.removeprefix(BYTE_ORDER_MARK)
 
@@ -149,7 +149,7 @@ def _wait_for_tick(fingerprint: Fingerprint) -> None:
 
 
 def _expanded(data: bytes, name: str, span: Span | None) -> bytes:
-    limit = max(HARMLESS_SIZE, HIGHEST_RATIO * len(data))
+    limit = max(EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO * len(data))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             content = file.read(limit + 1)
@@ -157,6 +157,6 @@ def _expanded(data: bytes, name: str, span: Span | None) -> bytes:
         message = f"`{name}` cannot be read: it is not a sound gzip file ({error})"
         raise InputError.of("C0804", message, span) from None
     if len(content) > limit:
-        message = f"`{name}` cannot be read: it expands to more than {HIGHEST_RATIO} times its size"
+        message = f"`{name}` cannot be read: it expands to more than {EXPANDED_MAX_RATIO} times its size"
         raise InputError.of("C0804", message, span, "decompress it first")
     return content

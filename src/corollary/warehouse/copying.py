@@ -35,7 +35,7 @@ def copy_rows(source: Catalog, target: Catalog) -> None:
                 writing.execute(table.insert(), [{**row, **RESET.get(table, {})} for row in batch])
 
 
-def named_files(catalog: Catalog) -> Iterator[tuple[str, str]]:
+def referenced_files(catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Yield the files that a catalog references, each with its checksum."""
     for table in (schema.changes, schema.snapshots, schema.indexes):
         query = sa.select(table.c.path, table.c.checksum).where(table.c.path.is_not(None))

@@ -11,14 +11,14 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from corollary.core.arrow import nullary_table, schema_of, sort
+from corollary.core.arrow import nullary_table, schema_of, sort_rows
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse import contents, exact, fast
 from corollary.warehouse.dialect import Dialect, dialect_of
 from corollary.warehouse.lines import lines_of
 
-MOST_FINDINGS = 20
+SHOWN_FINDINGS_MAX = 20
 """The maximum number of findings about one file that an error shows."""
 PIECE_BYTES = 2**18
 """About the size of the pieces in which a file is read that is not regular as a whole."""
@@ -43,7 +43,7 @@ def read(
         with contents.open_file(path, name, directive.span) as file:
             data = file.read()
     except OSError as error:
-        raise contents.unusable(name, "read", error, directive.span) from None
+        raise contents.file_error(name, "read", error, directive.span) from None
     return _read(data, name, relation, directive)
 
 
@@ -54,7 +54,7 @@ def read_stream(
     try:
         data = stream.read()
     except OSError as error:
-        raise contents.unusable(name, "read", error, directive.span) from None
+        raise contents.file_error(name, "read", error, directive.span) from None
     return _read(data, name, relation, directive)
 
 
@@ -65,14 +65,14 @@ def write(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Dire
         InputError: `C0806` or `C0807`.
     """
     dialect = dialect_of(relation, directive)
-    stream.writelines(lines_of(sort(table), relation, directive, dialect))
+    stream.writelines(lines_of(sort_rows(table), relation, directive, dialect))
 
 
 def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Directive) -> None:
     """Write the rows, sorted, as Soufflé prints a relation with `IO=stdout`."""
     dialect = dialect_of(relation, directive)
     stream.write(f"---------------\n{relation.name}\n".encode())
-    rows = lines_of(sort(table), relation, directive, dialect, is_checked=False)
+    rows = lines_of(sort_rows(table), relation, directive, dialect, is_checked=False)
     if dialect.has_header and relation.types:
         stream.write(next(rows))
     stream.write(b"===============\n")
@@ -82,14 +82,14 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
 
 def _read(data: bytes, name: str, relation: Relation, directive: Directive) -> pa.Table:
     dialect = dialect_of(relation, directive)
-    data = contents.text_of(data, name, directive.span)
-    table, malformed = parse(data, name, relation, dialect, most=MOST_FINDINGS + 1)
+    data = contents.expand_text(data, name, directive.span)
+    table, malformed = parse_rows(data, name, relation, dialect, most=SHOWN_FINDINGS_MAX + 1)
     if malformed:
         raise InputError(first_findings(malformed, name))
     return table
 
 
-def parse(
+def parse_rows(
     data: bytes,
     name: str,
     relation: Relation,
@@ -150,7 +150,7 @@ def _pieces(data: bytes, dialect: Dialect, line: int) -> Iterator[tuple[bytes, i
 def first_findings(malformed: list[list[Diagnostic]], name: str) -> list[Diagnostic]:
     """Return the findings that an error shows of those about malformed records."""
     findings = [found for findings in malformed for found in findings]
-    if len(findings) <= MOST_FINDINGS:
+    if len(findings) <= SHOWN_FINDINGS_MAX:
         return findings
-    more = f"and more in `{name}`: only the first {MOST_FINDINGS} findings are shown"
-    return [*findings[:MOST_FINDINGS], Diagnostic(findings[MOST_FINDINGS].code, more)]
+    more = f"and more in `{name}`: only the first {SHOWN_FINDINGS_MAX} findings are shown"
+    return [*findings[:SHOWN_FINDINGS_MAX], Diagnostic(findings[SHOWN_FINDINGS_MAX].code, more)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-LOG = "_delta_log"
+LOG_DIRECTORY = "_delta_log"
 """The folder that makes another folder a Delta table."""
 _ENTRY = re.compile(r"[0-9]{20}\.json")
 
@@ -21,7 +21,7 @@ def entry_path(log: Path, version: int) -> Path:
     return log / f"{version:020d}.json"
 
 
-def versions_in(log: Path) -> list[int]:
+def list_versions(log: Path) -> list[int]:
     """Return the versions that have an entry, in order."""
     try:
         with os.scandir(log) as entries:  # a log may have thousands: pathlib would be slow
@@ -30,7 +30,7 @@ def versions_in(log: Path) -> list[int]:
         return []
 
 
-def actions_in(path: Path) -> list[Mapping[str, Any]]:
+def read_actions(path: Path) -> list[Mapping[str, Any]]:
     """Return the actions of an entry.
 
     Raises:

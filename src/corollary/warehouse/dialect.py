@@ -41,9 +41,9 @@ PARAMETERS = ("IO", "filename", "delimiter", "rfc4180", "headers", "columns", "c
 INPUT_PARAMETERS = ("format", "order", "new_columns")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
-FORMATS = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
+FORMAT_BY_IO = {"jsonlines": "jsonl", "parquet": "parquet", "delta": "delta"}
 """The formats of files by the value of `IO`."""
-SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+FORMAT_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def is_stream(directive: Directive) -> bool:
     return directive.name == "input" and channel_of(directive) == STREAM
 
 
-def as_files(directive: Directive) -> Directive:
+def per_file_directive(directive: Directive) -> Directive:
     """Return the directive that reads each file of a stream by itself."""
     rest = [pair for pair in directive.parameters if pair[0] not in ("IO", *STREAM_PARAMETERS)]
     return replace(directive, parameters=tuple(rest))
@@ -137,8 +137,8 @@ def format_of(directive: Directive, name: str) -> str:
     ... )
     ('csv', 'jsonl')
     """
-    explicit = directive.parameter("format") or FORMATS.get(channel_of(directive))
-    return explicit or SUFFIXES.get(PurePath(name.removesuffix(".gz")).suffix, "csv")
+    explicit = directive.parameter("format") or FORMAT_BY_IO.get(channel_of(directive))
+    return explicit or FORMAT_BY_SUFFIX.get(PurePath(name.removesuffix(".gz")).suffix, "csv")
 
 
 def file_name_of(directive: Directive) -> str:

@@ -71,7 +71,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class DeliveredAlerts:
     """The alerts that a commit delivers by writing them into a relation.
 
     Attributes:
@@ -104,5 +104,5 @@ class NewCommit:
     sources: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     idempotency: str | None = None
     alerts: Sequence[Alert] = ()
-    cause: Cause | None = None
+    cause: DeliveredAlerts | None = None
     depth: int = 0

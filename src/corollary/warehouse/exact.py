@@ -12,11 +12,11 @@ import pyarrow as pa
 from corollary.core.arrow import from_python
 from corollary.core.program import Relation
 from corollary.core.rules import Value
-from corollary.core.values import shown, value_of
+from corollary.core.values import parse_value, quote_text
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
 from corollary.warehouse.dialect import Dialect
-from corollary.warehouse.records import Record, split
+from corollary.warehouse.records import TextRecord, split_records
 
 _NOT_TEXT = re.compile("[\0\udc80-\udcff]")
 """NUL, and the bytes that are not UTF-8 as `surrogateescape` decodes them."""
@@ -47,7 +47,7 @@ def read(
     text = data.decode("utf-8", "surrogateescape")
     reader = _Reader(source, relation, dialect, _NOT_TEXT.search(text) is not None)
     rows: list[tuple[Value, ...]] = []
-    for number, record in enumerate(split(text, dialect, first_line)):
+    for number, record in enumerate(split_records(text, dialect, first_line)):
         if number == 0 and dialect.has_header and record.problem is None:
             continue
         row = reader.row(record)
@@ -71,7 +71,7 @@ class _Reader:
         self.width = max(dialect.positions, default=-1) + 1
         self.columns = list(zip(dialect.positions, relation.types, strict=True))
 
-    def row(self, record: Record) -> tuple[Value, ...] | list[Diagnostic]:
+    def row(self, record: TextRecord) -> tuple[Value, ...] | list[Diagnostic]:
         """Return the row of a record, or what is wrong with it."""
         if findings := list(self.check_syntax(record)):
             return findings
@@ -81,7 +81,7 @@ class _Reader:
             # A quoted empty field is the empty text, not null.
             expected = type_.with_null(False) if position in record.quoted else type_
             try:
-                values.append(value_of(text, expected))
+                values.append(parse_value(text, expected))
             except ValueError as error:
                 where = f"column `{self.relation.columns[number]}` of `{self.relation.name}`"
                 note = None if text else f"an empty field is null if the column is `{type_}?`"
@@ -89,7 +89,7 @@ class _Reader:
                 findings.append(finding)
         return findings or tuple(values)
 
-    def check_syntax(self, record: Record) -> Iterator[Diagnostic]:
+    def check_syntax(self, record: TextRecord) -> Iterator[Diagnostic]:
         """Yield what is wrong with a record apart from its values."""
         if self.is_binary and (found := _NOT_TEXT.search(record.raw)):
             if found[0] == "\0":
@@ -100,7 +100,7 @@ class _Reader:
                 note = "convert the file to UTF-8, for instance with iconv"
             yield self.finding(record, (found.start(), found.end()), "C0803", message, note)
         elif self.is_too_long(record):
-            yield too_long(self.name, record.line, record.raw)
+            yield too_long_line(self.name, record.line, record.raw)
         elif record.problem is not None:
             message, offset = record.problem
             yield self.finding(
@@ -109,7 +109,7 @@ class _Reader:
         elif not self.relation.types:
             if record.raw != "()":
                 message = (
-                    f"{shown(record.raw)} is not `()`, the one tuple of `{self.relation.name}`"
+                    f"{quote_text(record.raw)} is not `()`, the one tuple of `{self.relation.name}`"
                 )
                 yield self.finding(record, (0, len(record.raw)), "C0801", message)
         elif len(record.fields) < self.width:
@@ -122,14 +122,14 @@ class _Reader:
             note = 'to take some columns of a wider file, name their positions: columns="0:1"'
             yield self.field_finding(record, self.width, "C0802", message, note)
 
-    def is_too_long(self, record: Record) -> bool:
+    def is_too_long(self, record: TextRecord) -> bool:
         """Return whether a line of a record is longer than the maximum."""
         longest = self.dialect.longest_line
         if longest is None or 4 * len(record.raw) <= longest:  # UTF-8 has at most 4 bytes
             return False
         return any(len(_bytes_of(line)) > longest for line in record.raw.split("\n"))
 
-    def too_few(self, record: Record) -> Diagnostic:
+    def too_few(self, record: TextRecord) -> Diagnostic:
         """Return the finding for a record that ends early."""
         found = len(record.fields)
         if self.dialect.has_other_columns:
@@ -138,12 +138,12 @@ class _Reader:
             required = f"`{self.relation.name}` has {_counted(self.width, 'column')}"
         verb = "stands" if found == 1 else "stand"
         message = f"{_counted(found, 'field')} {verb} where {required}"
-        delimiter = "a tab" if self.dialect.delimiter == "\t" else shown(self.dialect.delimiter)
+        delimiter = "a tab" if self.dialect.delimiter == "\t" else quote_text(self.dialect.delimiter)
         note = f'the delimiter is {delimiter}; another is named as in delimiter=";"'
         return self.finding(record, (len(record.raw), len(record.raw)), "C0802", message, note)
 
     def field_finding(
-        self, record: Record, position: int, code: str, message: str, note: str | None = None
+        self, record: TextRecord, position: int, code: str, message: str, note: str | None = None
     ) -> Diagnostic:
         """Return a finding about a field."""
         offset = record.offset(position)
@@ -155,7 +155,7 @@ class _Reader:
 
     def finding(
         self,
-        record: Record,
+        record: TextRecord,
         range_: tuple[int, int],
         code: str,
         message: str,
@@ -168,7 +168,7 @@ class _Reader:
         return Diagnostic(code, message, span, note)
 
 
-def too_long(name: str, line: int, raw: str) -> Diagnostic:
+def too_long_line(name: str, line: int, raw: str) -> Diagnostic:
     """Return the finding about a line that is too long to be a record."""
     file = SourceFile(name, raw, line)
     message = f"the line has {len(raw)} characters"

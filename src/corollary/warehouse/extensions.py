@@ -18,15 +18,15 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corollary.core.arrow import sort, to_python
+from corollary.core.arrow import sort_rows, to_python
 from corollary.core.program import Directive, Relation
-from corollary.core.values import json_of
+from corollary.core.values import value_to_json
 from corollary.errors import InputError
 from corollary.warehouse import delimited
-from corollary.warehouse.delta_entries import LOG
-from corollary.warehouse.dialect import SUFFIXES, format_of
-from corollary.warehouse.files import HOLDS
-from corollary.warehouse.outputs import Output
+from corollary.warehouse.delta_entries import LOG_DIRECTORY
+from corollary.warehouse.dialect import FORMAT_BY_SUFFIX, format_of
+from corollary.warehouse.files import HOLDS_COLUMN
+from corollary.warehouse.outputs import OutputFile
 
 _DELIMITED = {
     ".csv": (("delimiter", ","), ("rfc4180", "true")),
@@ -47,14 +47,14 @@ def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Dir
     Raises:
         InputError: `C0972`, the name does not tell.
     """
-    if (Path(file) / LOG).is_dir():
+    if (Path(file) / LOG_DIRECTORY).is_dir():
         return Directive("input", relation.name, (("filename", file), ("format", "delta")))
     return Directive("input", relation.name, _parameters(file, has_headers))
 
 
 def output_of(
     table: pa.Table, relation: Relation, file: str, *, has_headers: bool = False
-) -> Output:
+) -> OutputFile:
     """Return an output file for the rows of a relation.
 
     Raises:
@@ -64,7 +64,7 @@ def output_of(
     if file.endswith(_GZIP):
         parameters = (*parameters, ("compress", "true"))
     directive = Directive("output", relation.name, parameters)
-    return Output(table, Path(file), relation, directive, _WRITERS[format_of(directive, file)])
+    return OutputFile(table, Path(file), relation, directive, _WRITERS[format_of(directive, file)])
 
 
 def is_delimited(file: str) -> bool:
@@ -78,8 +78,8 @@ def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
     if suffix in _DELIMITED:
         headers = (("headers", "true"),) if has_headers else ()
         return (named, *_DELIMITED[suffix], *headers)
-    if suffix not in SUFFIXES or (suffix == ".parquet" and file.endswith(_GZIP)):
-        *most, last = (*_DELIMITED, *SUFFIXES)
+    if suffix not in FORMAT_BY_SUFFIX or (suffix == ".parquet" and file.endswith(_GZIP)):
+        *most, last = (*_DELIMITED, *FORMAT_BY_SUFFIX)
         raise InputError.of(
             "C0972",
             f"The name of `{file}` does not tell its format.",
@@ -95,15 +95,15 @@ def _suffix(file: str) -> str:
 
 def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
     """Write each row as an object on a line, by column names."""
-    for row in to_python(sort(table)):
-        values = map(json_of, row, relation.types)
+    for row in to_python(sort_rows(table)):
+        values = map(value_to_json, row, relation.types)
         named = dict(zip(relation.columns, values, strict=True))
         stream.write(json.dumps(named, ensure_ascii=False).encode() + b"\n")
 
 
 def _write_parquet(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
     """Write the rows; a relation without columns gets a column that is true."""
-    whole = sort(table) if relation.arity else pa.table({HOLDS: [True] * table.num_rows})
+    whole = sort_rows(table) if relation.arity else pa.table({HOLDS_COLUMN: [True] * table.num_rows})
     pq.write_table(whole, stream, compression="zstd")
 
 

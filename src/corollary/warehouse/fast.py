@@ -65,7 +65,7 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
         return None
     columns = []
     for text, type_ in zip(texts, relation.types, strict=True):
-        column = convert(text, type_)
+        column = convert_texts(text, type_)
         if column is None:
             return None
         columns.append(column)
@@ -122,7 +122,7 @@ def _read_texts(
     return None
 
 
-def convert(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
+def convert_texts(text: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     """Return a column of texts as values, or None if a text may not be one of the type."""
     if type_.kind is Kind.SYMBOL:
         return text if type_.nullable else pc.fill_null(text, "")

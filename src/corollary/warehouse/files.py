@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from corollary.errors import WarehouseError
 
-CHANGE = "_change_type"
+CHANGE_COLUMN = "_change_type"
 """The column of a file of changes that says whether a tuple was inserted or deleted."""
 INSERT, DELETE = "insert", "delete"
-HOLDS = "holds"
+HOLDS_COLUMN = "holds"
 """The column of a relation without columns, in formats that need one."""
 _TEMPORARY_SUFFIX = ".writing"
 _COMPRESS_MIN_BYTES = 1 << 12
@@ -47,7 +47,7 @@ def write(root: Path, name: str, data: bytes | memoryview) -> str:
             os.fsync(file.fileno())
         temporary.rename(path)
         # The rename itself is only durable once the directory is.
-        force_directory(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise WarehouseError.cannot_write(path, error) from error
@@ -59,10 +59,10 @@ def make_directory(path: Path) -> None:
     if not path.is_dir():
         make_directory(path.parent)
         path.mkdir(exist_ok=True)
-        force_directory(path.parent)
+        sync_path(path.parent)
 
 
-def force_directory(path: Path) -> None:
+def sync_path(path: Path) -> None:
     """Sync the entries of a directory, or the content of a file, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -78,13 +78,13 @@ def read(root: Path, name: str, checksum: str) -> pa.Buffer:
         WarehouseError: it is missing, or not what was written.
     """
     path = root / name
-    data = mapped(path)
+    data = memory_map(path)
     if checksum_of(memoryview(data)) != checksum:
         raise WarehouseError.is_damaged(path)
     return data
 
 
-def mapped(path: Path) -> pa.Buffer:
+def memory_map(path: Path) -> pa.Buffer:
     """Return the bytes of a file, memory-mapped.
 
     Raises:
@@ -105,19 +105,19 @@ def has_size(path: Path, size: int) -> bool:
         return False
 
 
-def parquet_bytes(table: pa.Table) -> bytes:
+def to_parquet(table: pa.Table) -> bytes:
     """Return a table as the bytes of a Parquet file."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
 
 
-def parquet_table(data: pa.Buffer) -> pa.Table:
+def from_parquet(data: pa.Buffer) -> pa.Table:
     """Return the table that a Parquet file holds."""
     return pq.read_table(pa.BufferReader(data))
 
 
-def arrow_bytes(table: pa.Table) -> bytes:
+def to_arrow_stream(table: pa.Table) -> bytes:
     """Return a table as an Arrow IPC stream."""
     sink = io.BytesIO()
     options = pa.ipc.IpcWriteOptions(
@@ -128,7 +128,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def arrow_table(data: bytes) -> pa.Table:
+def from_arrow_stream(data: bytes) -> pa.Table:
     """Return the table that an Arrow IPC stream holds."""
     return pa.ipc.open_stream(data).read_all()
 
@@ -137,21 +137,21 @@ def arrow_table(data: bytes) -> pa.Table:
 # These functions are pickled by name and run in Spark tasks, so they are not lambdas.
 
 
-def as_it_is(table: pa.Table) -> pa.Table:
+def full_rows(table: pa.Table) -> pa.Table:
     """Return the rows of a file that holds all tuples of a relation."""
     return table
 
 
-def came(table: pa.Table) -> pa.Table:
+def inserted_rows(table: pa.Table) -> pa.Table:
     """Return the rows of a file of changes for inserted tuples."""
     return _with_change_type(table, INSERT)
 
 
-def went(table: pa.Table) -> pa.Table:
+def deleted_rows(table: pa.Table) -> pa.Table:
     """Return the rows of a file of changes for deleted tuples."""
     return _with_change_type(table, DELETE)
 
 
 def _with_change_type(table: pa.Table, change: str) -> pa.Table:
     column = pa.repeat(change, table.num_rows)
-    return table.append_column(CHANGE, column) if table.num_columns else pa.table({CHANGE: column})
+    return table.append_column(CHANGE_COLUMN, column) if table.num_columns else pa.table({CHANGE_COLUMN: column})

@@ -8,20 +8,20 @@ import sqlalchemy as sa
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
 
-COPY = "copy-"
+COPY_PREFIX = "copy-"
 """The prefix of such an intent; as long as there is one, `gc` removes no file."""
 
 
-def is_held(connection: sa.Connection) -> bool:
+def has_copy_lease(connection: sa.Connection) -> bool:
     """Return whether a process copies files, so that none may be removed."""
-    query = sa.select(schema.intents.c.id).where(schema.intents.c.id.startswith(COPY))
+    query = sa.select(schema.intents.c.id).where(schema.intents.c.id.startswith(COPY_PREFIX))
     return connection.execute(query.limit(1)).first() is not None
 
 
 @contextmanager
-def held(catalog: Catalog) -> Iterator[Callable[[], None]]:
+def copy_lease(catalog: Catalog) -> Iterator[Callable[[], None]]:
     """Keep all files from being removed; gives a heartbeat, to be called from time to time."""
-    intent = catalog.intend(COPY)
+    intent = catalog.intend(COPY_PREFIX)
     try:
         yield catalog.heartbeat(intent)
     finally:

@@ -14,7 +14,7 @@ from corollary.warehouse.entries import StoredIndex, StoredSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class Inventory:
     """What a catalog holds.
 
     Attributes:
@@ -41,7 +41,7 @@ class Holdings:
         return max(self.programs, default=0)
 
 
-def holdings(catalog: Catalog) -> Holdings:
+def read_inventory(catalog: Catalog) -> Inventory:
     """Return what a catalog holds now, read in one transaction."""
     commits, changes = schema.commits, schema.changes
     snapshots, indexes = schema.snapshots, schema.indexes
@@ -63,7 +63,7 @@ def holdings(catalog: Catalog) -> Holdings:
             sa.select(indexes).order_by(indexes.c.commit_number, indexes.c.path)
         ):
             files[row.commit_number].append(StoredIndex(row.path, row.checksum))
-        return Holdings(
+        return Inventory(
             int(meta["oldest"]),
             int(meta.get("fold", 0)),
             {row.number: row.program for row in made},
@@ -77,7 +77,7 @@ def holdings(catalog: Catalog) -> Holdings:
 # --- sizes ---------------------------------------------------------------------------------------
 
 
-def sizes(catalog: Catalog) -> dict[str, int]:
+def relation_sizes(catalog: Catalog) -> dict[str, int]:
     """Return how many tuples each relation has at the last commit."""
     changes, snapshots = schema.changes, schema.snapshots
     events: list[tuple[int, int, str, int]] = []
@@ -131,7 +131,7 @@ def source_states(catalog: Catalog) -> list[SourceState]:
         ]
 
 
-def changes_since(catalog: Catalog, number: int) -> int:
+def count_tuples_changed_since(catalog: Catalog, number: int) -> int:
     """Return how many tuples were added and removed after a commit."""
     table = schema.changes
     total = sa.func.coalesce(sa.func.sum(table.c.added + table.c.removed), 0)
@@ -140,7 +140,7 @@ def changes_since(catalog: Catalog, number: int) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def integrity(catalog: Catalog) -> list[str]:
+def integrity_problems(catalog: Catalog) -> list[str]:
     """Return what SQLite finds wrong with its file; a server is trusted."""
     if not catalog.is_file:
         return []

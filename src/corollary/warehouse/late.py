@@ -16,7 +16,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse.catalog import Catalog
 
 
-class LateCatalog(Catalog):
+class LazyCatalog(Catalog):
     """The catalog of a warehouse that may not exist yet."""
 
     def __init__(self, path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from corollary.core.arrow import canonical_floats
 from corollary.core.program import Directive, Relation
 from corollary.core.types import Kind, Type
-from corollary.core.values import shown, text_of
+from corollary.core.values import format_value, quote_text
 from corollary.errors import InputError
 from corollary.warehouse.dialect import Dialect
 
@@ -51,7 +51,7 @@ def lines_of(
                 _quote(text) if type_.kind is Kind.SYMBOL or _needs_quotes(text, dialect) else text
                 for text, type_ in zip(texts, relation.types, strict=True)
             ]
-        yield join(_in_file_order(texts, dialect), dialect.delimiter)
+        yield join_fields(_in_file_order(texts, dialect), dialect.delimiter)
 
 
 def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
@@ -70,12 +70,12 @@ def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
     text = pc.cast(array, pa.string())
     if type_.kind is Kind.DECIMAL and pc.any(pc.match_substring(text, "E")).as_py():
         # Arrow writes small decimals with an exponent.
-        texts = [None if v is None else text_of(v, type_) for v in array.to_pylist()]
+        texts = [None if v is None else format_value(v, type_) for v in array.to_pylist()]
         return pa.array(texts, pa.string())
     return text
 
 
-def join(texts: list[pa.Array], delimiter: str) -> bytes:
+def join_fields(texts: list[pa.Array], delimiter: str) -> bytes:
     r"""Return the lines with these fields, each with its line break; null is the empty field.
 
     >>> join([pa.array(["a", None]), pa.array(["b", "c"])], ";")
@@ -146,7 +146,7 @@ class _Check:
             if self.dialect.is_quoted:
                 continue
             splits = _splits(text, self.dialect.delimiter, is_last=position == last)
-            self.refuse(number, splits, f"the delimiter {shown(self.dialect.delimiter)}", cure)
+            self.refuse(number, splits, f"the delimiter {quote_text(self.dialect.delimiter)}", cure)
             if type_.kind is Kind.SYMBOL:
                 breaks = pc.match_substring_regex(text, "[\r\n]")
                 self.refuse(number, breaks, "a line break", cure)
@@ -163,7 +163,7 @@ class _Check:
             return
         index = pc.index(is_bad, True).as_py()
         fields = (
-            shown(text_of(values[index].as_py(), type_))
+            quote_text(format_value(values[index].as_py(), type_))
             for values, type_ in zip(self.rows.columns, self.relation.types, strict=True)
         )
         message = (

@@ -14,16 +14,16 @@ import sqlalchemy as sa
 from corollary.errors import WarehouseError
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.holding import COPY
-from corollary.warehouse.parts import named_parts
-from corollary.warehouse.warehouse import DATA
+from corollary.warehouse.holding import COPY_PREFIX
+from corollary.warehouse.parts import find_lists
+from corollary.warehouse.warehouse import DATA_DIRECTORY
 
 _REFERENCING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
 """The tables that reference files, by what the files are called."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DataFileListing:
     """The existing data files, and what the catalog references.
 
     Attributes:
@@ -46,7 +46,7 @@ class Listing:
     @property
     def is_held(self) -> bool:
         """Whether a process copies files, so that none may be removed."""
-        return any(writer.startswith(COPY) for writer in self.writers)
+        return any(writer.startswith(COPY_PREFIX) for writer in self.writers)
 
     @property
     def loose(self) -> set[str]:
@@ -54,10 +54,10 @@ class Listing:
         return self.sizes.keys() - self.named.keys() - self.in_flight
 
 
-def listing(root: Path, catalog: Catalog) -> Listing:
+def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
     """Return the data files of a warehouse, and what the catalog references."""
     # Files before the catalog: a file written in between is not listed, so never an orphan.
-    data = root / DATA
+    data = root / DATA_DIRECTORY
     directories = [each for each in data.iterdir() if each.is_dir()] if data.exists() else []
     sizes: dict[str, int] = {}
     for directory in directories:
@@ -71,14 +71,14 @@ def listing(root: Path, catalog: Catalog) -> Listing:
             rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
             named |= dict.fromkeys((row.path for row in rows), kind)
         named |= {
-            part: named[owner] for part, owner in named_parts(root, named.copy(), sizes).items()
+            part: named[owner] for part, owner in find_lists(root, named.copy(), sizes).items()
         }
         writers = frozenset(connection.execute(sa.select(schema.intents.c.id)).scalars())
     names = frozenset(each.name for each in directories)
-    return Listing(names, sizes, named, writers)
+    return DataFileListing(names, sizes, named, writers)
 
 
-def remove(root: Path, found: Listing) -> None:
+def remove_orphans(root: Path, found: DataFileListing) -> None:
     """Remove the orphans of a listing, and directories that are then empty.
 
     Raises:
@@ -89,7 +89,7 @@ def remove(root: Path, found: Listing) -> None:
         for path in sorted(found.loose):
             (root / path).unlink(missing_ok=True)
         for name in sorted(found.directories - found.writers):
-            directory = root / DATA / name
+            directory = root / DATA_DIRECTORY / name
             with suppress(FileNotFoundError):
                 if not any(directory.iterdir()):
                     directory.rmdir()

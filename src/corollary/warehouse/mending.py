@@ -10,17 +10,17 @@ import sqlalchemy as sa
 
 from corollary.warehouse import files, schema
 from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.warehouse import DATA, Warehouse
+from corollary.warehouse.warehouse import DATA_DIRECTORY, Warehouse
 
 
-def forget_index(catalog: Catalog, number: int) -> None:
+def delete_index(catalog: Catalog, number: int) -> None:
     """Delete the index of a commit; its files become orphans."""
     table = schema.indexes
     with catalog.writing() as connection:
         connection.execute(table.delete().where(table.c.commit_number == number))
 
 
-def forget_payload(catalog: Catalog, payload: str, owner: str, number: int) -> bool:
+def delete_payload(catalog: Catalog, payload: str, owner: str, number: int) -> bool:
     """Mark payload as invalid from a commit on, up to the next commit that records all of it.
 
     Returns whether there is such a commit.
@@ -51,7 +51,7 @@ def forget_payload(catalog: Catalog, payload: str, owner: str, number: int) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class RecomputedTuples:
     """All tuples that a relation had at a commit, recomputed."""
 
     commit: int
@@ -59,19 +59,19 @@ class Made:
     tuples: pa.Table
 
 
-def put(warehouse: Warehouse, changes: Sequence[Made], snapshots: Sequence[Made]) -> None:
+def replace_contents(warehouse: Warehouse, changes: Sequence[RecomputedTuples], snapshots: Sequence[RecomputedTuples]) -> None:
     """Replace changes by full ones, and snapshots, in one transaction after their files."""
     catalog = warehouse.catalog
     intent = catalog.intend()
     beat = catalog.heartbeat(intent)
-    written: list[tuple[sa.Table, Made, dict[str, Any]]] = []
+    written: list[tuple[sa.Table, RecomputedTuples, dict[str, Any]]] = []
     try:
         for table, kind, made in (
             (schema.changes, "change", changes),
             (schema.snapshots, "snapshot", snapshots),
         ):
             for at, each in enumerate(made):
-                path = f"{DATA}/{intent}/{kind}-{at}.parquet"
+                path = f"{DATA_DIRECTORY}/{intent}/{kind}-{at}.parquet"
                 written.append((table, each, _written(warehouse, each, path)))
                 beat()
         with catalog.writing() as connection:
@@ -91,6 +91,6 @@ def put(warehouse: Warehouse, changes: Sequence[Made], snapshots: Sequence[Made]
         raise
 
 
-def _written(warehouse: Warehouse, each: Made, path: str) -> dict[str, Any]:
-    checksum = files.write(warehouse.root, path, files.parquet_bytes(each.tuples))
+def _written(warehouse: Warehouse, each: RecomputedTuples, path: str) -> dict[str, Any]:
+    checksum = files.write(warehouse.root, path, files.to_parquet(each.tuples))
     return {"path": path, "checksum": checksum}

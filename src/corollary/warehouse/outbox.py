@@ -28,7 +28,14 @@ from corollary.errors import ClaimError, WarehouseError
 from corollary.warehouse import schema
 from corollary.warehouse.connections import Connections
 from corollary.warehouse.entries import NewCommit
-from corollary.warehouse.waiting import LONGEST, OutboxState, Waiting, digest, id_of, pause
+from corollary.warehouse.waiting import (
+    RETRY_MAX_SECONDS,
+    OutboxState,
+    QueuedAlert,
+    alert_digest,
+    alert_id,
+    retry_delay,
+)
 
 CLAIM_SECONDS = 120.0
 """The time after which a claim expires."""
@@ -41,7 +48,7 @@ _table = schema.outbox
 # --- with a commit -------------------------------------------------------------------------------
 
 
-def record(connection: sa.Connection, number: int, new: NewCommit, warehouse: str) -> None:
+def record_alerts(connection: sa.Connection, number: int, new: NewCommit, warehouse: str) -> None:
     """Insert the alerts of a commit into the outbox, and mark those that it delivers.
 
     The committing process prints alerts for the console itself; here they are a record of that,
@@ -53,7 +60,7 @@ def record(connection: sa.Connection, number: int, new: NewCommit, warehouse: st
     now = time.time()
     rows: dict[str, dict[str, Any]] = {}
     for place, alert in enumerate(new.alerts):
-        id_ = id_of(warehouse, number, alert)
+        id_ = alert_id(warehouse, number, alert)
         is_printed = alert.sink.kind is SinkKind.CONSOLE
         rows.setdefault(
             id_,
@@ -87,14 +94,14 @@ def _columns(alert: Alert) -> dict[str, Any]:
     }
 
 
-def alerts_at(catalog: Connections, number: int) -> list[Alert]:
+def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
     """Return the alerts of a commit that are still in the outbox."""
     query = sa.select(_table).where(_table.c.commit_number == number)
     with catalog.reading() as connection:
         return [_queued_alert(row).alert for row in connection.execute(query)]
 
 
-def _queued_alert(row: Any, attempts: int = 0) -> Waiting:
+def _queued_alert(row: Any, attempts: int = 0) -> QueuedAlert:
     try:
         shape = json.loads(row.shape)
         types = tuple(Type(Kind(kind), *rest) for kind, *rest in shape["types"])
@@ -109,7 +116,7 @@ def _queued_alert(row: Any, attempts: int = 0) -> Waiting:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise WarehouseError.is_damaged(f"alert {row.id} in the catalog") from error
-    return Waiting(row.id, row.commit_number, alert, attempts, row.depth)
+    return QueuedAlert(row.id, row.commit_number, alert, attempts, row.depth)
 
 
 # --- delivery ------------------------------------------------------------------------------------
@@ -128,7 +135,7 @@ class Outbox:
             rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
             return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
 
-    def claim(self, sink: Sink, claim: str, most: int) -> list[Waiting]:
+    def claim(self, sink: Sink, claim: str, most: int) -> list[QueuedAlert]:
         """Claim alerts that are due for a sink, oldest first, up to a maximum number."""
         now = time.time()
         is_claimable = sa.and_(_is_due(now), _is_for(sink))
@@ -141,7 +148,7 @@ class Outbox:
                 try:
                     found.append(_queued_alert(row, row.attempts + 1))
                 except WarehouseError as error:  # a damaged row must not hold up the others
-                    values = {"due": now + LONGEST, "error": str(error)[:ERROR_MAX_CHARACTERS]}
+                    values = {"due": now + RETRY_MAX_SECONDS, "error": str(error)[:ERROR_MAX_CHARACTERS]}
                 connection.execute(
                     _table.update()
                     .where(_table.c.id == row.id)
@@ -164,7 +171,7 @@ class Outbox:
         with self._catalog.writing() as connection:
             _mark(connection, ids, claim)
 
-    def postpone(self, claim: str, waiting: Iterable[Waiting], error: str) -> None:
+    def postpone(self, claim: str, waiting: Iterable[QueuedAlert], error: str) -> None:
         """Record that an attempt to deliver some alerts has failed, and when they are due again."""
         now = time.time()
         with self._catalog.writing() as connection:
@@ -175,7 +182,7 @@ class Outbox:
                     .values(
                         claim=None,
                         claimed=None,
-                        due=now + pause(each.attempts),
+                        due=now + retry_delay(each.attempts),
                         error=error[:ERROR_MAX_CHARACTERS],
                     )
                 )
@@ -240,7 +247,7 @@ def outbox_state(catalog: Connections) -> OutboxState:
         return OutboxState(int(waiting), oldest, connection.execute(failed).scalar())
 
 
-def damaged(catalog: Connections, warehouse: str) -> list[str]:
+def damaged_alerts(catalog: Connections, warehouse: str) -> list[str]:
     """Return the ids of alerts whose rows are not as they were written."""
     found = []
     with catalog.reading() as connection:
@@ -251,6 +258,6 @@ def damaged(catalog: Connections, warehouse: str) -> list[str]:
                 found.append(row.id)
                 continue
             content = row.event, json.loads(row.row), row.message, row.sink, row.place
-            if digest(warehouse, row.commit_number, *content) != row.id:
+            if alert_digest(warehouse, row.commit_number, *content) != row.id:
                 found.append(row.id)
     return found

@@ -20,7 +20,7 @@ Writer = Callable[[pa.Table, BinaryIO, Relation, Directive], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputFile:
     """One file to write.
 
     Attributes:
@@ -45,15 +45,15 @@ class Output:
             self.writer(self.table, stream, self.relation, self.directive)
 
 
-def write_all(outputs: Sequence[Output]) -> None:
+def write_outputs(outputs: Sequence[OutputFile]) -> None:
     """Write several files: first all of them under temporary names, then all renamed.
 
     Raises:
         InputError: `C0804`, `C0806` or `C0807`; no file has changed then, unless renaming itself
             failed.
     """
-    refuse_clashes((output.directive, output.path) for output in outputs)
-    written: list[tuple[Path, Output]] = []
+    check_distinct_paths((output.directive, output.path) for output in outputs)
+    written: list[tuple[Path, OutputFile]] = []
     made = _missing_directories(outputs)
     is_done = False
     try:
@@ -78,7 +78,7 @@ def write_all(outputs: Sequence[Output]) -> None:
                 directory.rmdir()
 
 
-def refuse_clashes(outputs: Iterable[tuple[Directive, Path]]) -> None:
+def check_distinct_paths(outputs: Iterable[tuple[Directive, Path]]) -> None:
     """Raise an InputError (`C0806`) if two outputs go to one file."""
     first: dict[Path, Directive] = {}
     for directive, path in outputs:
@@ -89,7 +89,7 @@ def refuse_clashes(outputs: Iterable[tuple[Directive, Path]]) -> None:
             raise InputError.of("C0806", message, directive.span, "give one a filename")
 
 
-def _missing_directories(outputs: Sequence[Output]) -> list[Path]:
+def _missing_directories(outputs: Sequence[OutputFile]) -> list[Path]:
     """Return the directories that writing will create, the innermost first."""
     missing = {
         directory
@@ -101,9 +101,9 @@ def _missing_directories(outputs: Sequence[Output]) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _reported(output: Output) -> Iterator[None]:
+def _reported(output: OutputFile) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         span = output.directive.span
-        raise contents.unusable(str(output.path), "written", error, span) from None
+        raise contents.file_error(str(output.path), "written", error, span) from None

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept
+from corollary.core.engine import TableHandle
 from corollary.errors import WarehouseError
 from corollary.warehouse import files
 
-LIST = ".parts"
+LIST_SUFFIX = ".parts"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TableFile:
     """A file that holds some of the tuples; the list holds these fields as JSON."""
 
     name: str
@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PartWriter:
+class TableFileWriter:
     """Writes one file of a table; it is pickled, and called in the process that has the tuples.
 
     Attributes:
@@ -45,17 +45,17 @@ class PartWriter:
     path: str
     shape: Callable[[pa.Table], pa.Table]
 
-    def __call__(self, rows: pa.Table) -> Part | None:
+    def __call__(self, rows: pa.Table) -> TableFile | None:
         """Write some tuples; return None if this process does not see the directory."""
         directory = (self.root / self.path).parent
         if not directory.is_dir():
             return None
         name = f"{Path(self.path).name}-{secrets.token_hex(8)}.parquet"
-        data = files.parquet_bytes(self.shape(rows))
-        return Part(name, rows.num_rows, len(data), files.write(directory, name, data))
+        data = files.to_parquet(self.shape(rows))
+        return TableFile(name, rows.num_rows, len(data), files.write(directory, name, data))
 
 
-def write(root: Path, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Table]) -> str | None:
+def write_table(root: Path, path: str, kept: TableHandle, shape: Callable[[pa.Table], pa.Table]) -> str | None:
     """Write tuples in the processes that have them, and the list; return the list's checksum.
 
     Returns None if this process does not see the files, because the directory of the warehouse is
@@ -63,7 +63,7 @@ def write(root: Path, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Tabl
     """
     directory = (root / path).parent
     files.make_directory(directory)
-    parts = kept.each(PartWriter(root.absolute(), path, shape))
+    parts = kept.each(TableFileWriter(root.absolute(), path, shape))
     found = [
         each
         for each in parts
@@ -77,48 +77,48 @@ def write(root: Path, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Tabl
     return files.write(root, path, data)
 
 
-def read(root: Path, path: str, checksum: str) -> pa.Table:
+def read_table(root: Path, path: str, checksum: str) -> pa.Table:
     """Return the tuples of all files of a list, or of a single file.
 
     Raises:
         WarehouseError: a file is missing, or not what was written.
     """
     data = files.read(root, path, checksum)
-    if not path.endswith(LIST):
-        return files.parquet_table(data)
+    if not path.endswith(LIST_SUFFIX):
+        return files.from_parquet(data)
     tables = []
     for each in _parts(data):
-        name = beside(path, each.name)
-        table = files.parquet_table(files.read(root, name, each.checksum))
+        name = sibling_path(path, each.name)
+        table = files.from_parquet(files.read(root, name, each.checksum))
         if table.num_rows != each.rows and table.num_columns:
             raise WarehouseError.is_damaged(root / name)
         tables.append(table)
     return pa.concat_tables(tables)
 
 
-def with_parts(root: Path, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def expand_lists(root: Path, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield files with their checksums, and after each list the files that it names.
 
     The files of a list that cannot be read are unknown, and left out.
     """
     for path, checksum in named.items():
-        found = parts_of(root, path) or ()  # before the caller may remove the list
+        found = listed_files(root, path) or ()  # before the caller may remove the list
         yield path, checksum
         for each in found:
-            yield beside(path, each.name), each.checksum
+            yield sibling_path(path, each.name), each.checksum
 
 
-def parts_of(root: Path, path: str) -> list[Part] | None:
+def listed_files(root: Path, path: str) -> list[TableFile] | None:
     """Return the files that a list names; none for other files, None for an unreadable list."""
-    if not path.endswith(LIST):
+    if not path.endswith(LIST_SUFFIX):
         return []
     try:
-        return _parts(files.mapped(root / path))
+        return _parts(files.memory_map(root / path))
     except (WarehouseError, ValueError, TypeError):
         return None
 
 
-def named_parts(root: Path, paths: Collection[str], there: Collection[str]) -> dict[str, str]:
+def find_lists(root: Path, paths: Collection[str], there: Collection[str]) -> dict[str, str]:
     """Return for each file that a list names, by path, the list.
 
     Args:
@@ -129,28 +129,28 @@ def named_parts(root: Path, paths: Collection[str], there: Collection[str]) -> d
     """
     found: dict[str, str] = {}
     for path in paths:
-        parts = parts_of(root, path)
+        parts = listed_files(root, path)
         if parts is None:
             found |= {each: path for each in there if each.startswith(f"{path}-")}
         else:
-            found |= {beside(path, each.name): path for each in parts}
+            found |= {sibling_path(path, each.name): path for each in parts}
     return found
 
 
-def size_of(root: Path, path: str) -> int:
+def total_bytes(root: Path, path: str) -> int:
     """Return the bytes of a file, and of the files that it lists.
 
     Raises:
         WarehouseError: it is missing.
     """
-    own = int(files.mapped(root / path).size)
-    return own + sum(each.size for each in parts_of(root, path) or ())
+    own = int(files.memory_map(root / path).size)
+    return own + sum(each.size for each in listed_files(root, path) or ())
 
 
-def beside(path: str, name: str) -> str:
+def sibling_path(path: str, name: str) -> str:
     """Return the path of a file in the directory of another."""
     return str(Path(path).with_name(name))
 
 
-def _parts(data: pa.Buffer) -> list[Part]:
-    return [Part(**each) for each in json.loads(data.to_pybytes())]
+def _parts(data: pa.Buffer) -> list[TableFile]:
+    return [TableFile(**each) for each in json.loads(data.to_pybytes())]

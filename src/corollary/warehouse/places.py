@@ -10,10 +10,10 @@ from typing import Any
 
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.types import Kind, Type
-from corollary.rewrite.align import definitions
+from corollary.rewrite.align import definition_digests
 
 
-def places_of(program: NormalProgram) -> dict[str, Any]:
+def layout_of(program: NormalProgram) -> dict[str, Any]:
     """Return the layout of a program as JSON values."""
     return {
         "relations": {
@@ -28,11 +28,11 @@ def places_of(program: NormalProgram) -> dict[str, Any]:
         },
         "bases": dict(program.bases),
         "parts": {name: dict(parts) for name, parts in program.parts.items()},
-        "definitions": definitions(program),
+        "definitions": definition_digests(program),
     }
 
 
-def relations_in(places: Mapping[str, Any]) -> NormalProgram:
+def program_of_layout(places: Mapping[str, Any]) -> NormalProgram:
     """Return a program without rules that has the relations and base parts of a layout."""
     relations = {
         name: Relation(

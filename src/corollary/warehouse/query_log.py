@@ -31,7 +31,7 @@ PERIOD_MIN_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryCount:
     """How often a goal was asked: `view^bf`, and times in seconds since 1970."""
 
     form: str
@@ -45,7 +45,7 @@ class Asked:
         return 3600.0 * self.count / max(PERIOD_MIN_SECONDS, self.last - self.first)
 
 
-def note_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
+def record_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
     """Add to the counts of some forms.
 
     Raises:
@@ -67,10 +67,10 @@ def note_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
         raise ConflictError("another process notes queries at the same time") from error
 
 
-def queries_asked(catalog: Catalog) -> list[Asked]:
+def logged_queries(catalog: Catalog) -> list[QueryCount]:
     """Return the goals that were asked, the most frequent first."""
     with catalog.reading() as connection:
         if not sa.inspect(connection).has_table(queries.name):
             return []
         rows = connection.execute(sa.select(queries).order_by(queries.c.asked.desc()))
-        return [Asked(row.form, int(row.asked), row.first, row.last) for row in rows]
+        return [QueryCount(row.form, int(row.asked), row.first, row.last) for row in rows]

@@ -7,7 +7,7 @@ from corollary.warehouse.dialect import Dialect
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TextRecord:
     """One record of a file: a line, or several if a quoted field holds line breaks.
 
     Attributes:
@@ -44,7 +44,7 @@ class Record:
         return self.line + before.count("\n"), offset - (before.rfind("\n") + 1) + 1
 
 
-def split(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[Record]:
+def split_records(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[TextRecord]:
     r"""Yield the records of a text; the last line may have no line break.
 
     >>> [record.fields for record in split("a\tb\r\nc\t", Dialect((0, 1)))]
@@ -59,7 +59,7 @@ def split(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[Record]:
         if dialect.is_quoted and '"' in raw:
             record, end = _split_quoted(text, start, line, delimiter)
         else:
-            record = Record(line, raw, raw.split(delimiter), len(delimiter))
+            record = TextRecord(line, raw, raw.split(delimiter), len(delimiter))
         yield record
         line += 1 + record.raw.count("\n")
         start = end + 1
@@ -70,7 +70,7 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[Record, int]:
+def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[TextRecord, int]:
     """Return the record that starts here, with fields in quotes, and where its text ends."""
     fields: list[str] = []
     offsets: list[int] = []
@@ -104,7 +104,7 @@ def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[Rec
         break
     raw = text[start:end].removesuffix("\r")
     gap = len(delimiter)
-    return Record(line, raw, fields, gap, tuple(offsets), frozenset(quoted), problem), end
+    return TextRecord(line, raw, fields, gap, tuple(offsets), frozenset(quoted), problem), end
 
 
 def _closing_quote(text: str, opening: int) -> int:

@@ -29,7 +29,7 @@ import sqlalchemy as sa
 from corollary.errors import ConflictError
 from corollary.warehouse import schema
 from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.holding import is_held
+from corollary.warehouse.holding import has_copy_lease
 
 VACUUM_MIN_FREE_BYTES = 1 << 18
 """With less free space than this, a catalog is not worth rewriting,"""
@@ -47,7 +47,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class HistoryCut:
     """Where the kept history begins.
 
     Attributes:
@@ -70,7 +70,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedHistory:
     """How many rows were deleted, and the files that they referenced."""
 
     commits: int
@@ -83,7 +83,7 @@ class Dropped:
 # --- writers -------------------------------------------------------------------------------------
 
 
-def intents(catalog: Catalog) -> list[Intent]:
+def list_intents(catalog: Catalog) -> list[Intent]:
     """Return the intents of writers, the oldest heartbeat first."""
     table = schema.intents
     with catalog.reading() as connection:
@@ -101,7 +101,7 @@ def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
 # --- history -------------------------------------------------------------------------------------
 
 
-def first_since(catalog: Catalog, moment: float) -> int | None:
+def first_commit_since(catalog: Catalog, moment: float) -> int | None:
     """Return the first commit that was made at or after a time."""
     table = schema.commits
     with catalog.reading() as connection:
@@ -110,13 +110,13 @@ def first_since(catalog: Catalog, moment: float) -> int | None:
     return None if found is None else int(found)
 
 
-def doomed(catalog: Catalog, cut: Cut) -> Dropped:
+def preview_drop(catalog: Catalog, cut: HistoryCut) -> DroppedHistory:
     """Return what `drop` would delete."""
     with catalog.reading() as connection:
         return _dropped_rows(connection, cut)
 
 
-def drop(catalog: Catalog, cut: Cut) -> Dropped:
+def drop_history(catalog: Catalog, cut: HistoryCut) -> DroppedHistory:
     """Delete the history before a commit; return what was deleted."""
     with catalog.writing() as connection:
         found = _dropped_rows(connection, cut)
@@ -146,7 +146,7 @@ _UNUSED_PROGRAMS = schema.programs.delete().where(
 )
 
 
-def _conditions(cut: Cut) -> dict[sa.Table, sa.ColumnElement[bool]]:
+def _conditions(cut: HistoryCut) -> dict[sa.Table, sa.ColumnElement[bool]]:
     """Return which rows are deleted from each table, in an order that keeps foreign keys valid."""
     changes, snapshots, indexes = schema.changes, schema.snapshots, schema.indexes
     outbox = schema.outbox
@@ -172,11 +172,11 @@ def _conditions(cut: Cut) -> dict[sa.Table, sa.ColumnElement[bool]]:
     }
 
 
-def _is_dropped(cut: Cut) -> sa.ColumnElement[bool]:
+def _is_dropped(cut: HistoryCut) -> sa.ColumnElement[bool]:
     return schema.commits.c.number < cut.fold
 
 
-def _strip_commits(connection: sa.Connection, cut: Cut) -> None:
+def _strip_commits(connection: sa.Connection, cut: HistoryCut) -> None:
     """Delete commits; of those that are still referenced a stub without content stays."""
     commits, outbox = schema.commits, schema.outbox
     is_referenced = sa.or_(  # by a client that repeats its key, or by an alert
@@ -193,7 +193,7 @@ def _strip_commits(connection: sa.Connection, cut: Cut) -> None:
     )
 
 
-def _dropped_rows(connection: sa.Connection, cut: Cut) -> Dropped:
+def _dropped_rows(connection: sa.Connection, cut: HistoryCut) -> DroppedHistory:
     counts: dict[str, int] = {}
     paths: set[str] = set()
     for table, condition in _conditions(cut).items():
@@ -209,7 +209,7 @@ def _dropped_rows(connection: sa.Connection, cut: Cut) -> Dropped:
     )
     number = schema.commits.c.number
     query = sa.select(sa.func.count()).where(number < cut.oldest, number >= oldest)
-    return Dropped(
+    return DroppedHistory(
         int(connection.execute(query).scalar_one()),
         counts[schema.changes.name],
         counts[schema.snapshots.name],
@@ -221,14 +221,14 @@ def _dropped_rows(connection: sa.Connection, cut: Cut) -> Dropped:
 # --- superseded folds ----------------------------------------------------------------------------
 
 
-def thin(catalog: Catalog, number: int) -> list[str]:
+def drop_superseded_folds(catalog: Catalog, number: int) -> list[str]:
     """Delete the folds that the fold of a commit makes superfluous; return files to remove.
 
     While a process copies the warehouse there are none: `gc` removes them later.
     """
     with catalog.writing() as connection:
         paths = [*_thin_indexes(connection, number), *_thin_snapshots(connection, number)]
-        return [] if is_held(connection) else paths
+        return [] if has_copy_lease(connection) else paths
 
 
 def _thin_indexes(connection: sa.Connection, number: int) -> list[str]:
@@ -273,7 +273,7 @@ def _kept_snapshots(commits: list[int]) -> set[int]:
 # --- the catalog's own space ---------------------------------------------------------------------
 
 
-def compact(catalog: Catalog) -> bool:
+def compact_catalog(catalog: Catalog) -> bool:
     """Return free space of an SQLite catalog to the file system; return whether it was rewritten.
 
     A server does that itself.
@@ -292,7 +292,7 @@ def compact(catalog: Catalog) -> bool:
         return bool(is_worth_it)
 
 
-def rewrite(catalog: Catalog) -> None:
+def rewrite_catalog(catalog: Catalog) -> None:
     """Rewrite the catalog, so that no trace of deleted rows is left on the disk.
 
     Raises:

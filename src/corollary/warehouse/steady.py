@@ -16,7 +16,7 @@ READ_ATTEMPTS = 10
 Result = TypeVar("Result")
 
 
-def steadily(catalog: CatalogReader, read: Callable[[], Result]) -> Result:
+def read_consistently(catalog: CatalogReader, read: Callable[[], Result]) -> Result:
     """Return the result of a read during which nothing was removed, retrying if needed.
 
     Args:

@@ -7,12 +7,12 @@ from typing import Any
 
 from corollary.core.alerts import Alert
 
-SHORTEST, LONGEST = 1.0, 3600.0
+RETRY_MIN_SECONDS, RETRY_MAX_SECONDS = 1.0, 3600.0
 """Seconds between the first and the second attempt, and the maximum between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class QueuedAlert:
     """An alert in the outbox.
 
     Attributes:
@@ -43,20 +43,20 @@ class OutboxState:
     error: str | None
 
 
-def id_of(warehouse: str, commit: int, alert: Alert) -> str:
+def alert_id(warehouse: str, commit: int, alert: Alert) -> str:
     """Return the id of an alert, the same in every attempt to deliver it."""
-    return digest(warehouse, commit, *alert.as_json().values(), alert.sink.kind, alert.sink.place)
+    return alert_digest(warehouse, commit, *alert.as_json().values(), alert.sink.kind, alert.sink.place)
 
 
-def digest(*content: Any) -> str:
+def alert_digest(*content: Any) -> str:
     """Return the digest of values that JSON can hold."""
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
-def pause(attempts: int) -> float:
+def retry_delay(attempts: int) -> float:
     """Return the seconds to wait after this number of attempts: exponential backoff.
 
     >>> [pause(attempts) for attempts in (1, 2, 3, 20)]
     [1.0, 2.0, 4.0, 3600.0]
     """
-    return float(min(LONGEST, SHORTEST * 2 ** min(attempts - 1, 30)))
+    return float(min(RETRY_MAX_SECONDS, RETRY_MIN_SECONDS * 2 ** min(attempts - 1, 30)))

@@ -19,25 +19,25 @@ import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
-from corollary.core.engine import Held, Kept
-from corollary.core.values import is_text, shown
+from corollary.core.engine import LocalTable, TableHandle
+from corollary.core.values import is_encodable, quote_text
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse import files, parts
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
-from corollary.warehouse.late import LateCatalog
-from corollary.warehouse.retention import thin
-from corollary.warehouse.steady import steadily
+from corollary.warehouse.late import LazyCatalog
+from corollary.warehouse.retention import drop_superseded_folds
+from corollary.warehouse.steady import read_consistently
 
-CATALOG = "catalog.sqlite"
-DATA = "data"
-INDEX = "index-"
+CATALOG_FILE = "catalog.sqlite"
+DATA_DIRECTORY = "data"
+INDEX_PREFIX = "index-"
 INLINE_BYTES = 1 << 16
 """The maximum size of a change that is stored in the catalog itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class RelationDelta:
     """The tuples inserted into a relation and those deleted; or, if full, all that it holds now."""
 
     added: pa.Table
@@ -51,10 +51,10 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class DistributedChange:
     """A change whose tuples are in other processes, which write them: insertions, or all tuples."""
 
-    added: Kept
+    added: TableHandle
     is_full: bool
 
     @property
@@ -87,11 +87,11 @@ class Warehouse:
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
         """
-        root, url = located(str(place))
+        root, url = parse_location(str(place))
         if create and is_late and url is None and not _has_catalog(root):
-            if any((root / DATA).glob("*/*")):
-                raise WarehouseError.lost_catalog(str(root / CATALOG), root / DATA)
-            return cls(root, LateCatalog(root / CATALOG))
+            if any((root / DATA_DIRECTORY).glob("*/*")):
+                raise WarehouseError.lost_catalog(str(root / CATALOG_FILE), root / DATA_DIRECTORY)
+            return cls(root, LazyCatalog(root / CATALOG_FILE))
         if create:
             try:
                 root.mkdir(parents=True, exist_ok=True)
@@ -100,11 +100,11 @@ class Warehouse:
         elif url is None and not _has_catalog(root):
             raise WarehouseError.no_warehouse(root)
         # The catalog is created before any data file: files without tables in it mean a lost one.
-        has_files = any((root / DATA).glob("*/*"))
-        catalog = Catalog.at(root / CATALOG) if url is None else Catalog(url)
+        has_files = any((root / DATA_DIRECTORY).glob("*/*"))
+        catalog = Catalog.at(root / CATALOG_FILE) if url is None else Catalog(url)
         try:
             if has_files:
-                catalog.demand_tables(root / DATA)
+                catalog.demand_tables(root / DATA_DIRECTORY)
             if create:
                 catalog.create()
             catalog.demand_format()
@@ -140,15 +140,15 @@ class Warehouse:
         """Return the commits that are kept, newest first."""
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
-    def history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
+    def history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
         """Return the snapshot of a relation to start from, and the changes up to a commit.
 
         Raises:
             WarehouseError: the commit is no longer kept, or a file is damaged.
         """
-        return steadily(self.catalog, lambda: self._history(relation, number))
+        return read_consistently(self.catalog, lambda: self._history(relation, number))
 
-    def _history(self, relation: str, number: int) -> tuple[pa.Table | None, list[Delta]]:
+    def _history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
         self.commit_at(number)
         snapshot = self.catalog.snapshots(number).get(relation)
         start = 0 if snapshot is None else snapshot.commit
@@ -171,14 +171,14 @@ class Warehouse:
             path = self.root / each.path
             if not path.exists():
                 return 0, {}
-            mapped[path.name.removeprefix(INDEX)] = files.mapped(path)
+            mapped[path.name.removeprefix(INDEX_PREFIX)] = files.memory_map(path)
         return commit, mapped
 
     def snapshot(self, stored: StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
-        return _nullary(parts.read(self.root, stored.path, stored.checksum), stored.rows)
+        return _nullary(parts.read_table(self.root, stored.path, stored.checksum), stored.rows)
 
-    def change(self, stored: StoredChange) -> Delta:
+    def change(self, stored: StoredChange) -> RelationDelta:
         """Return the tuples that a commit inserted into a relation and deleted from it.
 
         Raises:
@@ -188,20 +188,20 @@ class Warehouse:
         if stored.inline is not None:
             if _row_checksum(stored) != stored.checksum:
                 raise WarehouseError.is_damaged(place)
-            table = files.arrow_table(stored.inline)
+            table = files.from_arrow_stream(stored.inline)
         elif stored.path is not None:
             place = self.root / stored.path
-            table = parts.read(self.root, stored.path, stored.checksum)
+            table = parts.read_table(self.root, stored.path, stored.checksum)
         else:
             raise WarehouseError.is_damaged(place)
         if stored.is_full:
             every = _nullary(table, stored.added)
-            delta = Delta(every, every.slice(0, 0), is_full=True)
+            delta = RelationDelta(every, every.slice(0, 0), is_full=True)
         else:
             last = table.num_columns - 1  # by position: the relation may have a column of its name
             is_added = pc.equal(table.column(last), files.INSERT)
             rest = table.remove_column(last)
-            delta = Delta(
+            delta = RelationDelta(
                 _nullary(rest.filter(is_added), stored.added),
                 _nullary(rest.filter(pc.invert(is_added)), stored.removed),
             )
@@ -211,7 +211,7 @@ class Warehouse:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def commit(self, new: NewCommit, changes: Mapping[str, Delta | Apart]) -> int:
+    def commit(self, new: NewCommit, changes: Mapping[str, RelationDelta | DistributedChange]) -> int:
         """Make a transaction durable; return the number of its commit.
 
         Large changes are written into files under an intent; small ones go into the catalog.
@@ -220,7 +220,7 @@ class Warehouse:
             ConflictError: another commit has the same parent.
             WarehouseError: something cannot be written.
         """
-        packed = {name: _packed(each) for name, each in changes.items() if isinstance(each, Delta)}
+        packed = {name: _packed(each) for name, each in changes.items() if isinstance(each, RelationDelta)}
         large = [name for name in changes if name not in packed or len(packed[name]) > INLINE_BYTES]
         intent = self.catalog.intend() if large else None
         beat = None if intent is None else self.catalog.heartbeat(intent)
@@ -228,7 +228,7 @@ class Warehouse:
         try:
             stored: list[StoredChange] = []
             for relation, each in changes.items():
-                path = f"{DATA}/{intent}/{len(stored)}" if relation in large else None
+                path = f"{DATA_DIRECTORY}/{intent}/{len(stored)}" if relation in large else None
                 stored.append(self._store(relation, each, packed.get(relation), path))
                 if beat is not None:
                     beat()
@@ -243,36 +243,36 @@ class Warehouse:
             raise
 
     def _store(
-        self, relation: str, change: Delta | Apart, data: bytes | None, path: str | None
+        self, relation: str, change: RelationDelta | DistributedChange, data: bytes | None, path: str | None
     ) -> StoredChange:
-        if isinstance(change, Apart):
+        if isinstance(change, DistributedChange):
             assert path is not None
-            shape = files.as_it_is if change.is_full else files.came
+            shape = files.full_rows if change.is_full else files.inserted_rows
             path, checksum = self._write(path, change.added, shape)
             return StoredChange(relation, change.rows, 0, change.is_full, checksum, None, path)
         counts = change.added.num_rows, change.removed.num_rows
         if path is None:
             row = StoredChange(relation, *counts, change.is_full, "", data, None)
             return replace(row, checksum=_row_checksum(row))
-        path, checksum = self._write(path, Held(_with_kind(change)), files.as_it_is)
+        path, checksum = self._write(path, LocalTable(_with_kind(change)), files.full_rows)
         return StoredChange(relation, *counts, change.is_full, checksum, None, path)
 
     def _write(
-        self, path: str, kept: Kept, shape: Callable[[pa.Table], pa.Table]
+        self, path: str, kept: TableHandle, shape: Callable[[pa.Table], pa.Table]
     ) -> tuple[str, str]:
         """Write tuples into a file, or into several from other processes; return path, checksum."""
         if kept.is_apart:
-            listed = f"{path}{parts.LIST}"
-            checksum = parts.write(self.root, listed, kept, shape)
+            listed = f"{path}{parts.LIST_SUFFIX}"
+            checksum = parts.write_table(self.root, listed, kept, shape)
             if checksum is not None:
                 return listed, checksum
         whole = f"{path}.parquet"
-        return whole, files.write(self.root, whole, files.parquet_bytes(shape(kept.table())))
+        return whole, files.write(self.root, whole, files.to_parquet(shape(kept.table())))
 
     def fold(
         self,
         number: int,
-        relations: Iterable[tuple[str, Kept]],
+        relations: Iterable[tuple[str, TableHandle]],
         index: Iterable[tuple[str, bytes]],
     ) -> None:
         """Write snapshots of relations at a commit, and an engine's index of them.
@@ -286,12 +286,12 @@ class Warehouse:
         try:
             snapshots, indexes = [], []
             for at, (relation, kept) in enumerate(relations):
-                written = self._write(f"{DATA}/{intent}/snapshot-{at}", kept, files.as_it_is)
+                written = self._write(f"{DATA_DIRECTORY}/{intent}/snapshot-{at}", kept, files.full_rows)
                 snapshots.append(StoredSnapshot(relation, number, len(kept), *written))
                 fault.hit("during_snapshot")
                 beat()
             for name, data in index:
-                path = f"{DATA}/{intent}/{INDEX}{name}"
+                path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
                 indexes.append(StoredIndex(path, files.write(self.root, path, data)))
                 beat()
             is_requested = True
@@ -304,7 +304,7 @@ class Warehouse:
             return
         fault.hit("after_snapshot")
         # Rows first, files afterwards: a crash in between leaves orphans, never dangling rows.
-        for path, _ in parts.with_parts(self.root, dict.fromkeys(thin(self.catalog, number), "")):
+        for path, _ in parts.expand_lists(self.root, dict.fromkeys(drop_superseded_folds(self.catalog, number), "")):
             with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
 
@@ -327,7 +327,7 @@ class Warehouse:
 
     def _remove(self, intent: str) -> None:
         """Remove the directory of a transaction's files."""
-        directory = self.root / DATA / intent
+        directory = self.root / DATA_DIRECTORY / intent
         if directory.exists():
             for file in directory.iterdir():
                 file.unlink(missing_ok=True)
@@ -336,7 +336,7 @@ class Warehouse:
 
 def _has_catalog(root: Path) -> bool:
     try:
-        (root / CATALOG).stat()
+        (root / CATALOG_FILE).stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as error:
@@ -344,16 +344,16 @@ def _has_catalog(root: Path) -> bool:
     return True
 
 
-def located(place: str) -> tuple[Path, str | None]:
+def parse_location(place: str) -> tuple[Path, str | None]:
     """Return the directory of a warehouse, and the URL of its catalog if it is not there.
 
     Raises:
         WarehouseError: the URL does not say where the files are, or the name is not UTF-8.
     """
-    if not is_text(place):
+    if not is_encodable(place):
         raise WarehouseError.of(
             "C0930",
-            f"{shown(place)} cannot be a warehouse: its name is not UTF-8.",
+            f"{quote_text(place)} cannot be a warehouse: its name is not UTF-8.",
             None,
             "rename the directory, or choose another one",
         )
@@ -384,15 +384,15 @@ def _row_checksum(stored: StoredChange) -> str:
     return files.checksum_of(repr(row).encode("utf-8", "backslashreplace") + data)
 
 
-def _packed(delta: Delta) -> bytes:
+def _packed(delta: RelationDelta) -> bytes:
     """Return a change as an Arrow stream."""
-    return files.arrow_bytes(_with_kind(delta))
+    return files.to_arrow_stream(_with_kind(delta))
 
 
-def _with_kind(delta: Delta) -> pa.Table:
+def _with_kind(delta: RelationDelta) -> pa.Table:
     if delta.is_full:
         return delta.added
-    return pa.concat_tables([files.came(delta.added), files.went(delta.removed)])
+    return pa.concat_tables([files.inserted_rows(delta.added), files.deleted_rows(delta.removed)])
 
 
 def _nullary(table: pa.Table, rows: int) -> pa.Table:

@@ -15,9 +15,9 @@ from typing import Any
 from corollary.advisor.advice import Advice
 from corollary.advisor.advising import advise
 from corollary.advisor.reading import read_scheme
-from corollary.advisor.reforming import reformed
-from corollary.advisor.scheme import Options, Query, Scheme
-from corollary.analysis.check import Checked, check
+from corollary.advisor.reforming import reformulate
+from corollary.advisor.scheme import Options, Scheme, WorkloadQuery
+from corollary.analysis.check import CheckedProgram, check
 from corollary.core.printer import print_program
 from corollary.core.program import Program
 from corollary.frontends.datalog.parse import parse
@@ -62,7 +62,7 @@ def clause_of(rule: str) -> str:
     return text.replace("not ", "!")
 
 
-def checked_of(text: str) -> Checked:
+def checked_of(text: str) -> CheckedProgram:
     """A program, checked."""
     return check(parsed(text))
 
@@ -74,12 +74,12 @@ def parsed(text: str) -> Program:
 
 def changed_program(text: str, advice: Advice) -> str:
     """The program that follows advice."""
-    return print_program(reformed(checked_of(text), parsed(text), advice))
+    return print_program(reformulate(checked_of(text), parsed(text), advice))
 
 
-def scheme_of(text: str, queries: Iterable[str | Query], options: Options | None = None) -> Scheme:
+def scheme_of(text: str, queries: Iterable[str | WorkloadQuery], options: Options | None = None) -> Scheme:
     """The scheme of a program."""
-    asked = [each if isinstance(each, Query) else Query(each) for each in queries]
+    asked = [each if isinstance(each, WorkloadQuery) else WorkloadQuery(each) for each in queries]
     return read_scheme(parsed(text), checked_of(text), asked, (options or Options()).opaque)
 
 

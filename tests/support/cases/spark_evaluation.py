@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from corollary.core.engine import Limits
-from corollary.database.once import Places, run
+from corollary.database.once import FileLocations, run_once
 from corollary.database.program import read_programs
 from corollary.engines.spark.engine import SparkEngine
 from corollary.warehouse.delimited import print_rows
@@ -31,7 +31,7 @@ AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
 def check(folder: Path, directory: Path, engine: SparkEngine) -> None:
     """Evaluate a case and compare what it writes and prints."""
     program = read_programs([folder / "program.dl"])
-    outcome = run(program, Places(folder / "facts", directory), AMPLE, engine=engine)
+    outcome = run_once(program, FileLocations(folder / "facts", directory), AMPLE, engine=engine)
     printed = io.BytesIO()
     for directive, relation, table in outcome.printed:
         print_rows(table, printed, relation, directive)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
-from corollary.documents.storage import Batch
+from corollary.documents.storage import WriteBatch
 from corollary.documents.view import View
 from oracles import document_types as typed_oracle
 from oracles import documents as oracle
@@ -233,7 +233,7 @@ class Round:
         return [each for each in found if each is not None]
 
     def update(self) -> None:
-        batch = Batch()
+        batch = WriteBatch()
         for each in self.shelves:
             updates = []
             for name in self.random.sample(FUNCTIONS, self.random.randint(0, 2)):
@@ -253,7 +253,7 @@ class Round:
         """Collect garbage, or close what is useless: views say the same, also in the future."""
         before = [(each.view.value, each.view.sure, each.view.possible()) for each in self.shelves]
         swept = [self.random.random() < 0.7 for _ in self.shelves]
-        batch = Batch()
+        batch = WriteBatch()
         for each, is_swept in zip(self.shelves, swept, strict=True):
             if is_swept:
                 self.counts["nodes dropped"] += each.document.sweep(batch).dropped
@@ -281,7 +281,7 @@ class Round:
             assert each.view.value == value or not each.view.is_exact, where
             self.counts["futures"] += 1
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: WriteBatch) -> None:
         touched = self.shelves[0].document.collection.write(batch)
         for each in self.shelves:
             each.document.note(touched)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import corollary
 from corollary import fault
 from corollary.database import warehouse_store
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import CorollaryError
 from corollary.frontends.datalog.parse import parse
@@ -130,7 +130,7 @@ def transact(db: Database, number: int) -> None:
     inserts, deletes, add, remove = STEPS[number - 1]
     tx = db.transaction(idempotency=f"step {number}")
     if number == 1:
-        tx.set_program(load(parse(SourceFile("program", TEXT))).program)
+        tx.set_program(load_program(parse(SourceFile("program", TEXT))).program)
     if number > max(1, db.commits):
         for name, rows in deletes.items():
             tx.delete(name, rows)
@@ -223,7 +223,7 @@ class Nursery:
         """Return how often the sequence passes each point."""
         code, said = self.run(place, is_counted=True)
         assert code == 0
-        return Counter(each for each in said if each in fault.POINTS)
+        return Counter(each for each in said if each in fault.TRANSACTION_POINTS)
 
     def crash(self, place: str, point: str) -> int:
         """Run the sequence until it dies at a point; return the last commit it acknowledged."""

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.active.events import asked
-from corollary.active.form import form
-from corollary.core.optimisations import Optimisation
+from corollary.active.events import required_changes
+from corollary.active.form import optimise
+from corollary.core.optimisations import MonitoringOptimisation
 from corollary.core.plan import Derive, steps_of
 from corollary.database.database import Database
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
@@ -23,7 +23,7 @@ from oracles.active_rules import react
 from support.command_line import OK, cli, of_json
 from support.selection import sampled
 
-EVERY = tuple(Optimisation)
+EVERY = tuple(MonitoringOptimisation)
 
 CLOSURES = {
     "left": "link(x, y) :- edge(x, y).\nlink(x, z) :- link(x, y), edge(y, z).\n",
@@ -131,7 +131,7 @@ def test_changes_for_other_vessels_are_dropped_at_the_base() -> None:
 
 
 def normal_of(text: str) -> Any:
-    return load(parse(SourceFile("program", text))).normal
+    return load_program(parse(SourceFile("program", text))).normal
 
 
 def test_a_view_is_copied_for_an_argument_that_is_handed_on() -> None:
@@ -145,26 +145,26 @@ def test_a_view_is_copied_for_an_argument_that_is_handed_on() -> None:
     ):
         slots = "3, y" if column == 0 else "y, 3"
         text = DECLARED + CLOSURES[closure] + f'lost(y) :- -link({slots}).\n.alert lost "{{y}}"\n'
-        formed = form(normal_of(text))
+        formed = optimise(normal_of(text))
         assert any(name.startswith("link.for") for name in formed.relations) == is_copied, closure
 
 
 def test_several_constants_share_one_copy() -> None:
-    formed = form(normal_of(DECLARED + CLOSURES["left"] + watching(range(50))))
+    formed = optimise(normal_of(DECLARED + CLOSURES["left"] + watching(range(50))))
     assert [name for name in formed.relations if name.startswith("link.for")] == ["link.for1"]
     assert sorted(len(rows) for rows in formed.constants.values()) == [50, 50, 50]
     assert len(set(formed.active.merged.values())) == 2
-    assert asked(formed.active, set(formed.active.merged.values())).keys() == {"link.for1"}
+    assert required_changes(formed.active, set(formed.active.merged.values())).keys() == {"link.for1"}
 
 
 def test_a_view_that_is_asked_for_as_a_whole_is_not_copied() -> None:
     text = DECLARED + CLOSURES["left"] + watching([1])
     for more in ('any(x) :- -link(x, _).\n.alert any "{x}"\n', '.alert link "{x}"\n'):
         reacting = {"link"} if "alert link" in more else set()
-        assert not form(normal_of(text + more), reacting).constants
-        assert "link.for1" not in form(normal_of(text + more), reacting).relations
+        assert not optimise(normal_of(text + more), reacting).constants
+        assert "link.for1" not in optimise(normal_of(text + more), reacting).relations
     stored = text.replace(" virtual", "")
-    assert "link.for1" not in form(normal_of(stored)).relations
+    assert "link.for1" not in optimise(normal_of(stored)).relations
     db = opened(text)
     assert "link.for1" in db._state.planned_program.relations
     db.watch("link")

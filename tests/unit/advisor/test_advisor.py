@@ -7,9 +7,9 @@ import pytest
 from corollary.advisor.advice import Advice, global_exponents
 from corollary.advisor.advising import advise
 from corollary.advisor.equivalence import is_equivalent
-from corollary.advisor.estimating import Sizes
+from corollary.advisor.estimating import RelationSizes
 from corollary.advisor.reporting import report
-from corollary.advisor.scheme import Options, Query, Scheme, SchemeRelation
+from corollary.advisor.scheme import Options, Scheme, SchemeRelation, WorkloadQuery
 from corollary.advisor.shapes import NodeShapes, effective_arity, paper_arity
 from corollary.core.printer import print_clause, print_declaration
 from corollary.frontends.datalog.parse import parse_clause
@@ -61,7 +61,7 @@ def test_effective_arity_is_the_smallest_key(fds: str, arity: int, paper: int) -
 
 def test_given_arguments_lower_the_exponent() -> None:
     for bound, before, after in ((set(), 3, 2), ({0}, 2, 1), ({1}, 3, 1)):
-        advice = advise(scheme_of(AIRLINE, [Query("view", frozenset(bound))]))
+        advice = advise(scheme_of(AIRLINE, [WorkloadQuery("view", frozenset(bound))]))
         found = advice.queries["view"]
         assert (found.before.left_deep, found.after.left_deep) == (before, after)
 
@@ -305,7 +305,7 @@ q(X, Y) :- e(Z, X), e(Z, Y), f(Y).
 
 
 def sized(scheme: Scheme, options: Options, rows: dict[str, tuple[int, tuple[int, ...]]]) -> Advice:
-    sizes = Sizes(
+    sizes = RelationSizes(
         {name: each for name, (each, _) in rows.items()},
         {name: each for name, (_, each) in rows.items()},
         width=dict.fromkeys(rows, 16.0),
@@ -355,7 +355,7 @@ ROWS = {
 
 
 def workload(options: Options, frequency: float = 10.0) -> Advice:
-    queries = [Query("view", frequency=frequency), Query("pairs", frequency=frequency)]
+    queries = [WorkloadQuery("view", frequency=frequency), WorkloadQuery("pairs", frequency=frequency)]
     return sized(scheme_of(WORKLOAD, queries), options, ROWS)
 
 

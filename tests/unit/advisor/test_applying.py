@@ -10,7 +10,7 @@ import pytest
 import corollary
 from corollary.advisor.applying import revert
 from corollary.advisor.consulting import Consultation, consult
-from corollary.advisor.verifying import differing_views
+from corollary.advisor.verifying import find_differing_views
 from corollary.database.database import Database
 from corollary.errors import CorollaryError, InputError
 from corollary.warehouse.advice_notes import read_advice
@@ -73,7 +73,7 @@ def test_a_view_is_exact_through_changes_and_restarts(tmp_path: Path) -> None:
         if number % 20 == 19:
             database.close()
             database = corollary.open(tmp_path / "wh", engine="local")
-            assert not list(differing_views(database, found.advice.views))
+            assert not list(find_differing_views(database, found.advice.views))
     changed = answers(database)
     applied, _ = revert(database)
     assert applied.views == tuple(found.advice.views)
@@ -162,4 +162,4 @@ def test_on_spark(placement: str) -> None:
         dice = random.Random(2)
         for _ in range(3):
             flip(database, dice)
-        assert not list(differing_views(database, found.advice.views))
+        assert not list(find_differing_views(database, found.advice.views))

@@ -8,8 +8,8 @@ import pytest
 
 import corollary
 from corollary.advisor.consulting import Consultation, consult
-from corollary.advisor.sampling import Sampled, sample
-from corollary.advisor.scratch import base_tables
+from corollary.advisor.sampling import SampledSize, sample_sizes
+from corollary.advisor.scratch import read_base_tables
 
 PROGRAM = """
 .decl services(airline: number, airport: number)
@@ -36,9 +36,9 @@ def consulted(text: str) -> Consultation:
     return consult(database, ["view"])
 
 
-def sampled(found: Consultation, share: float) -> list[Sampled]:
-    tables = base_tables(found.database)
-    return sample(found.advice, found.before, found.after, tables, share)
+def sampled(found: Consultation, share: float) -> list[SampledSize]:
+    tables = read_base_tables(found.database)
+    return sample_sizes(found.advice, found.before, found.after, tables, share)
 
 
 def test_a_sample_is_near_and_all_values_are_exact() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from corollary.advisor import workload as workload_module
 from corollary.advisor.advising import advise
-from corollary.advisor.estimating import Estimator, Sizes
+from corollary.advisor.estimating import Estimator, RelationSizes
 from corollary.advisor.scheme import Options
 from corollary.advisor.shapes import NodeShapes
-from corollary.advisor.workload import Demand, Workload
+from corollary.advisor.workload import QueryDemand, Workload
 from support.cases.advisor import scheme_of
 from support.generators.advisor_programs import program
 
@@ -26,7 +26,7 @@ def random_workload(seed: int) -> Workload:
         name: tuple(dice.randint(1, rows[name]) for _ in range(arity))
         for name, arity in made.arities.items()
     }
-    sizes = Sizes(rows, distinct, width=dict.fromkeys(rows, 16.0))
+    sizes = RelationSizes(rows, distinct, width=dict.fromkeys(rows, 16.0))
     updates = {name: 10.0 ** dice.randint(-2, 4) for name in made.arities}
     budget = 10.0 ** dice.randint(1, 7)
     options = Options(selection="budget", updates=updates, budget=budget)
@@ -40,7 +40,7 @@ def random_workload(seed: int) -> Workload:
     }
     estimator = Estimator(scheme, NodeShapes(scheme), sizes)
     wish = frozenset(found.decision.stored)
-    demand = Demand(found.decision.clauses, found.rewriter, dice.choice((0.1, 1.0, 50.0)), wish)
+    demand = QueryDemand(found.decision.clauses, found.rewriter, dice.choice((0.1, 1.0, 50.0)), wish)
     return Workload([demand], pool, estimator, options)
 
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from corollary.analysis.check import Checked, check, diagnose
-from corollary.analysis.traverse import parts, terms
+from corollary.analysis.check import CheckedProgram, check, diagnose
+from corollary.analysis.traverse import clause_terms, subterms
 from corollary.core.program import Column, Declaration, Directive, Program, TypeName
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     Clause,
     Comparison,
@@ -26,13 +26,13 @@ from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 
 
-def checked(text: str) -> Checked:
+def checked(text: str) -> CheckedProgram:
     return check(parse(SourceFile("program.dl", text)))
 
 
 def all_terms(clause: Clause) -> Iterator[Term]:
-    for term, _ in terms(clause):
-        yield from parts(term)
+    for term, _ in clause_terms(clause):
+        yield from subterms(term)
 
 
 def types_in(text: str, number: int = -1) -> dict[str, Type | None]:
@@ -42,7 +42,7 @@ def types_in(text: str, number: int = -1) -> dict[str, Type | None]:
         match term:
             case Variable(name=name, type=type_) | Functor(name=name, type=type_):
                 found[name] = type_
-            case Aggregate(operator=name, type=type_):
+            case AggregateTerm(operator=name, type=type_):
                 found[name] = type_
             case _:
                 pass
@@ -462,7 +462,7 @@ def test_good_programs_pass_without_a_word(text: str) -> None:
     program = check(parse(SourceFile("program.dl", text))).program
     for clause in program.clauses:
         for term in all_terms(clause):
-            if isinstance(term, Variable | Constant | Functor | Aggregate):
+            if isinstance(term, Variable | Constant | Functor | AggregateTerm):
                 assert term.type is not None
 
 

@@ -11,9 +11,9 @@ from corollary.core.plan import pipelines_of
 from corollary.core.rules import Literal, Origin, Variable
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.seminaive import evaluate
+from corollary.maintain.seminaive import plan_program
 from corollary.maintain.sip import Goal, sip
 from corollary.source import SourceFile
 
@@ -102,6 +102,6 @@ def test_orders_of_a_program() -> None:
     tc(x, z) :- tc(x, y), edge(y, z).
     tc(x, z) :- tc(x, y), back(z, y).
     """
-    plan = evaluate(load(parse(SourceFile("orders.dl", text))).normal, Statistics())
+    plan = plan_program(load_program(parse(SourceFile("orders.dl", text))).normal, Statistics())
     assert plan.orders == {"edge": ((0, 1),), "back": ((1, 0),)}
     assert plan.orders == orders(pipelines_of(plan))

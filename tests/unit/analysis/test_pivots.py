@@ -4,7 +4,7 @@ import pytest
 
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import strata
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 from support.comparison import package_result
@@ -20,7 +20,7 @@ q(x, y) :- edge(y, x).
 
 
 def pivot_of(rules: str, relation: str = "p") -> dict[str, int] | None:
-    program = load(parse(SourceFile("pivots.dl", DECLARATIONS + rules))).normal
+    program = load_program(parse(SourceFile("pivots.dl", DECLARATIONS + rules))).normal
     (stratum,) = (each for each in strata(program) if relation in each.relations)
     return pivots(stratum)
 

@@ -2,9 +2,9 @@
 
 from hypothesis import HealthCheck, given, settings
 
-from corollary.analysis.strata import Polarity, dependencies, strata
+from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.program import NormalProgram
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 from support.generators.programs import Case, programs
@@ -13,7 +13,7 @@ POSITIVE, NEGATIVE, AGGREGATE = Polarity.POSITIVE, Polarity.NEGATIVE, Polarity.A
 
 
 def normal(text: str) -> NormalProgram:
-    return load(parse(SourceFile("strata.dl", text))).normal
+    return load_program(parse(SourceFile("strata.dl", text))).normal
 
 
 def layers(text: str) -> list[tuple[tuple[str, ...], bool]]:
@@ -71,7 +71,7 @@ def test_polarities() -> None:
     both(x) :- edge(x, y), !edge(y, x).
     degree(x, n) :- node(x), n = count : {{ edge(x, _) }}.
     """
-    found = dependencies(normal(text))
+    found = dependency_polarities(normal(text))
     assert found["edge"] == {}
     assert found["node"] == {"edge": {POSITIVE}}
     assert found["leaf"] == {"node": {POSITIVE}, "edge.some1": {NEGATIVE}}
@@ -100,7 +100,7 @@ def test_facts_beside_rules_are_a_base_part() -> None:
     program = normal(text)
     assert [each.relations for each in strata(program)] == [("n",)]
     assert not program.relations["n.base"].is_derived
-    assert dependencies(program)["n"] == {"n": {POSITIVE}, "n.base": {POSITIVE}}
+    assert dependency_polarities(program)["n"] == {"n": {POSITIVE}, "n.base": {POSITIVE}}
 
 
 def test_a_long_chain_of_rules_does_not_overflow_the_stack() -> None:
@@ -116,7 +116,7 @@ def test_a_long_chain_of_rules_does_not_overflow_the_stack() -> None:
 @given(programs())
 def test_every_stratum_comes_after_what_it_reads(case: Case) -> None:
     program = normal(case.text)
-    graph = dependencies(program)
+    graph = dependency_polarities(program)
     reach = {name: {name, *reads} for name, reads in graph.items()}
     for middle in graph:  # Warshall
         for name in graph:

@@ -20,8 +20,8 @@ from corollary.core.printer import (
 from corollary.core.program import (
     Column,
     Declaration,
-    Dependency,
     Directive,
+    FunctionalDependency,
     NormalProgram,
     Program,
     Reaction,
@@ -30,7 +30,7 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Aggregation,
     Atom,
     BodyItem,
@@ -114,7 +114,7 @@ def some_terms(draw: st.DrawFn, depth: int) -> Term:
         return Functor(draw(st.sampled_from(["min", "max"])), arguments)
     operator = draw(st.sampled_from(["count", "sum", "min", "max", "mean"]))
     target = None if operator == "count" else draw(below)
-    return Aggregate(operator, target, draw(some_bodies(depth - 1)))
+    return AggregateTerm(operator, target, draw(some_bodies(depth - 1)))
 
 
 @st.composite
@@ -195,7 +195,7 @@ programs = st.builds(
     Program,
     st.lists(types, max_size=2).map(tuple),
     st.lists(declarations, max_size=2).map(tuple),
-    st.lists(st.builds(Dependency, relations, some_names, some_names), max_size=2).map(tuple),
+    st.lists(st.builds(FunctionalDependency, relations, some_names, some_names), max_size=2).map(tuple),
     st.lists(some_clauses(), max_size=3).map(tuple),
     st.lists(directives, max_size=2).map(tuple),
     st.lists(

@@ -20,7 +20,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.core.values import shown, text_of, value_of
+from corollary.core.values import format_value, parse_value, quote_text
 from support.generators.values import is_same, values
 
 MONEY = decimal(12, 2)
@@ -30,7 +30,7 @@ TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, MONEY, decimal(18, 10), decimal(3, 0),
 @given(st.data(), st.sampled_from((*TYPES, TIMESTAMP)))
 def test_what_is_written_is_read_back(data: st.DataObject, type_: Type) -> None:
     value = data.draw(values(type_))
-    read = value_of(text_of(value, type_), type_)
+    read = parse_value(format_value(value, type_), type_)
     if isinstance(value, float) and math.isnan(value):
         assert is_same(read, math.nan)
     elif isinstance(value, float):
@@ -67,7 +67,7 @@ def test_what_is_written_is_read_back(data: st.DataObject, type_: Type) -> None:
     ],
 )
 def test_text_of(value: Value, type_: Type, text: str) -> None:
-    assert text_of(value, type_) == text
+    assert format_value(value, type_) == text
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_text_of(value: Value, type_: Type, text: str) -> None:
     ],
 )
 def test_value_of(text: str, type_: Type, value: Value) -> None:
-    assert is_same(value_of(text, type_), value)
+    assert is_same(parse_value(text, type_), value)
 
 
 @pytest.mark.parametrize(
@@ -138,19 +138,19 @@ def test_value_of(text: str, type_: Type, value: Value) -> None:
 )
 def test_no_value(text: str, type_: Type, message: str) -> None:
     with pytest.raises(ValueError) as caught:
-        value_of(text, type_)
+        parse_value(text, type_)
     assert str(caught.value) == message
 
 
 @given(st.text(), st.sampled_from(TYPES))
 def test_any_text_is_a_value_or_refused(text: str, type_: Type) -> None:
     try:
-        value = value_of(text, type_)
+        value = parse_value(text, type_)
     except ValueError:
         return
-    assert is_same(value_of(text_of(value, type_), type_), value)
+    assert is_same(parse_value(format_value(value, type_), type_), value)
 
 
 def test_shown_is_short_and_printable() -> None:
-    assert shown("\x1b[31m\n") == "`\\x1b[31m\\n`"
-    assert len(shown("é" * 10_000)) == 43
+    assert quote_text("\x1b[31m\n") == "`\\x1b[31m\\n`"
+    assert len(quote_text("é" * 10_000)) == 43

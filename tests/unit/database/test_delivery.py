@@ -19,7 +19,7 @@ from click.testing import Result
 import corollary
 from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import NUMBER
-from corollary.core.web_address import is_permitted, web_address
+from corollary.core.web_address import is_permitted, parse_webhook_url
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.database import Database, warehouse_store_of
 from corollary.database.sinks import webhook
@@ -420,7 +420,7 @@ def test_a_host_that_never_ends_its_answer_is_cut_off(
     ],
 )
 def test_what_is_permitted(allowed: str, url: str, is_allowed: bool) -> None:
-    entry, address = web_address(allowed), web_address(url)
+    entry, address = parse_webhook_url(allowed), parse_webhook_url(url)
     assert entry is not None
     assert address is not None
     assert is_permitted(address, [entry]) is is_allowed
@@ -438,7 +438,7 @@ def test_what_is_permitted(allowed: str, url: str, is_allowed: bool) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_address(url: str) -> None:
-    assert web_address(url) is None
+    assert parse_webhook_url(url) is None
 
 
 def test_an_entry_of_the_allow_list_has_to_make_sense() -> None:
@@ -598,18 +598,18 @@ def test_attempts_are_farther_and_farther_apart(
     assert [later - earlier for earlier, later in pairwise(calls)] == [
         1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0,
     ]  # fmt: skip
-    assert waiting.pause(100) == waiting.LONGEST
+    assert waiting.retry_delay(100) == waiting.RETRY_MAX_SECONDS
 
 
 def test_ids_are_of_all_that_is_said() -> None:
     alert = Alert("e", (1,), "m", ("x",), (NUMBER,), Sink(SinkKind.WEBHOOK, "u"))
     ids = {
-        waiting.id_of("w", 1, alert),
-        waiting.id_of("v", 1, alert),
-        waiting.id_of("w", 2, alert),
-        waiting.id_of("w", 1, Alert("f", (1,), "m", ("x",), (NUMBER,), alert.sink)),
-        waiting.id_of("w", 1, Alert("e", (2,), "m", ("x",), (NUMBER,), alert.sink)),
-        waiting.id_of("w", 1, Alert("e", (1,), "m", ("x",), (NUMBER,), Sink())),
+        waiting.alert_id("w", 1, alert),
+        waiting.alert_id("v", 1, alert),
+        waiting.alert_id("w", 2, alert),
+        waiting.alert_id("w", 1, Alert("f", (1,), "m", ("x",), (NUMBER,), alert.sink)),
+        waiting.alert_id("w", 1, Alert("e", (2,), "m", ("x",), (NUMBER,), alert.sink)),
+        waiting.alert_id("w", 1, Alert("e", (1,), "m", ("x",), (NUMBER,), Sink())),
     }
     assert len(ids) == 6
 

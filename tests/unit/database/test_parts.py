@@ -12,7 +12,7 @@ from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database.database import Database
 from corollary.database.operations import Operation
-from corollary.database.parts import MANUAL, SOURCE, TEXT
+from corollary.database.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.transaction import Transaction
 from support.comparison import comparable
@@ -25,8 +25,8 @@ Row = tuple[Any, ...]
 Act = tuple[str, str, str, list[Row]]
 """Who, `+` or `-`, the relation, tuples."""
 
-CRM, SHOP = f"{SOURCE}crm", f"{SOURCE}shop"
-WRITERS = (MANUAL, CRM, SHOP)
+CRM, SHOP = f"{SOURCE_PREFIX}crm", f"{SOURCE_PREFIX}shop"
+WRITERS = (MANUAL_PART, CRM, SHOP)
 SIGN = {"+": State.ADDED, "-": State.REMOVED}
 TEXTS = """\
 .decl plain(x: number, y: number)
@@ -74,11 +74,11 @@ class Parted:
             lines.append(line)
         deleted: dict[str, set[Row]] = {}
         read = []
-        for part, sign, name, rows in sorted(acts, key=lambda act: act[0] != MANUAL):
+        for part, sign, name, rows in sorted(acts, key=lambda act: act[0] != MANUAL_PART):
             held = self.parts.setdefault((name, part), set())
             held.difference_update(rows)
             held.update(rows if sign == "+" else ())
-            if part == MANUAL:
+            if part == MANUAL_PART:
                 (tx.insert if sign == "+" else tx.delete)(name, rows)
                 deleted.setdefault(name, set()).difference_update(rows)
                 deleted[name].update(rows if sign == "-" else ())
@@ -127,23 +127,23 @@ def parted(request: pytest.FixtureRequest, tmp_path: Any) -> Parted:
 def test_a_part_removes_only_what_is_its_own(parted: Parted, name: str) -> None:
     parted.transact([(CRM, "+", name, [(1, 2), (2, 3)]), (SHOP, "+", name, [(2, 3), (3, 4)])])
     parted.reopen()
-    parted.transact([(MANUAL, "+", name, [(1, 2), (5, 5)])])
+    parted.transact([(MANUAL_PART, "+", name, [(1, 2), (5, 5)])])
     tx = parted.transact([(CRM, "-", name, [(1, 2), (2, 3), (3, 4)])])
     assert tx.changes[name].counts == (0, 0)
     parted.reopen()
     parted.transact([(SHOP, "-", name, [(2, 3)])])
-    tx = parted.transact([(MANUAL, "-", name, [(3, 4), (1, 2), (7, 7)])])
+    tx = parted.transact([(MANUAL_PART, "-", name, [(3, 4), (1, 2), (7, 7)])])
     assert set(to_python(tx.kept[name].table())) == {(3, 4)}
     parted.reopen()
     parted.transact([(SHOP, "-", name, [(3, 4)])])
-    parted.transact([(MANUAL, "-", name, [(5, 5)])])
+    parted.transact([(MANUAL_PART, "-", name, [(5, 5)])])
 
 
 @pytest.mark.parametrize("name", RELATIONS)
 def test_the_text_is_a_writer_too(parted: Parted, name: str) -> None:
     fact = f"{name}(1, 2)."
     parted.transact([], add=[fact])
-    tx = parted.transact([(MANUAL, "-", name, [(1, 2)])])
+    tx = parted.transact([(MANUAL_PART, "-", name, [(1, 2)])])
     assert tx.commit_number is None
     assert len(tx.kept[name]) == 1
     parted.transact([(CRM, "+", name, [(1, 2), (4, 4)])])
@@ -152,13 +152,13 @@ def test_the_text_is_a_writer_too(parted: Parted, name: str) -> None:
     assert tx.changes[name].counts == (0, 0)
     parted.transact([(CRM, "-", name, [(1, 2)])])
     parted.reopen()
-    parted.transact([(MANUAL, "+", name, [(1, 2)])], add=[fact])
-    parted.transact([(MANUAL, "-", name, [(1, 2)])], remove=[fact])
+    parted.transact([(MANUAL_PART, "+", name, [(1, 2)])], add=[fact])
+    parted.transact([(MANUAL_PART, "-", name, [(1, 2)])], remove=[fact])
 
 
 def test_what_is_put_back_is_not_kept(parted: Parted) -> None:
     parted.transact([(CRM, "+", "plain", [(1, 1)])])
-    both = [(MANUAL, "-", "plain", [(2, 2), (1, 1)]), (MANUAL, "+", "plain", [(2, 2)])]
+    both = [(MANUAL_PART, "-", "plain", [(2, 2), (1, 1)]), (MANUAL_PART, "+", "plain", [(2, 2)])]
     tx = parted.transact(both)
     assert set(to_python(tx.kept["plain"].table())) == {(1, 1)}
 
@@ -167,10 +167,10 @@ def test_what_is_put_back_is_not_kept(parted: Parted) -> None:
 def test_parts_survive_a_rule_that_moves_their_relation(parted: Parted, rule: str) -> None:
     name = rule.partition("(")[0]
     parted.transact([(CRM, "+", name, [(1, 2), (0, 1)]), (SHOP, "+", name, [(2, 1), (1, 2)])])
-    parted.transact([(MANUAL, "+", name, [(3, 3)])], add=[rule])
+    parted.transact([(MANUAL_PART, "+", name, [(3, 3)])], add=[rule])
     parted.reopen()
     parted.transact([(CRM, "-", name, [(1, 2)]), (CRM, "+", name, [(4, 4)])])
-    tx = parted.transact([(MANUAL, "-", name, [(1, 2), (3, 3)])])
+    tx = parted.transact([(MANUAL_PART, "-", name, [(1, 2), (3, 3)])])
     assert set(to_python(tx.kept[name].table())) == {(1, 2)}
     parted.transact([(SHOP, "-", name, [(1, 2)])], remove=[rule])
     parted.reopen()
@@ -218,4 +218,4 @@ def test_a_part_that_says_nothing_new_is_noted(tmp_path: Any) -> None:
     parted.reopen()
     parted.transact([(CRM, "-", "plain", [(1, 2)])])
     assert len(parted.db.relation("plain")) == 1
-    assert TEXT not in parted.db._state.loaded.normal.parts["plain"]
+    assert TEXT_PART not in parted.db._state.loaded.normal.parts["plain"]

@@ -12,7 +12,7 @@ from corollary.database import warehouse_store
 from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.errors import ConflictError
-from corollary.warehouse.query_log import Asked, queries_asked
+from corollary.warehouse.query_log import QueryCount, logged_queries
 from corollary.warehouse.warehouse import Warehouse
 
 PROGRAM = """
@@ -29,7 +29,7 @@ def opened(place: str, *, log_queries: bool = True) -> Database:
 def counts(place: str) -> dict[str, int]:
     with opened(place, log_queries=False) as database:
         assert database._store is not None
-        asked = queries_asked(database._store.warehouse.catalog)
+        asked = logged_queries(database._store.warehouse.catalog)
         return {each.form: each.count for each in asked}
 
 
@@ -74,7 +74,7 @@ def test_a_log_that_cannot_be_written_is_no_matter(
     def fails(_: object, counts: Mapping[str, int]) -> None:
         raise ConflictError(f"{len(counts)} forms")
 
-    monkeypatch.setattr(warehouse_store, "note_queries", fails)
+    monkeypatch.setattr(warehouse_store, "record_queries", fails)
     monkeypatch.setattr(warehouse_store, "QUERY_LOG_SECONDS", -1.0)
     with opened(place) as database:
         assert database.query("p(1, y)").num_rows == 2
@@ -100,7 +100,7 @@ def test_a_backup_has_the_log(place: str, places: Callable[[], str], tmp_path: P
     assert [counts(str(backup)) for backup in backups] == [{}, {"p^bf": 1}]
     source = Warehouse.open(backups[1], create=False)
     copy(source, restored)
-    assert queries_asked(source.catalog)
+    assert logged_queries(source.catalog)
     source.close()
     with opened(restored) as database:
         database.query("p(1, y)")
@@ -108,5 +108,5 @@ def test_a_backup_has_the_log(place: str, places: Callable[[], str], tmp_path: P
 
 
 def test_rates_begin_at_an_hour() -> None:
-    assert Asked("p^bf", 6, 0.0, 60.0).per_hour == 6
-    assert Asked("p^bf", 6, 0.0, 7200.0).per_hour == 3
+    assert QueryCount("p^bf", 6, 0.0, 60.0).per_hour == 6
+    assert QueryCount("p^bf", 6, 0.0, 7200.0).per_hour == 3

@@ -12,7 +12,7 @@ from corollary.core.pipeline import Probe
 from corollary.core.plan import Plan, pipelines_of
 from corollary.database import read_access as asked
 from corollary.database.database import Database
-from corollary.database.sizing import sizes_to_ask
+from corollary.database.sizing import query_sizes
 
 PROGRAM = """
 .decl large(x: number, y: number)
@@ -35,13 +35,13 @@ kept(x) :- small(x, _).
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans of the goals that are asked."""
     made: list[Plan] = []
-    answer = asked.answer
+    answer = asked.answer_goal
 
     def noted(*arguments: Any) -> Plan:
         made.append(answer(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(asked, "answer", noted)
+    monkeypatch.setattr(asked, "answer_goal", noted)
     return made
 
 
@@ -86,6 +86,6 @@ def test_what_is_computed_comes_behind_what_is_small(plans: list[Plan]) -> None:
 
 def test_what_is_computed_is_as_large_as_what_it_is_computed_from() -> None:
     with filled(None) as database:
-        sizes = sizes_to_ask(database._state.loaded.normal, database._state.engine.size)
+        sizes = query_sizes(database._state.loaded.normal, database._state.engine.size)
     told = {name: sizes[name] for name in ("large", "both", "far", "near", "counted", "kept")}
     assert told == {"large": 600, "both": 600, "far": 600, "near": 600, "counted": 2, "kept": 2}

@@ -13,14 +13,14 @@ from corollary.documents.errors import (
     StreamClosedError,
     UnknownFunctionError,
 )
-from corollary.documents.keeping import Arrival, Keeper, Kept
+from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
 from corollary.documents.parse import parse_query
 from corollary.documents.reading import read_forest
 from corollary.documents.terms import write_terms
 from corollary.documents.types import Child, Grammar, Rule
 from corollary.documents.unknown import ANY
 from corollary.documents.view import Delta
-from corollary.documents.xml import Reading
+from corollary.documents.xml import ReadOptions
 from corollary.errors import InputError
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 
@@ -32,7 +32,7 @@ REPORTING = "/company/manager[name/*$n][project/report]"
 
 
 def as_terms(text: str | bytes, **reading: object) -> str:
-    return write_terms(read_forest(text, Reading(**reading), is_document=True))
+    return write_terms(read_forest(text, ReadOptions(**reading), is_document=True))
 
 
 # ----------------------------------------------------------------------------------------- reading
@@ -375,33 +375,33 @@ def test_queries(document: str, query: str, sure: set[tuple[str, ...]]) -> None:
 
 
 def test_rows_that_do_not_fit_are_refused_alone() -> None:
-    keeper = Keeper({"v": "/r[a][b]"}, "r[!f !g]", once=["g"], types={"f": ["a"]})
-    kept = Kept()
+    keeper = StreamProcessor({"v": "/r[a][b]"}, "r[!f !g]", once=["g"], types={"f": ["a"]})
+    kept = SavedDocument()
     rows = [
-        Arrival("f", 1, "<b/>", is_end=False),
-        Arrival("f", 2, "<a>", is_end=False),
-        Arrival("f", 3, "<a/>", is_end=True),
-        Arrival("f", -1, "<a/>", is_end=False),
-        Arrival("g", 1, "b c", is_end=False),
-        Arrival("g", 2, "b", is_end=False),
-        Arrival("g", 3, "b", is_end=False),
+        StreamRow("f", 1, "<b/>", is_end=False),
+        StreamRow("f", 2, "<a>", is_end=False),
+        StreamRow("f", 3, "<a/>", is_end=True),
+        StreamRow("f", -1, "<a/>", is_end=False),
+        StreamRow("g", 1, "b c", is_end=False),
+        StreamRow("g", 2, "b", is_end=False),
+        StreamRow("g", 3, "b", is_end=False),
     ]
     events = keeper.take("d", kept, rows)
     assert [each.seq for each in events if each.op == "refused"] == [-1, 1, 1, 2, 3]
     assert [(each.view, each.value) for each in events if each.op == "value"] == [("v", 1)]
-    assert keeper.take("d", Kept.of(kept.text()), rows[:3]) == []
-    (event,) = keeper.take("d", kept, [Arrival("f", 4, "<a/>", is_end=False)])
+    assert keeper.take("d", SavedDocument.of(kept.text()), rows[:3]) == []
+    (event,) = keeper.take("d", kept, [StreamRow("f", 4, "<a/>", is_end=False)])
     assert (event.op, "has ended" in event.text) == ("refused", True)
 
 
 def test_rows_wait_for_their_document_and_their_call() -> None:
-    keeper = Keeper({"v": "/r/a/*$x"})
-    kept = Kept()
-    assert keeper.take("d", kept, [Arrival("g", 1, "one", is_end=False)]) == []
-    (event,) = keeper.take("d", kept, [Arrival("", 0, "!f", is_end=False)])
+    keeper = StreamProcessor({"v": "/r/a/*$x"})
+    kept = SavedDocument()
+    assert keeper.take("d", kept, [StreamRow("g", 1, "one", is_end=False)]) == []
+    (event,) = keeper.take("d", kept, [StreamRow("", 0, "!f", is_end=False)])
     assert event.op == "refused"
-    keeper.take("d", kept, [Arrival("", 1, "r[!f]", is_end=False)])
-    events = keeper.take("d", kept, [Arrival("f", 1, "a[!g]", is_end=False)])
+    keeper.take("d", kept, [StreamRow("", 1, "r[!f]", is_end=False)])
+    events = keeper.take("d", kept, [StreamRow("f", 1, "a[!g]", is_end=False)])
     assert [each.text for each in events if each.op == "sure"] == ['["one"]']
 
 
@@ -410,24 +410,24 @@ def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.Mon
     monkeypatch.setattr("corollary.documents.keeping.MAX_NUMBERED_NODES", most)
     monkeypatch.setattr("corollary.documents.keeping.MIN_NUMBERED_RATIO", 0)
     views, template = {"done": "/r[pay/*$o][ship/*$o]", "odd": "/r/odd"}, "r[!pay !ship]"
-    here, there = Keeper(views, template), Keeper(views, template)
-    kept, found = Kept(), []
+    here, there = StreamProcessor(views, template), StreamProcessor(views, template)
+    kept, found = SavedDocument(), []
     for at in range(4):
-        rows = [Arrival("pay", at, f"pay[o{at}]", is_end=False)]
-        rows += [Arrival("ship", at, f"ship[o{at - 1}]", is_end=False)] if at else []
-        kept = Kept.of(kept.text())
+        rows = [StreamRow("pay", at, f"pay[o{at}]", is_end=False)]
+        rows += [StreamRow("ship", at, f"ship[o{at - 1}]", is_end=False)] if at else []
+        kept = SavedDocument.of(kept.text())
         found += (here, there)[at % 2].take("d", kept, rows)
     assert [each.text for each in found if each.op == "sure"] == ['["o0"]', '["o1"]', '["o2"]']
 
 
 def test_a_large_document_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.documents.keeping.MAX_NUMBERED_NODES", 10)
-    keeper, kept = Keeper({"found": "/r[a/*$x][b/*$x]"}, "r[!f]"), Kept()
+    keeper, kept = StreamProcessor({"found": "/r[a/*$x][b/*$x]"}, "r[!f]"), SavedDocument()
     large = " ".join(f"a[x{at}]" for at in range(100))
     collections = set()
     for seq in range(4):
         data = large if seq == 0 else f"b[x{seq}]"
-        keeper.take("d", kept, [Arrival("f", seq, data, is_end=False)])
+        keeper.take("d", kept, [StreamRow("f", seq, data, is_end=False)])
         collections.add(id(keeper._collection))
     assert len(collections) == 1
 

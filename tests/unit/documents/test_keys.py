@@ -11,7 +11,7 @@ import pytest
 from corollary.documents import keeping
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import QuerySyntaxError
-from corollary.documents.keeping import Arrival, Keeper, Kept
+from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
 from corollary.documents.parse import parse_query
 from corollary.documents.unknown import ANY
 from corollary.documents.xquery import xquery_of
@@ -137,8 +137,8 @@ def test_explanations_name_the_answer_with_the_key() -> None:
 # ---------------------------------------------------------------------------------- between batches
 
 
-def answers(keeper: Keeper, kept: Kept, seq: int, arrivals: Iterable[tuple[str, str]]) -> list[str]:
-    rows = [Arrival(name, seq + at, data, False) for at, (name, data) in enumerate(arrivals)]
+def answers(keeper: StreamProcessor, kept: SavedDocument, seq: int, arrivals: Iterable[tuple[str, str]]) -> list[str]:
+    rows = [StreamRow(name, seq + at, data, False) for at, (name, data) in enumerate(arrivals)]
     events = keeper.take("north", kept, rows)
     assert {each.op for each in events} <= {"sure", "value"}
     return [each.text for each in events if each.op == "sure"]
@@ -151,12 +151,12 @@ def taking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-def keeper_of(old: Keeper | None, taking: str) -> Keeper:
-    return old if old is not None and taking == "open" else Keeper({"v": ORDERS}, EMPTY, (), TYPES)
+def keeper_of(old: StreamProcessor | None, taking: str) -> StreamProcessor:
+    return old if old is not None and taking == "open" else StreamProcessor({"v": ORDERS}, EMPTY, (), TYPES)
 
 
 def test_orders_through_batches_are_told_once_and_collected(taking: str) -> None:
-    kept, keeper = Kept(), None
+    kept, keeper = SavedDocument(), None
     told: list[str] = []
     for batch in range(6):
         keeper = keeper_of(keeper, taking)
@@ -174,7 +174,7 @@ def test_orders_through_batches_are_told_once_and_collected(taking: str) -> None
 
 
 def test_a_second_delivery_harms_nothing_else(taking: str) -> None:
-    kept = Kept()
+    kept = SavedDocument()
     keeper = keeper_of(None, taking)
     both = [("bank", alert("payment", "o1", 1)), ("carrier", alert("delivery", "o1", 2))]
     assert answers(keeper, kept, 0, both) == ['["o1", "1", "2"]']
@@ -190,7 +190,7 @@ def test_a_second_delivery_harms_nothing_else(taking: str) -> None:
 
 
 def test_a_second_delivery_in_time_is_told(taking: str) -> None:
-    kept = Kept()
+    kept = SavedDocument()
     rows = [
         ("bank", alert("payment", "o1", 1)),
         ("carrier", alert("delivery", "o1", 2)),

@@ -3,8 +3,8 @@
 import pytest
 
 from corollary.documents.document import ActiveDocument
-from corollary.documents.forest import Forest, Kind, Row
-from corollary.documents.storage import Batch
+from corollary.documents.forest import Forest, ForestNode, NodeKind
+from corollary.documents.storage import WriteBatch
 from corollary.documents.view import View
 
 STAR, PATH, BUSH = "star", "path", "bush"
@@ -13,8 +13,8 @@ STAR, PATH, BUSH = "star", "path", "bush"
 def document(shape: str, size: int) -> Forest:
     """Return a document of a shape, with a call below its last node."""
     parent = {STAR: lambda _: 0, PATH: lambda at: at - 1, BUSH: lambda at: (at - 1) // 3}[shape]
-    rows = [Row(-1, "a"), *(Row(parent(at), "ab"[at % 2]) for at in range(1, size))]
-    return [*rows, Row(size - 1, "f", Kind.FUNCTION)]
+    rows = [ForestNode(-1, "a"), *(ForestNode(parent(at), "ab"[at % 2]) for at in range(1, size))]
+    return [*rows, ForestNode(size - 1, "f", NodeKind.FUNCTION)]
 
 
 def pattern(size: int) -> str:
@@ -51,7 +51,7 @@ def test_an_update_touches_what_it_brings_and_its_ancestors(shape: str) -> None:
 
 def work(opened: ActiveDocument, tree: str) -> int:
     """Return how many tuples an update propagates, guesses, checks and changes."""
-    batch = Batch()
+    batch = WriteBatch()
     opened.prepare([("f", tree)], (), batch)
     with opened.collection.storage.database.transaction() as transaction:
         for relation, rows in batch.added.items():

@@ -7,11 +7,11 @@ from itertools import product
 
 import pytest
 
-from corollary.documents.conforming import strangers
-from corollary.documents.joins import shape_of
+from corollary.documents.conforming import nonconforming_roots
+from corollary.documents.joins import build_shape
 from corollary.documents.parse import parse_query
-from corollary.documents.plain import expansions
-from corollary.documents.satisfiable import Satisfiable, can_bring
+from corollary.documents.plain import expand_alternatives
+from corollary.documents.satisfiable import Satisfiability, can_bring
 from corollary.documents.terms import read_terms
 from corollary.documents.types import Grammar as PackageGrammar
 from oracles import documents as oracle
@@ -39,13 +39,13 @@ def judged(chance: random.Random) -> list[bool]:
     grammar, pattern = random_grammar(chance), plain_query(chance)
     (query,) = oracle.flat(pattern.root)
     where = f"{grammar}, {shown_query(pattern)}"
-    nodes = list(shape_of(parse_query(shown_query(pattern))).nodes())
+    nodes = list(build_shape(parse_query(shown_query(pattern))).nodes())
     parts = oracle.all_nodes(query)
     assert [node.label or "*" for node in nodes] == [part.label for part in parts]
     axes = {id(below): axis for part in parts for axis, below in part.edges}
     package = as_package(grammar)
     assert isinstance(package, PackageGrammar)
-    sat = Satisfiable(package)
+    sat = Satisfiability(package)
     try:
         trees = all_largest(grammar, pattern)
     except TooLargeError:
@@ -64,7 +64,7 @@ def judged(chance: random.Random) -> list[bool]:
         at = chance.sample(range(1, len(parts)), chance.randint(1, min(3, len(parts) - 1)))
         wanted = [(each, chance.random() < 0.4) for each in at]
         expected = any(meets_all(matches, parts, wanted, each) for each in trees)
-        demands = [(expansions(nodes[each])[0], is_deep) for each, is_deep in wanted]
+        demands = [(expand_alternatives(nodes[each])[0], is_deep) for each, is_deep in wanted]
         assert sat.meets(demands) == expected, f"{where}: {wanted}"
         for _ in range(5):
             tree = random_tree(grammar, chance, 4)
@@ -123,7 +123,7 @@ def test_trees_of_a_grammar_are_told_from_others() -> None:
         package = as_package(grammar)
         assert isinstance(package, PackageGrammar)
         where = f"{shown(tree)} in {grammar}"
-        assert (strangers(package, read_terms(shown(tree))) == []) == expected, where
+        assert (nonconforming_roots(package, read_terms(shown(tree))) == []) == expected, where
         found.append(expected)
         called.append(expected and "!" in shown(tree))
     assert min(found.count(True), found.count(False), called.count(True)) > 50

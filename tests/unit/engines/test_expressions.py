@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corollary.core.functors import FUNCTORS, SHARE, TOTAL, result_type
+from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
 from corollary.core.rules import Condition, Constant, Functor, Variable
 from corollary.core.types import (
     BOOL,
@@ -28,7 +28,7 @@ from corollary.core.types import (
 )
 from corollary.engines.local import arithmetic, native, texts
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.expressions import Numbers, evaluate, holds
+from corollary.engines.local.expressions import RangeValues, evaluate, evaluate_condition
 from support.comparison import oracle_result, package_result
 from support.selection import examples
 
@@ -425,7 +425,7 @@ PAIRS = (*((each, each) for each in PLAIN), *((one, two) for one in DECIMALS for
 def judged(operator: str, types: tuple[Type, ...], rows: list[Row]) -> tuple[list[bool], list[str]]:
     codes = Dictionary()
     sides = [Variable(f"v{at}", each.with_null(True)) for at, each in enumerate(types)]
-    verdict = holds(Condition(operator, *sides), frame_of(types, rows, codes), len(rows), codes)
+    verdict = evaluate_condition(Condition(operator, *sides), frame_of(types, rows, codes), len(rows), codes)
     return verdict.true.tolist(), [reason for _, reason in verdict.faults]
 
 
@@ -468,7 +468,7 @@ def test_comparisons_with_the_constant_null_are_false(operator: str, type_: Type
     frame = frame_of((type_,), [(value,)], codes)
     sides = (Constant(None, type_.with_null(True)), Variable("v0", type_))
     for left, right in (sides, sides[::-1]):
-        assert holds(Condition(operator, left, right), frame, 1, codes).true.tolist() == [False]
+        assert evaluate_condition(Condition(operator, left, right), frame, 1, codes).true.tolist() == [False]
 
 
 # --- missing values -----------------------------------------------------------------------------
@@ -484,7 +484,7 @@ def test_a_missing_value_beats_null() -> None:
     assert batch.faulty.tolist() == [True, False, True, False]
     assert [reason for _, reason in batch.faults] == ["division by zero"]
     assert batch.values[3] == 2
-    verdict = holds(Condition("=", x, quotient), frame, 4, codes)
+    verdict = evaluate_condition(Condition("=", x, quotient), frame, 4, codes)
     assert verdict.true.tolist() == [False, False, False, True]
 
 
@@ -515,7 +515,7 @@ def test_ranges(rows: list[Row]) -> None:
     frame = frame_of((NUMBER,) * 3, rows, codes)
     start, end, step = (Variable(f"v{at}", NUMBER.with_null(True)) for at in range(3))
     for arguments in ((start, end), (start, end, step)):
-        numbers = Numbers(Functor("range", arguments, NUMBER), frame, len(rows), codes)
+        numbers = RangeValues(Functor("range", arguments, NUMBER), frame, len(rows), codes)
         found = [
             pair
             for made, values in numbers.batches()
@@ -548,4 +548,4 @@ def test_sums_of_floats_are_exact() -> None:
 
 
 def test_every_functor_is_here() -> None:
-    assert {*arithmetic.FUNCTIONS, *texts.FUNCTIONS, "range"} == FUNCTORS.keys() - {SHARE, TOTAL}
+    assert {*arithmetic.ARITHMETIC_FUNCTIONS, *texts.TEXT_FUNCTIONS, "range"} == FUNCTORS.keys() - {PARTITION_OF, CHECKED_SUM}

@@ -21,12 +21,12 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.engines.local import blocks, domains, stored, strings, symbols
-from corollary.engines.local.blocks import pack, unpack
-from corollary.engines.local.domains import INLINE
+from corollary.engines.local.blocks import pack_columns, unpack_columns
+from corollary.engines.local.domains import INLINE_CODES
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.local.index_files import DICTIONARY
+from corollary.engines.local.index_files import DICTIONARY_FILE
 from corollary.engines.local.layout import Layout, layout_of
-from corollary.engines.local.runs import Run, distinct
+from corollary.engines.local.runs import MemoryRun, sort_distinct
 from corollary.engines.local.stored import StoredRun
 from corollary.errors import WarehouseError
 from support.selection import examples
@@ -45,7 +45,7 @@ def small_blocks(size: int = 4, many: int = 1) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (stored, strings, domains):
             patch.setattr(module, "BLOCK", size)
-        patch.setattr(strings, "SORTED", 2 * size)
+        patch.setattr(strings, "SORTED_BLOCK_ROWS", 2 * size)
         for module in (stored, strings):
             patch.setattr(module, "MANY", many)
         for name in ("SEARCHES", "READS"):
@@ -66,8 +66,8 @@ def small_blocks(size: int = 4, many: int = 1) -> Iterator[None]:
     st.binary(max_size=40),
 )
 def test_integers_are_packed_and_unpacked(columns: list[list[int]], text: bytes) -> None:
-    block = pack([np.array(column, np.uint64) for column in columns], text)
-    found, rest = unpack(memoryview(block), len(columns), 5)
+    block = pack_columns([np.array(column, np.uint64) for column in columns], text)
+    found, rest = unpack_columns(memoryview(block), len(columns), 5)
     assert [column.tolist() for column in found] == columns
     assert bytes(rest) == text
 
@@ -86,7 +86,7 @@ def sorted_words(draw: st.DrawFn) -> tuple[Layout, Words]:
     rows = draw(st.lists(st.tuples(*codes), min_size=1, max_size=40))
     layout = layout_of(tuple(widths))
     columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
-    return layout, distinct(layout.pack(columns, len(rows)))
+    return layout, sort_distinct(layout.pack(columns, len(rows)))
 
 
 @given(sorted_words(), st.sampled_from((1, 2, 5, 64)), st.sampled_from((1, 4)), st.data())
@@ -97,7 +97,7 @@ def test_a_stored_run_is_a_run(
     layout, words = drawn
     with small_blocks(size, many):
         stored_words = stored._store(words, layout)
-        plain, run = Run(words), StoredRun(stored_words)
+        plain, run = MemoryRun(words), StoredRun(stored_words)
         assert len(run) == len(plain)
         assert run.decoded == 0
         for _ in range(data.draw(st.integers(0, 4))):
@@ -108,7 +108,7 @@ def test_a_stored_run_is_a_run(
         assert run.nbytes >= words.nbytes
 
 
-def check_probe(plain: Run, run: StoredRun, layout: Layout, data: st.DataObject) -> None:
+def check_probe(plain: MemoryRun, run: StoredRun, layout: Layout, data: st.DataObject) -> None:
     """Ask both runs the same."""
     count = len(plain)
     places = data.draw(st.lists(st.integers(0, count - 1), max_size=4))
@@ -132,16 +132,16 @@ def check_probe(plain: Run, run: StoredRun, layout: Layout, data: st.DataObject)
 @pytest.mark.parametrize("widths", [(20, 20), (40, 40)], ids=["narrow", "wide"])
 def test_a_probe_decodes_the_blocks_it_falls_in(widths: tuple[int, int]) -> None:
     layout = layout_of(widths)
-    count = 40 * stored.BLOCK
+    count = 40 * stored.BLOCK_ROWS
     columns = [np.arange(count) // 7, np.arange(count) % 7 * 100]
     words = layout.pack(columns, count)
     run = StoredRun(stored._store(words, layout))
-    key = np.array([5 * stored.BLOCK // 7, 20 * stored.BLOCK // 7])
+    key = np.array([5 * stored.BLOCK_ROWS // 7, 20 * stored.BLOCK_ROWS // 7])
     start, end = run.ranges(layout, [key], 2)
     assert (end - start).tolist() == [7, 7]
     assert run.decoded <= 4
     assert run.take(start).tobytes() == words[start].tobytes()
-    assert run.contains(words[:: 10 * stored.BLOCK]).all()
+    assert run.contains(words[:: 10 * stored.BLOCK_ROWS]).all()
     assert not run.contains(layout.pack([key, key * 0 + 1], 2)).any()
     assert run.decoded <= 8
     assert run.nbytes < words.nbytes // 2
@@ -161,7 +161,7 @@ def test_strings_are_found_by_number_and_by_value(
     values: list[str], others: list[str], size: int, data: st.DataObject
 ) -> None:
     with small_blocks(size):
-        kept = strings.store(pa.array(["", *values], pa.large_string()))
+        kept = strings.store_strings(pa.array(["", *values], pa.large_string()))
         wanted = data.draw(st.permutations([*values, *others]))
         known = {value: number for number, value in enumerate(values, 1)}
         assert kept.find(wanted) == {each: known[each] for each in wanted if each in known}
@@ -211,10 +211,10 @@ SCHEMAS: tuple[tuple[Type, ...], ...] = (
     (NUMBER, NUMBER, NUMBER, NUMBER),
     (UNSIGNED, SYMBOL.with_null(True), CENTS.with_null(True), FLOAT, UNSIGNED),
 )
-LARGE = (INLINE - 1, INLINE, -1, 2**63 - 1, -(2**63))
+LARGE = (INLINE_CODES - 1, INLINE_CODES, -1, 2**63 - 1, -(2**63))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "number": st.one_of(st.integers(0, 9), st.sampled_from((100, *LARGE))),
-    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((INLINE, 2**64 - 1))),
+    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((INLINE_CODES, 2**64 - 1))),
     "symbol": TEXTS,
     "float": st.floats(allow_nan=False),
     "decimal": st.integers(-(10**9) + 1, 10**9 - 1).map(lambda cents: Decimal(cents).scaleb(-2)),
@@ -345,15 +345,15 @@ def test_saving_takes_relations_as_they_are_when_it_begins() -> None:
 
 
 def test_statistics_of_restored_relations_read_nothing() -> None:
-    rows = [(number // 10, number % 10) for number in range(3 * stored.BLOCK)]
+    rows = [(number // 10, number % 10) for number in range(3 * stored.BLOCK_ROWS)]
     first = engine_with({"r": ((NUMBER, NUMBER), rows)})
     second = reopened(first).engine
     assert second.statistics() == first.statistics()
     (layer,) = second._tables["r"].arrangement((0, 1)).layers(State.OLD)
     assert isinstance(layer.run, StoredRun)
     assert layer.run.decoded == 0
-    second.delete("r", rows[: 2 * stored.BLOCK])
-    first.delete("r", rows[: 2 * stored.BLOCK])
+    second.delete("r", rows[: 2 * stored.BLOCK_ROWS])
+    first.delete("r", rows[: 2 * stored.BLOCK_ROWS])
     assert second.statistics() == first.statistics()
 
 
@@ -372,8 +372,8 @@ def test_what_does_not_fit_is_passed_over() -> None:
     other.declare({"s": relation("s", (SYMBOL,))})
     assert other.restore(files) == {"s"}
     assert like(first).restore({}) == set()
-    assert like(first).restore({DICTIONARY: files[DICTIONARY]}) == set()
-    del files[DICTIONARY]
+    assert like(first).restore({DICTIONARY_FILE: files[DICTIONARY_FILE]}) == set()
+    del files[DICTIONARY_FILE]
     assert like(first).restore(files) == set()
 
 
@@ -390,7 +390,7 @@ def test_another_format_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     files = files_of(first)
     monkeypatch.setattr(blocks, "MAGIC", b"corolix2")
     assert like(first).restore(files) == set()
-    assert like(first).restore({**files, DICTIONARY: files_of(first)[DICTIONARY]}) == set()
+    assert like(first).restore({**files, DICTIONARY_FILE: files_of(first)[DICTIONARY_FILE]}) == set()
 
 
 # ------------------------------------------------------------------------------------------- damage

@@ -16,7 +16,7 @@ from corollary.core.plan import Loop, steps_of
 from corollary.core.states import State
 from corollary.engines.local import walk
 from corollary.engines.local.derive import Derivation
-from corollary.engines.local.trails import trail_of
+from corollary.engines.local.trails import find_linear_loop
 from corollary.errors import LimitError
 from support.cases.change_runs import CASES, name_of, run_case
 from support.cases.changes import ChangeCase
@@ -47,10 +47,10 @@ tc(x, z) :- tc(x, y), edge(y, z).
 def walking(is_eager: bool, *, tuples: int = 3, few: int = 64) -> Iterator[None]:
     """Walk whenever a loop follows a trail, in bits of so many tuples, or never."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "ROUND", 1 << 60 if is_eager else 0)
-        patch.setattr(walk, "MOST_TUPLES", tuples)
-        patch.setattr(walk, "FEW", few)
-        patch.setattr(walk, "WIDE", few)
+        patch.setattr(walk, "ROUND_COST_TUPLES", 1 << 60 if is_eager else 0)
+        patch.setattr(walk, "FLUSH_TUPLES", tuples)
+        patch.setattr(walk, "NARROW_ROUND_MAX_TUPLES", few)
+        patch.setattr(walk, "LEVEL_MAX_TUPLES", few)
         yield
 
 
@@ -79,16 +79,16 @@ def test_linear_recursion_along_a_relation_is_a_trail(rules: str) -> None:
         commit(db, {"edge": [(1, 2), (2, 3)], "start": [(1,)]})
         loops = seen_loops(db, {"edge": [(3, 4), (4, 5)]})
         assert loops
-        assert all((trail_of(each, ()) is not None) == TRAILS[rules] for each in loops)
+        assert all((find_linear_loop(each, ()) is not None) == TRAILS[rules] for each in loops)
 
 
 def test_columns_that_are_copied_do_not_matter() -> None:
     db = opened(CLOSURE, "recompute")
     (loop,) = seen_loops(db, {"edge": [(1, 2), (2, 3)], "start": [(1,)]})
-    trail = trail_of(loop, ())
+    trail = find_linear_loop(loop, ())
     assert trail is not None
     assert trail.column == 1
-    assert trail_of(loop, {"edge"}) is None  # a table that another invocation may exchange
+    assert find_linear_loop(loop, {"edge"}) is None  # a table that another invocation may exchange
 
 
 def seen_loops(db: Any, rows: dict[str, list[Any]]) -> list[Loop]:

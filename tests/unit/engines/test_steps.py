@@ -10,33 +10,33 @@ import pytest
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.plan import (
     MAIN,
+    Add,
     Call,
+    CancelOut,
     Clear,
     Derive,
     Extend,
-    Grow,
+    ExtendWithRound,
     Loop,
-    Number,
     Plan,
+    RecordTrace,
     Reduce,
     Remove,
-    Row,
-    Settle,
     Step,
     Store,
     When,
     Within,
 )
 from corollary.core.program import Relation
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.core.rules import Condition, Constant, Functor, Origin, Slot, Variable, Wildcard
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Type
-from corollary.engines.local.engine import PLANS, LocalEngine
-from corollary.engines.local.stages import MANY
+from corollary.engines.local.engine import PREPARED_PLANS_MAX, LocalEngine
+from corollary.engines.local.stages import DEDUPLICATE_MIN_ROWS
 from corollary.errors import EvaluationError, LimitError
 
 OLD, NEW, ADDED, REMOVED = State.OLD, State.NEW, State.ADDED, State.REMOVED
@@ -44,7 +44,7 @@ ORIGIN = Origin("a rule made by hand")
 Rows = Iterable[tuple[Any, ...]]
 
 
-class Notes(Tally):
+class Notes(CountingRecorder):
     """A recorder that writes down what it is told."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Notes(Tally):
     def switch(self, within: Within) -> None:
         self.heard.append(("switch", within.about))
 
-    def row(self, row: Row, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
+    def row(self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
         self.rows.append(relations)
 
     def of(self, kind: str) -> list[Any]:
@@ -142,9 +142,9 @@ def numbers(count: int) -> Rows:
 def test_remove_grow_and_settle_keep_new_right_in_between() -> None:
     engine = engine_of(p=numbers(6), out=numbers(3), back=[(1,), (9,)], seen=[(-1,)])
     steps: list[Step] = []
-    for number, step in enumerate((Remove("p", "out"), Grow("p", "back"), Settle("p"))):
-        steps += [step, copied("now", "p", 1), Row(str(number), (), (), (), (Reference("now"),))]
-        steps.append(Row("changes", (Reference("p", ADDED),), (), (), (Reference("p", REMOVED),)))
+    for number, step in enumerate((Remove("p", "out"), Add("p", "back"), CancelOut("p"))):
+        steps += [step, copied("now", "p", 1), RecordTrace(str(number), (), (), (), (Reference("now"),))]
+        steps.append(RecordTrace("changes", (Reference("p", ADDED),), (), (), (Reference("p", REMOVED),)))
     made = plan(*steps, types=types(p=1, out=1, back=1, now=1))
     notes = run(engine, made)
 
@@ -165,12 +165,12 @@ def test_remove_grow_and_settle_keep_new_right_in_between() -> None:
 
 def test_what_came_back_can_be_removed_again() -> None:
     engine = engine_of(p=numbers(3), one=[(1,)])
-    once = (Remove("p", "one"), Grow("p", "one"))
-    run(engine, plan(*once, Remove("p", "one"), Settle("p"), types=types(p=1, one=1)))
+    once = (Remove("p", "one"), Add("p", "one"))
+    run(engine, plan(*once, Remove("p", "one"), CancelOut("p"), types=types(p=1, one=1)))
     assert rows_of(engine, "p") == [(0,), (2,)]
     assert rows_of(engine, "p", REMOVED) == [(1,)]
     engine.rollback()
-    run(engine, plan(*once, *once, Settle("p"), types=types(p=1, one=1)))
+    run(engine, plan(*once, *once, CancelOut("p"), types=types(p=1, one=1)))
     assert not engine.size("p", ADDED)
     assert not engine.size("p", REMOVED)
 
@@ -182,7 +182,7 @@ def test_store_replaces_and_clear_empties() -> None:
         copied("v", "q", 1),
         Clear(("v",)),
         copied("u", "v", 1),
-        Row("", (), (), (), (Reference("u"),)),
+        RecordTrace("", (), (), (), (Reference("u"),)),
         Store("p", "w"),
         types=types(p=1, q=1, w=1, v=1, u=1),
     )
@@ -204,27 +204,27 @@ def test_number_writes_the_round_behind_each_tuple() -> None:
     made = plan(
         copied("next", "start", 1),
         Extend("seen", "next"),
-        Number("ranked", "next"),
+        ExtendWithRound("ranked", "next"),
         copied("once", "start", 1),
         Loop(
             (
                 Derive("next", (step,), (Reference("seen"),)),
-                When((Reference("next"),), (Number("ranked", "next"), inner)),
+                When((Reference("next"),), (ExtendWithRound("ranked", "next"), inner)),
                 Extend("seen", "next"),
                 Call("elsewhere"),
             ),
             (Reference("seen", ADDED),),
         ),
-        Number("after", "start"),
+        ExtendWithRound("after", "start"),
         Store("rank", "ranked"),
-        procedures={"elsewhere": (copied("w", "start", 1), Number("away", "w"))},
+        procedures={"elsewhere": (copied("w", "start", 1), ExtendWithRound("away", "w"))},
         types=types(
             edge=2, start=1, rank=2, seen=1, next=1, once=1, ranked=2, after=2, away=2, w=1
         ),
     )
     made = plan(
         *made.procedures[MAIN],
-        Row("", (Reference("after"),), (Reference("away"),), (), ()),
+        RecordTrace("", (Reference("after"),), (Reference("away"),), (), ()),
         procedures={"elsewhere": made.procedures["elsewhere"]},
         types=made.types,
     )
@@ -237,7 +237,7 @@ def test_number_writes_the_round_behind_each_tuple() -> None:
 def test_wide_tuples_are_numbered_too() -> None:
     rows = [(-1, 2**40, 7, -9), (3, 4, -5, 6)]
     engine = engine_of(p=rows, rank=[(0, 0, 0, 0, 0)])
-    made = plan(Number("w", "p"), Store("rank", "w"), types=types(p=4, rank=5, w=5))
+    made = plan(ExtendWithRound("w", "p"), Store("rank", "w"), types=types(p=4, rank=5, w=5))
     run(engine, made)
     assert rows_of(engine, "rank") == [(*row, 0) for row in rows]
 
@@ -326,7 +326,7 @@ def test_a_bag_counts_every_way_to_match() -> None:
 
 
 def test_many_rows_become_few_where_most_are_equal_but_not_in_a_bag() -> None:
-    count = 3 * MANY
+    count = 3 * DEDUPLICATE_MIN_ROWS
     engine = engine_of(p=numbers(3), count=[(9, 9)])
     engine.declare({"q": relation("q", NUMBER, NUMBER, NUMBER)})
     at = np.arange(count)
@@ -390,7 +390,7 @@ def test_an_argument_may_be_a_local_of_the_same_name() -> None:
         copied("here", "start", 1),
         Call("down", "here"),
         copied("w", "here", 1),
-        Row("", (Reference("w"),), (), (), ()),
+        RecordTrace("", (Reference("w"),), (), (), ()),
         Store("seen", "all"),
         procedures={
             "down": (
@@ -426,7 +426,7 @@ def test_steps_over_their_budget_are_given_up() -> None:
         copied("arg", "small", 1),
         Within(1000, inside, result("large"), "the view"),
         copied("left", "arg", 1),
-        Row("", (Reference("left"),), (), (), ()),
+        RecordTrace("", (Reference("left"),), (), (), ()),
         procedures={"work": (copied("more", "arg", 1), product("pairs"))},
         types=types(p=1, out=1, small=1, large=1, w=1, arg=1, more=1, left=1, pairs=2),
         locals={"work": ("arg", "more")},
@@ -521,8 +521,8 @@ def test_a_failure_leaves_only_the_changes_of_the_caller() -> None:
         copied("w", "two", 1),
         Store("p", "w"),
         Remove("q", "one"),
-        Grow("r", "two"),
-        Settle("r"),
+        Add("r", "two"),
+        CancelOut("r"),
         Call("deep", "two"),
         procedures={"deep": (Derive("w", (failing,)),)},
         types=types(p=1, q=1, r=1, one=1, two=1, w=1, local=1),
@@ -552,7 +552,7 @@ def test_the_recorder_hears_of_steps_and_lookups() -> None:
                 pipeline(
                     "x",
                     probe("p", "x"),
-                    Absent(Reference("edge"), (Variable("x", NUMBER), Constant(1, NUMBER))),
+                    AntiProbe(Reference("edge"), (Variable("x", NUMBER), Constant(1, NUMBER))),
                 ),
                 pipeline("7"),
             ),
@@ -571,7 +571,7 @@ def test_the_recorder_hears_of_steps_and_lookups() -> None:
 
 def test_a_row_reads_working_and_stored_relations() -> None:
     engine = engine_of(p=[(1, 2)])
-    row = Row("r1", (Reference("p", OLD), Reference("w")), (), (Reference("p", ADDED),), ())
+    row = RecordTrace("r1", (Reference("p", OLD), Reference("w")), (), (Reference("p", ADDED),), ())
     notes = run(engine, plan(copied("w", "p", 2), row, types=types(p=2, w=2)))
     (found,) = notes.rows
     assert list(found) == ["updates", "approximation", "disqualified", "actual"]
@@ -652,10 +652,10 @@ def test_a_plan_runs_again_from_empty_working_relations() -> None:
         run(engine, made)
         engine.commit()
         assert rows_of(engine, "total") == list(numbers(count + 1))
-    others = [plan(copied("next", "p", 1), types=types(p=1, next=1)) for _ in range(2 * PLANS)]
+    others = [plan(copied("next", "p", 1), types=types(p=1, next=1)) for _ in range(2 * PREPARED_PLANS_MAX)]
     for other in others:
         run(engine, other)
-    assert len(engine._prepared) == PLANS
+    assert len(engine._prepared) == PREPARED_PLANS_MAX
     run(engine, made)
     assert engine.size("total") == 6
 
@@ -668,7 +668,7 @@ def test_symbols_are_read_where_columns_have_no_name() -> None:
     step = Derive("w", (Pipeline((Probe(Reference("p"), (x, y), ()),), (y, x), ORIGIN),))
     made = plan(
         step,
-        Row("", (Reference("w"),), (), (), ()),
+        RecordTrace("", (Reference("w"),), (), (), ()),
         types={"p": (SYMBOL.with_null(True), FLOAT), "w": (FLOAT, SYMBOL.with_null(True))},
     )
     (found,) = run(engine, made).rows
@@ -682,7 +682,7 @@ def test_many_small_transactions_stay_cheap() -> None:
     back = pipeline("x z", probe("edge", "y z", state=ADDED), probe("edge", "x y", "y"))
     made = plan(
         Derive("w", (follow, back), (Reference("out"),)),
-        Grow("out", "w"),
+        Add("out", "w"),
         types=types(edge=2, out=2, w=2),
         orders={"edge": ((0, 1), (1, 0))},
     )

@@ -13,10 +13,16 @@ from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
 from corollary.engines.local.arrangement import Order
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.domains import INLINE
+from corollary.engines.local.domains import INLINE_CODES
 from corollary.engines.local.layout import Words
-from corollary.engines.local.runs import distinct
-from corollary.engines.local.table import BITMAP_BITS, BITMAP_SPARSE, BITMAP_WORTH, MANY, Table
+from corollary.engines.local.runs import sort_distinct
+from corollary.engines.local.table import (
+    BITMAP_BITS_PER_LOOKUP,
+    BITMAP_BITS_PER_TUPLE,
+    BITMAP_MAX_BITS,
+    BITMAP_MIN_LOOKUPS,
+    Table,
+)
 from support.selection import examples
 
 Row = tuple[Any, ...]
@@ -31,10 +37,10 @@ SCHEMAS: tuple[tuple[Type, ...], ...] = (
     (UNSIGNED, SYMBOL, NUMBER, FLOAT, UNSIGNED),
     (NUMBER,) * 9,
 )
-LARGE = (INLINE - 1, INLINE, -1, 2**63 - 1, -(2**63))
+LARGE = (INLINE_CODES - 1, INLINE_CODES, -1, 2**63 - 1, -(2**63))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "number": st.one_of(st.integers(0, 3), st.sampled_from((4, 100, *LARGE))),
-    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((INLINE, 2**64 - 1))),
+    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((INLINE_CODES, 2**64 - 1))),
     "symbol": st.sampled_from(("", "a", "b", "é", "a\0")),
     "float": st.sampled_from((0.0, 1.5, float("inf"), -2.0)),
 }
@@ -86,7 +92,7 @@ class TableMachine(RuleBasedStateMachine):
     def words(self, rows: set[Row]) -> Words:
         listed = list(rows)
         columns = self.columns(listed)
-        return distinct(self.table.pack(columns, len(listed)))
+        return sort_distinct(self.table.pack(columns, len(listed)))
 
     def decoded(self, words: Words, order: Order) -> list[Row]:
         layout = self.table.layout.permuted(order)
@@ -188,9 +194,9 @@ class TableMachine(RuleBasedStateMachine):
         """Look up so much that a bitmap is worth while; it must be right from then on."""
         bits = self.table.layout.bits
         words = self.table.words(State.NEW)
-        needles = max(MANY, 1 + (1 << min(bits, BITMAP_BITS)) // BITMAP_WORTH)
+        needles = max(BITMAP_MIN_LOOKUPS, 1 + (1 << min(bits, BITMAP_MAX_BITS)) // BITMAP_BITS_PER_LOOKUP)
         self.table.contains(np.zeros(needles, words.dtype), State.NEW)
-        if bits <= BITMAP_BITS and 1 << bits <= BITMAP_SPARSE * len(words):
+        if bits <= BITMAP_MAX_BITS and 1 << bits <= BITMAP_BITS_PER_TUPLE * len(words):
             assert self.table.is_marked
 
     @rule(data=st.data())
@@ -283,7 +289,7 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
     insert(*product((0, 1, 2), repeat=4))
     table.commit()
     table.arrangement((3, 2, 1, 0))
-    table.contains(table.words(State.NEW)[np.zeros(MANY, np.int64)], State.NEW)
+    table.contains(table.words(State.NEW)[np.zeros(BITMAP_MIN_LOOKUPS, np.int64)], State.NEW)
     assert table.is_marked
     assert table.layout.is_narrow
     insert((-1, -2, -3, -4))

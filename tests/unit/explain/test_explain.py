@@ -14,38 +14,38 @@ from hypothesis import strategies as st
 from corollary.cli.main import group
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plan import (
+    Add,
     Call,
+    CancelOut,
     Clear,
     Derive,
     Extend,
-    Grow,
+    ExtendWithRound,
     Loop,
-    Number,
     Plan,
+    RecordTrace,
     Reduce,
     Remove,
     Role,
-    Row,
-    Settle,
     Step,
     Store,
     When,
     Within,
     steps_of,
-    working,
+    working_relation,
 )
 from corollary.core.program import NormalProgram
 from corollary.core.rules import Origin, Variable
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
-from corollary.database.forecast import forecast_guessed
-from corollary.database.program import load
+from corollary.database.forecast import forecast_for_program
+from corollary.database.program import load_program
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from corollary.explain.graph import to_dot, to_svg
+from corollary.explain.graph import graph_as_dot, graph_as_svg
 from corollary.explain.plan import plan_as_json, print_plan, print_procedures
 from corollary.frontends.datalog.parse import parse
-from corollary.maintain.seminaive import evaluate
+from corollary.maintain.seminaive import plan_program
 from corollary.source import SourceFile
 from support.generators.programs import Case, programs
 from support.selection import examples
@@ -281,7 +281,7 @@ digraph corollary {
 
 
 def normal(text: str) -> NormalProgram:
-    return load(parse(SourceFile("explain.dl", text))).normal
+    return load_program(parse(SourceFile("explain.dl", text))).normal
 
 
 def put(path: Path, text: str) -> Path:
@@ -301,7 +301,7 @@ def invoke(tmp_path: Path, text: str, command: str, *options: str) -> str:
 )
 def test_plans(tmp_path: Path, text: str, expected: str) -> None:
     program = normal(text)
-    assert print_plan(evaluate(program, Statistics()), program) + "\n" == expected
+    assert print_plan(plan_program(program, Statistics()), program) + "\n" == expected
     assert invoke(tmp_path, text, "explain") == expected
 
 
@@ -311,14 +311,14 @@ def test_the_plan_of_a_goal(tmp_path: Path) -> None:
 
 def test_virtual_relations_and_tests_are_named() -> None:
     program = normal(LEAF)
-    text = print_plan(evaluate(program, Statistics()), program)
+    text = print_plan(plan_program(program, Statistics()), program)
     assert "stratum leaf (virtual)" in text
     assert "node^f(x) → !edge.some1(x) → x / 2 > 1 ⇒ (x)" in text
 
 
 def test_a_plan_as_json(tmp_path: Path) -> None:
     program = normal(CLOSURE)
-    document = plan_as_json(evaluate(program, Statistics()), program)
+    document = plan_as_json(plan_program(program, Statistics()), program)
     assert document["base"] == ["edge"]
     assert document["orders"] == {"edge": [[0, 1]]}
     assert document["strata"] == [
@@ -480,7 +480,7 @@ def test_changes_that_cannot_be_explained(
 
 def test_every_step_is_printed() -> None:
     kept = Reference("p", State.OLD)
-    local = Reference(working("f", "actual"))
+    local = Reference(working_relation("f", "actual"))
     probe = Probe(local, (Variable("x", NUMBER),), ())
     head = (Variable("x", NUMBER),)
     derive = Derive(
@@ -489,19 +489,19 @@ def test_every_step_is_printed() -> None:
     steps: tuple[Step, ...] = (
         derive,
         Extend("p•all", "p•new"),
-        Number("p•ranked", "p•new"),
+        ExtendWithRound("p•ranked", "p•new"),
         Clear(("p•new", "p•all")),
         Clear(()),
         Store("p", "p•new"),
         Remove("p", local.relation),
-        Grow("p", "p•new"),
-        Settle("p"),
+        Add("p", "p•new"),
+        CancelOut("p"),
         When((local, kept), (Loop((Call("f", local.relation),), (local,)),)),
         Within(1000, (Call("g"),), None),
         Within(1000, (Call("g"),), (Clear(("p•new",)),)),
-        Row("r", (), (local,), (), (Reference("p", State.REMOVED),)),
+        RecordTrace("r", (), (local,), (), (Reference("p", State.REMOVED),)),
     )
-    plan = Plan({"f": steps}, {}, locals={"f": (working("f", "updates"), local.relation)})
+    plan = Plan({"f": steps}, {}, locals={"f": (working_relation("f", "updates"), local.relation)})
     assert print_procedures(plan) == [
         "",
         "procedure f (updates)",
@@ -539,7 +539,7 @@ def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) ->
         for name, each in program.relations.items()
         if not each.is_derived and each.is_declared
     }
-    forecast = forecast_guessed(program, changes, algorithm)
+    forecast = forecast_for_program(program, changes, algorithm)
     text = print_forecast(forecast)
     json.dumps(forecast_as_json(forecast))
     for decision in forecast.decisions:
@@ -554,7 +554,7 @@ def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) ->
     ("text", "expected"), [(CLOSURE, CLOSURE_DOT), (LEAF, LEAF_DOT), (ODD, ODD_DOT)]
 )
 def test_dot(tmp_path: Path, text: str, expected: str) -> None:
-    assert to_dot(normal(text)) + "\n" == expected
+    assert graph_as_dot(normal(text)) + "\n" == expected
     assert invoke(tmp_path, text, "graph", "--to", "dot") == expected
 
 
@@ -576,25 +576,25 @@ def boxes(svg: str) -> list[str]:
 @pytest.mark.parametrize("text", [CLOSURE, LEAF, DEGREE, ODD, ".decl p(x: number)\n", ""])
 def test_a_picture_has_one_box_per_relation(tmp_path: Path, text: str) -> None:
     program = normal(text)
-    assert sorted(boxes(to_svg(program))) == sorted(program.relations)
+    assert sorted(boxes(graph_as_svg(program))) == sorted(program.relations)
     invoke(tmp_path, text, "graph", "--to", "svg", "-o", str(tmp_path / "picture.svg"))
     written = (tmp_path / "picture.svg").read_text(encoding="utf-8")
-    assert written == to_svg(program) + "\n"
+    assert written == graph_as_svg(program) + "\n"
 
 
 def test_names_are_escaped() -> None:
     program = normal('.decl `a<b & "c"`(x: number)\n.decl q(x: number)\nq(x) :- `a<b & "c"`(x).\n')
-    assert sorted(boxes(to_svg(program))) == ['a<b & "c"', "q"]
-    assert '"a<b & \\"c\\"" -> "q" [style=solid];' in to_dot(program)
+    assert sorted(boxes(graph_as_svg(program))) == ['a<b & "c"', "q"]
+    assert '"a<b & \\"c\\"" -> "q" [style=solid];' in graph_as_dot(program)
 
 
 @settings(max_examples=examples(8, 25), suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_random_programs_are_explained_and_drawn(case: Case) -> None:
     program = normal(case.text)
-    assert sorted(boxes(to_svg(program))) == sorted(program.relations)
-    assert to_dot(program).count("[shape=") == len(program.relations)
-    plan = evaluate(program, Statistics())
+    assert sorted(boxes(graph_as_svg(program))) == sorted(program.relations)
+    assert graph_as_dot(program).count("[shape=") == len(program.relations)
+    plan = plan_program(program, Statistics())
     text = print_plan(plan, program)
     for step in steps_of(plan):
         if isinstance(step, Derive):

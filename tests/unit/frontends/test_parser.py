@@ -9,15 +9,15 @@ import pytest
 from corollary.core.program import (
     Column,
     Declaration,
-    Dependency,
     Directive,
+    FunctionalDependency,
     Program,
     Reaction,
     TypeDeclaration,
     TypeName,
 )
 from corollary.core.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -143,7 +143,7 @@ def test_types() -> None:
 
 def test_dependency() -> None:
     found = read(".fd m(a, b -> c, d)").dependencies
-    assert found == (Dependency("m", ("a", "b"), ("c", "d")),)
+    assert found == (FunctionalDependency("m", ("a", "b"), ("c", "d")),)
 
 
 # --- directives -----------------------------------------------------------------------------------
@@ -372,19 +372,19 @@ def test_functions() -> None:
 
 
 def test_aggregates() -> None:
-    assert term("count : { p(_) }") == Aggregate("count", None, (p(Wildcard()),))
-    assert term("count : p(x)") == Aggregate("count", None, (p(x),))
-    assert term("sum x * 2 : { p(x), x > y }") == Aggregate(
+    assert term("count : { p(_) }") == AggregateTerm("count", None, (p(Wildcard()),))
+    assert term("count : p(x)") == AggregateTerm("count", None, (p(x),))
+    assert term("sum x * 2 : { p(x), x > y }") == AggregateTerm(
         "sum", functor("*", x, Constant(2)), (p(x), Comparison(">", x, y))
     )
-    assert term("max (x + y) * 2 : { p(x) ; q(x) }") == Aggregate(
+    assert term("max (x + y) * 2 : { p(x) ; q(x) }") == AggregateTerm(
         "max",
         functor("*", functor("+", x, y), Constant(2)),
         (Disjunction(((p(x),), (q(x),))),),
     )
     assert term("1 + mean x : { p(x) } + 1") == term("(1 + (mean x : { p(x) })) + 1")
-    nested = Aggregate("count", None, (q(x),))
-    assert term("sum y : { p(x), y = count : { q(x) } }") == Aggregate(
+    nested = AggregateTerm("count", None, (q(x),))
+    assert term("sum y : { p(x), y = count : { q(x) } }") == AggregateTerm(
         "sum", y, (p(x), Comparison("=", y, nested))
     )
 

@@ -9,9 +9,9 @@ import pytest
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
-from corollary.core.recorder import Tally
+from corollary.core.recorder import CountingRecorder
 from corollary.database.once import answer_relation
-from corollary.database.program import Loaded, read_goal
+from corollary.database.program import LoadedProgram, read_goal
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import LimitError
 from corollary.maintain import seminaive, solve
@@ -50,9 +50,9 @@ def stopped(*words: str) -> Iterator[None]:
     assert caught.value.exit_code == 5
 
 
-def run(loaded: Loaded, engine: LocalEngine, **limits: Any) -> Tally:
-    tally = Tally()
-    plan = seminaive.evaluate(loaded.normal, engine.statistics())
+def run(loaded: LoadedProgram, engine: LocalEngine, **limits: Any) -> CountingRecorder:
+    tally = CountingRecorder()
+    plan = seminaive.plan_program(loaded.normal, engine.statistics())
     engine.run(plan, tally, Limits(**limits))
     return tally
 
@@ -113,7 +113,7 @@ def test_goals(text: str, facts: Rows, goal: str, limits: dict[str, Any], limit:
     engine.declare({answers.name: answers})
     plan = solve.solve(loaded.normal, asked, engine.statistics())
     with stopped(limit):
-        engine.run(plan, Tally(), Limits(**limits))
+        engine.run(plan, CountingRecorder(), Limits(**limits))
     assert_usable(text, facts, engine)
 
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference
-from corollary.core.plan import WORKING
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference
+from corollary.core.plan import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Origin, Rule, head_of
+from corollary.core.rules import Origin, Rule, head_arguments
 from corollary.core.statistics import Statistics
-from corollary.database.program import load, read_goal
+from corollary.database.program import load_program, read_goal
 from corollary.frontends.datalog.parse import parse
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve
@@ -28,7 +28,7 @@ DECLARATIONS = """
 
 
 def normal(text: str) -> NormalProgram:
-    return load(parse(SourceFile("sip.dl", text))).normal
+    return load_program(parse(SourceFile("sip.dl", text))).normal
 
 
 def rule_of(body: str, head: str = "h(x)") -> Rule:
@@ -40,7 +40,7 @@ def planned(body: str, statistics: Statistics | None = None, lead: int | None = 
     goals = [Goal(each, Reference(each.relation)) for each in rule.literals]
     first = None if lead is None else goals[lead]
     statistics = statistics or Statistics()
-    return sip(head_of(rule), goals, rule.conditions, Origin(body), statistics, lead=first)
+    return sip(head_arguments(rule), goals, rule.conditions, Origin(body), statistics, lead=first)
 
 
 def shape(pipeline: Pipeline) -> list[str]:
@@ -51,7 +51,7 @@ def shape(pipeline: Pipeline) -> list[str]:
             case Probe(source=source, slots=slots, bound=bound):
                 pattern = "".join("b" if at in bound else "f" for at in range(len(slots)))
                 found.append(f"{source.relation}^{pattern}")
-            case Absent(source=source):
+            case AntiProbe(source=source):
                 found.append(f"!{source.relation}")
             case Compute(variable=variable):
                 found.append(f"{variable.name}:=")
@@ -113,8 +113,8 @@ def test_rules_without_fallible_expressions_need_no_judge() -> None:
 def every_name(bound: str, sizes: Statistics | None = None) -> set[str]:
     program = parse(SourceFile("sg.dl", SAME_GENERATION))
     goal = read_goal(program, f"sg({bound})")
-    plan = solve(load(program).normal, goal, sizes or Statistics())
-    return {name.split(WORKING)[0] for name in plan.types if "^" in name}
+    plan = solve(load_program(program).normal, goal, sizes or Statistics())
+    return {name.split(WORKING_SEPARATOR)[0] for name in plan.types if "^" in name}
 
 
 def test_same_generation_never_asks_for_everything() -> None:

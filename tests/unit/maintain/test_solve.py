@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from corollary.core.arrow import to_python
-from corollary.core.plan import MAIN, WORKING, Plan, working
-from corollary.core.recorder import Tally
+from corollary.core.plan import MAIN, WORKING_SEPARATOR, Plan, working_relation
+from corollary.core.recorder import CountingRecorder
 from corollary.core.rules import Variable
 from corollary.database.once import answer_relation
 from corollary.database.program import read_goal
-from corollary.maintain.solve import GOAL, solve
+from corollary.maintain.solve import GOAL_RELATION, solve
 from oracles import evaluation
 from support.comparison import LIMITS, Rows, prepared
 from support.maintained_database import SAME_GENERATION
 
-Answer = tuple[set[tuple[Any, ...]], Tally, Plan]
+Answer = tuple[set[tuple[Any, ...]], CountingRecorder, Plan]
 
 
 def ask(text: str, facts: Rows, goal_text: str) -> Answer:
@@ -26,7 +26,7 @@ def ask(text: str, facts: Rows, goal_text: str) -> Answer:
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
     plan = solve(loaded.normal, goal, engine.statistics())
-    tally = Tally()
+    tally = CountingRecorder()
     engine.run(plan, tally, LIMITS)
     rows = list(to_python(engine.read(answers.name)))
     assert len(rows) == len(set(rows))
@@ -74,7 +74,7 @@ def test_same_generation_stays_in_the_family() -> None:
     assert rows
     assert not [name for name in plan.types if name.startswith("sg^ff")]
     assert tally.derived == counted.derived
-    assert tally.derived[working("sg^bf", "asked")] <= 2 * 6
+    assert tally.derived[working_relation("sg^bf", "asked")] <= 2 * 6
 
 
 CLOSURES = {
@@ -95,11 +95,11 @@ def test_a_closure_is_computed_for_its_source_only(name: str) -> None:
     rows, tally, _ = ask(CLOSURE + CLOSURES[name], TWO_CHAINS, "tc(3, y)")
     assert rows == {(at,) for at in range(4, 11)}
     assert (
-        tally.derived[working("tc^bf", "asked")] == {"left": 1, "right": 8, "non-linear": 8}[name]
+        tally.derived[working_relation("tc^bf", "asked")] == {"left": 1, "right": 8, "non-linear": 8}[name]
     )
-    assert tally.derived[working("tc^bf", "found")] <= 8 * 7 / 2
+    assert tally.derived[working_relation("tc^bf", "found")] <= 8 * 7 / 2
     if name == "left":
-        assert tally.derived[working("tc^bf", "found")] == 7
+        assert tally.derived[working_relation("tc^bf", "found")] == 7
 
 
 @pytest.mark.parametrize("name", CLOSURES)
@@ -133,7 +133,7 @@ def test_a_bound_goal_has_one_empty_answer_or_none() -> None:
 def test_base_relations_are_looked_up(goal: str, expected: set[tuple[int, ...]]) -> None:
     rows, tally, plan = ask(CLOSURE + CLOSURES["left"], TWO_CHAINS, goal)
     assert rows == expected
-    assert set(tally.derived) == {GOAL}
+    assert set(tally.derived) == {GOAL_RELATION}
     assert list(plan.procedures) == [MAIN]
 
 
@@ -179,18 +179,18 @@ def test_negation_aggregates_and_mutual_recursion(goal: str) -> None:
 
 
 def asked_relations(plan: Plan) -> Iterable[str]:
-    return {name.split(WORKING)[0] for name in plan.types if name.endswith(f"{WORKING}calls")}
+    return {name.split(WORKING_SEPARATOR)[0] for name in plan.types if name.endswith(f"{WORKING_SEPARATOR}calls")}
 
 
 def test_calls_bind_keys_of_aggregates_not_their_values() -> None:
     _, tally, plan = ask(RICH, TWO_CHAINS, "reached(3, n)")
     assert {"reached^bf", "reached.aggregate1^bf", "tc^bf"} <= set(asked_relations(plan))
     assert not any(name.endswith("^ff") for name in asked_relations(plan))
-    assert tally.derived[working("tc^bf", "asked")] == 1
-    assert tally.derived[working("tc^bf", "found")] == 7
+    assert tally.derived[working_relation("tc^bf", "asked")] == 1
+    assert tally.derived[working_relation("tc^bf", "found")] == 7
 
 
 def test_a_negated_literal_is_asked_bound() -> None:
     _, tally, plan = ask(RICH, {"edge": TWO_CHAINS["edge"][:30]}, "apart(3, 5)")
     assert "tc^bb" in asked_relations(plan)
-    assert tally.derived[working("tc^bb", "asked")] == 1
+    assert tally.derived[working_relation("tc^bb", "asked")] == 1

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from corollary.core.printer import print_normal
 from corollary.core.program import NormalProgram
-from corollary.database.program import load
+from corollary.database.program import load_program
 from corollary.frontends.datalog.parse import parse
 from corollary.rewrite.disjunctions import alternatives
 from corollary.source import SourceFile
@@ -269,7 +269,7 @@ h(_3) :- q(_1), p(-1, x), !q(_2), _1 = x + 1, _2 = x / 2, _3 = x * 2.
 
 
 def normal(text: str) -> NormalProgram:
-    return load(parse(SourceFile("rewrite.dl", text))).normal
+    return load_program(parse(SourceFile("rewrite.dl", text))).normal
 
 
 @pytest.mark.parametrize(("text", "expected"), PAIRS)

@@ -16,7 +16,7 @@ from corollary import fault
 from corollary.errors import WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.publishing import data_files
-from corollary.warehouse.publishing.log import Trouble
+from corollary.warehouse.publishing.log import TableDefect
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import Warehouse
 from support.published_table import EDGE, House
@@ -48,7 +48,7 @@ def house(template: House, tmp_path: Path) -> House:
     return house
 
 
-def demand_found_out(house: House, trouble: Trouble, match: str) -> None:
+def demand_found_out(house: House, trouble: TableDefect, match: str) -> None:
     """Demand that a table is refused, that rebuilding helps, and that publishing goes on."""
     found = house.publisher.check(house.relation)
     assert trouble in {each.trouble for each in found}
@@ -114,27 +114,27 @@ def test_a_write_by_somebody_else(
     house: House, write: Callable[[House], None], operation: str
 ) -> None:
     write(house)
-    demand_found_out(house, Trouble.FOREIGN, operation)
+    demand_found_out(house, TableDefect.FOREIGN, operation)
 
 
 def test_a_write_is_found_when_the_catalog_has_noted_nothing(house: House) -> None:
     append(house)
     house.warehouse.catalog.forget_published("edge")
-    demand_found_out(house, Trouble.FOREIGN, "version 3 is WRITE")
+    demand_found_out(house, TableDefect.FOREIGN, "version 3 is WRITE")
 
 
 def test_a_write_that_a_checkpoint_hides(house: House) -> None:
     append(house)
     house.delta().create_checkpoint()
     house.entry(3).unlink()
-    demand_found_out(house, Trouble.DAMAGE, "entry of its newest version is missing")
+    demand_found_out(house, TableDefect.DAMAGE, "entry of its newest version is missing")
 
 
 def test_deletion_vectors_are_refused(house: House) -> None:
     house.delta().alter.add_feature(
         [TableFeatures.DeletionVectors], allow_protocol_versions_increase=True
     )
-    demand_found_out(house, Trouble.FEATURE, "deletionVectors")
+    demand_found_out(house, TableDefect.FEATURE, "deletionVectors")
     assert house.delta().protocol().reader_features is None
 
 
@@ -148,7 +148,7 @@ def test_somebody_writes_at_the_same_time(house: House, monkeypatch: pytest.Monk
     monkeypatch.setattr(fault, "hit", write_between)
     with pytest.raises(WarehouseError, match="C0940"):
         house.publish()
-    demand_found_out(house, Trouble.FOREIGN, "version 3 is WRITE")
+    demand_found_out(house, TableDefect.FOREIGN, "version 3 is WRITE")
 
 
 # --- damage --------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def drop_a_file(entry: Path) -> None:
 @pytest.mark.parametrize("damage", [empty, cut, cut_last_line, drop_a_file])
 def test_a_torn_entry(house: House, damage: Callable[[Path], None]) -> None:
     damage(house.entry(2))
-    demand_found_out(house, Trouble.DAMAGE, "version 2 is (empty or )?cut off")
+    demand_found_out(house, TableDefect.DAMAGE, "version 2 is (empty or )?cut off")
 
 
 @pytest.mark.parametrize("damage", [empty, cut, cut_last_line, drop_a_file])
@@ -200,7 +200,7 @@ def test_a_first_entry_torn_before_it_was_acknowledged(tmp_path: Path) -> None:
 
 def test_a_first_entry_torn(house: House) -> None:
     empty(house.entry(0))
-    demand_found_out(house, Trouble.DAMAGE, "the log cannot be read")
+    demand_found_out(house, TableDefect.DAMAGE, "the log cannot be read")
 
 
 def test_an_old_torn_entry_leads_to_a_new_table(house: House) -> None:
@@ -214,7 +214,7 @@ def test_a_damaged_checkpoint(house: House) -> None:
     house.delta().create_checkpoint()
     (checkpoint,) = house.log.glob("*.checkpoint.parquet")
     checkpoint.write_bytes(b"PAR1")
-    demand_found_out(house, Trouble.DAMAGE, "the log cannot be read")
+    demand_found_out(house, TableDefect.DAMAGE, "the log cannot be read")
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
@@ -226,7 +226,7 @@ def test_a_data_file_lost(house: House, is_gone: bool) -> None:
         else:
             path.write_bytes(path.read_bytes()[:-9])
     (first, *_) = house.publisher.check(EDGE)
-    assert first.trouble is Trouble.CONTENT
+    assert first.trouble is TableDefect.CONTENT
     house.change((), [(2, "a")])
     with pytest.raises(WarehouseError, match="is missing or damaged"):
         house.publish()
@@ -235,7 +235,7 @@ def test_a_data_file_lost(house: House, is_gone: bool) -> None:
 
 
 def test_rows_altered_in_place(house: House) -> None:
-    data = data_files.DataFiles(house.path, "other", "edge", STRANGE.schema)
+    data = data_files.PublishedFiles(house.path, "other", "edge", STRANGE.schema)
     for name in house.referenced():
         rows = pa.parquet.read_table(house.path / name)
         (new,) = data.write(pa.concat_tables([STRANGE.cast(rows.schema), rows.slice(1)]))
@@ -271,7 +271,7 @@ def test_a_directory_of_somebody_else(tmp_path: Path, occupy: Callable[[Path], N
     house.path.parent.mkdir()
     occupy(house.path)
     (found,) = house.publisher.check(EDGE)
-    assert found.trouble is Trouble.STRANGER
+    assert found.trouble is TableDefect.STRANGER
     for attempt in (
         house.publish,
         house.republish,
@@ -311,7 +311,7 @@ def test_a_place_that_cannot_be_written(house: House, monkeypatch: pytest.Monkey
     for function in (refuse, refuse_entries):
         house.change([(house.commit, "c")])
         with monkeypatch.context() as patch:
-            patch.setattr(files, "force_directory", function)
+            patch.setattr(files, "sync_path", function)
             with pytest.raises(WarehouseError, match=r"C09(32|42)(.|\n)*No space left"):
                 house.publish()
         house.publish()
@@ -331,8 +331,8 @@ def test_a_warehouse_that_went_back_to_a_backup(house: House, tmp_path: Path) ->
     shutil.copytree(house.path, backup.path)
     backup.rows = {key: row for key, row in house.rows.items() if row != (11, "c")}
     (found,) = backup.publisher.check(EDGE)
-    assert found.trouble is Trouble.TIME
-    demand_found_out(backup, Trouble.TIME, "shows a commit 4 that")
+    assert found.trouble is TableDefect.TIME
+    demand_found_out(backup, TableDefect.TIME, "shows a commit 4 that")
 
 
 def test_an_older_copy_of_the_table_is_brought_forward(house: House, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from deltalake import DeltaTable
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Held
+from corollary.core.engine import LocalTable
 from corollary.core.program import Relation
 from corollary.core.types import (
     NUMBER,
@@ -24,9 +24,9 @@ from corollary.errors import WarehouseError
 from corollary.warehouse import files, schema
 from corollary.warehouse.entries import StoredSnapshot
 from corollary.warehouse.publishing import data_files, swap
-from corollary.warehouse.publishing.history import FreshHistory
+from corollary.warehouse.publishing.history import RecentHistory
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.warehouse import Delta
+from corollary.warehouse.warehouse import RelationDelta
 from support.published_table import EDGE, ODD, House, nullable, random_row
 
 
@@ -38,9 +38,9 @@ def house(tmp_path: Path) -> House:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make files so small that a few rows make many."""
-    monkeypatch.setattr(data_files, "LARGEST", 16)
-    monkeypatch.setattr(data_files, "GROUP", 4)
-    monkeypatch.setattr(data_files, "TIER", 4)
+    monkeypatch.setattr(data_files, "FILE_MAX_ROWS", 16)
+    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(data_files, "TIER_MAX_FILES", 4)
 
 
 # --- contents ------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_random_changes_agree_with_a_set(tmp_path: Path, small: None, seed: int)
 
 
 def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "TIER", 4)
+    monkeypatch.setattr(data_files, "TIER_MAX_FILES", 4)
     monkeypatch.setattr(swap, "CHECKPOINT_INTERVAL_VERSIONS", 10)
     rng = random.Random(1)
     for at in range(30):
@@ -176,7 +176,7 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
     house.change([(7, "b")], [(7, "a")])
     house.change([(8, "b")])
     catalog = house.warehouse.catalog
-    data = files.parquet_bytes(from_python(house.rows.values(), EDGE))
+    data = files.to_parquet(from_python(house.rows.values(), EDGE))
     name = "data/s/snapshot.parquet"
     checksum = files.write(house.root, name, data)
     stored = StoredSnapshot("edge", house.commit, len(house.rows), name, checksum)
@@ -195,22 +195,22 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
 
 
 def test_what_is_in_hand_is_not_read(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fresh(after: int) -> FreshHistory:
-        content = Held(from_python(house.rows.values(), EDGE))
-        return FreshHistory(after, house.commit, lambda _: last, lambda _: content, house.history)
+    def fresh(after: int) -> RecentHistory:
+        content = LocalTable(from_python(house.rows.values(), EDGE))
+        return RecentHistory(after, house.commit, lambda _: last, lambda _: content, house.history)
 
-    last: Delta | None = None
+    last: RelationDelta | None = None
     house.change([(1, "a"), (2, "b")])
     with monkeypatch.context() as patch:
         patch.setattr(house.warehouse, "change", None)
         house.publisher.publish(EDGE, 1, fresh(0))
-        last = Delta(from_python([(3, "c")], EDGE), from_python([(1, "a")], EDGE))
+        last = RelationDelta(from_python([(3, "c")], EDGE), from_python([(1, "a")], EDGE))
         house.change([(3, "c")], [(1, "a")])
         found = house.publisher.publish(EDGE, 2, fresh(1))
         assert found is not None
         assert (found.added, found.removed) == (1, 1)
     house.change([(4, "d")])  # was never published
-    last = Delta(from_python([(1, "a")], EDGE), from_python([(4, "d")], EDGE))
+    last = RelationDelta(from_python([(1, "a")], EDGE), from_python([(4, "d")], EDGE))
     house.change([(1, "a")], [(4, "d")])
     found = house.publisher.publish(EDGE, 4, fresh(3))
     assert found is not None
@@ -222,10 +222,10 @@ def test_a_commit_that_says_all(house: House) -> None:
     house.change([(1, "a"), (2, "b"), (3, "c")])
     house.publish()
     rows = from_python([(2, "b"), (4, "d")], EDGE)
-    full = Delta(rows, rows.slice(0, 0), is_full=True)
+    full = RelationDelta(rows, rows.slice(0, 0), is_full=True)
     number = house._store({"edge": full})
     house.rows = {repr(row): row for row in ((2, "b"), (4, "d"))}
-    fresh = FreshHistory(1, number, lambda _: full, lambda _: Held(rows), house.history)
+    fresh = RecentHistory(1, number, lambda _: full, lambda _: LocalTable(rows), house.history)
     for history in (fresh, house.history):
         assert history.changes(EDGE, 1, number) is None
         assert history.content(EDGE, number).table() == rows
@@ -240,7 +240,7 @@ def test_a_commit_that_says_all(house: House) -> None:
 def test_one_bad_table_does_not_stop_the_others(house: House) -> None:
     other = replace(EDGE, name="other")
     rows = from_python([(1, "a")], EDGE)
-    house._store({"edge": Delta(rows, rows.slice(0, 0)), "other": Delta(rows, rows.slice(0, 0))})
+    house._store({"edge": RelationDelta(rows, rows.slice(0, 0)), "other": RelationDelta(rows, rows.slice(0, 0))})
     house.path.parent.mkdir()
     house.path.write_text("mine")
     outcome = house.publisher.publish_all([EDGE, other], house.commit, house.history)
@@ -252,7 +252,7 @@ def test_up_to_date_costs_no_version(house: House) -> None:
     house.change([(1, "a")])
     house.publish()
     for _ in range(70):
-        house._store({"other": Delta(from_python([], EDGE), from_python([], EDGE))})
+        house._store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
     assert house.publish() is None
     assert house.warehouse.catalog.published() == {"edge": (71, 0)}
     assert house.publisher.publish(EDGE, 1, house.history) is None

@@ -30,7 +30,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.publishing.rows import directory_name
 from corollary.warehouse.publishing.statistics import statistics_of
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
 from support.published_table import EDGE, House, nullable
 
 ALL_TYPES = Relation(
@@ -107,7 +107,7 @@ def test_one_zero_and_one_nan(tmp_path: Path) -> None:
     house.demand_truth()
     house.rows = {}
     gone = from_python([(0.0,), (-math.nan,)], relation)
-    house._store({"f": Delta(from_python([], relation), gone)})
+    house._store({"f": RelationDelta(from_python([], relation), gone)})
     house.publish()
     house.demand_truth()
 
@@ -123,7 +123,7 @@ def test_nullary(tmp_path: Path) -> None:
 
 def test_relation_without_any_change_is_an_empty_table(tmp_path: Path) -> None:
     house = House(tmp_path)
-    house._store({"other": Delta(from_python([], EDGE), from_python([], EDGE))})
+    house._store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
     house.publish()
     house.demand_good()
 

@@ -70,7 +70,7 @@ def test_nothing_new_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     put(tmp_path / "t", [(1, "a")])
     run = Run(a_source(tmp_path, "t", IO="delta"))
     run.step([(1, "a")])
-    monkeypatch.setattr(delta_source, "snapshot_of", None)
+    monkeypatch.setattr(delta_source, "read_snapshot", None)
     assert run.source.is_same(run.position)
     put(tmp_path / "t", [(1, "a")])
     assert not run.source.is_same(run.position)

@@ -119,7 +119,7 @@ def test_the_sources_of_a_program(tmp_path: Path) -> None:
 
 
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "HARMLESS_SIZE", 10_000)
+    monkeypatch.setattr(contents, "EXPANDED_ALLOWED_BYTES", 10_000)
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(bytes(10_000_000)))
     (found,) = refused(Run(a_source(tmp_path, "p.csv.gz")).step, "C0804")
     assert "expands to more than 200 times its size" in found.message

@@ -33,8 +33,8 @@ from corollary.errors import InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 from corollary.warehouse.sources import json_file
-from corollary.warehouse.sources.drift import Expected
-from corollary.warehouse.sources.quarantine import LONGEST_RAW
+from corollary.warehouse.sources.drift import ExpectedColumns
+from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS
 from support.selection import examples
 from support.source_model import (
     SPAN,
@@ -113,7 +113,7 @@ def test_malformed_records(tmp_path: Path, case: str) -> None:
     assert (bad.relation, bad.file, bad.line, bad.code) == ("p", name, line, code)
     assert reason in bad.reason
     assert bad.raw
-    assert len(bad.raw) <= LONGEST_RAW + 1
+    assert len(bad.raw) <= RAW_MAX_CHARACTERS + 1
     assert run.bad_lines() == {name: [line]}
     (found,) = refused(Run(a_source(tmp_path, name)).step, code)
     assert found.message == bad.reason
@@ -183,7 +183,7 @@ def test_json_by_vectors_is_the_same(
     p = Relation("p", ("x", "y"), tuple(t.with_null(is_nullable) for t in types), is_derived=False)
     data = "".join(f'{{"{name}":{one},"y":{other}}}{end}' for one, other in texts).encode()
     quick = json_file.read_vectorized(data, p)
-    reader = json_file._Reader("p", Expected(p, None))  # type: ignore[arg-type]
+    reader = json_file._Reader("p", ExpectedColumns(p, None))  # type: ignore[arg-type]
     exact = reader.table(list(enumerate(data.split(b"\n"), 1)))
     if quick is not None:
         assert not reader.malformed

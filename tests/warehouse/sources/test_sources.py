@@ -19,7 +19,7 @@ from corollary.errors import InputError
 from corollary.warehouse import contents
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources import csv_file, file_source, json_file
-from corollary.warehouse.sources.listing import Found
+from corollary.warehouse.sources.listing import ListedFile
 from support.selection import examples
 from support.source_model import (
     FORMS,
@@ -354,7 +354,7 @@ def while_reading(monkeypatch: pytest.MonkeyPatch, action: Any, times: int = 1) 
             action()
 
     monkeypatch.setattr(contents, "_wait_for_tick", hurried)
-    monkeypatch.setattr(contents, "PAUSES", (0.0,) * len(contents.PAUSES))
+    monkeypatch.setattr(contents, "RETRY_PAUSES_SECONDS", (0.0,) * len(contents.RETRY_PAUSES_SECONDS))
 
 
 @pytest.mark.parametrize("name", ["p.facts", "p.jsonl", "p.parquet"])
@@ -396,14 +396,14 @@ def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / name).write_text(f"1\t{name}\n")
     while_reading(monkeypatch, (tmp_path / "b.csv").unlink)
     Run(a_source(tmp_path, "*.csv")).step([(1, "a.csv")])
-    listed = file_source.files_at
+    listed = file_source.list_files
 
     def late(place: Any) -> Any:
         found = listed(place)
-        return [*found, Found("c.csv", str(tmp_path / "c.csv"), found[0].fingerprint)]
+        return [*found, ListedFile("c.csv", str(tmp_path / "c.csv"), found[0].fingerprint)]
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_source, "files_at", late)
+        patch.setattr(file_source, "list_files", late)
         refused(Run(a_source(tmp_path, "*.csv")).step, "C0953")
     (tmp_path / "p.facts").write_text("1\ta\n")
     run = Run(a_source(tmp_path))

@@ -136,14 +136,14 @@ def test_the_past_has_the_columns_of_then(db: Database) -> None:
     ],
 )
 def test_values_of_every_type(db: Database, column: str, text: str, value: Any) -> None:
-    from corollary.core.values import text_of
+    from corollary.core.values import format_value
 
     alter(db, Alteration("edge", add=(column,), values={"n": text}))
     type_ = db._state.loaded.normal.relations["edge"].types[2]
     found = {row[2] for row in rows(db, "edge")}
-    assert len({text_of(each, type_) for each in found}) == 1
+    assert len({format_value(each, type_) for each in found}) == 1
     (one, *_) = found
-    assert one == value or text_of(one, type_) == value
+    assert one == value or format_value(one, type_) == value
     assert len(rows(db, "edge")) == 3, "the fact of the text and the written tuple are one"
     demand_sound(db)
 

@@ -21,7 +21,7 @@ from corollary.database.upkeep.verify import verify
 from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse import catalog as catalogs
 from corollary.warehouse import files, warehouse
-from corollary.warehouse.retention import intents
+from corollary.warehouse.retention import list_intents
 from corollary.warehouse.warehouse import Warehouse
 from support.warehouse_history import House, state
 
@@ -156,13 +156,13 @@ def test_a_long_copy_shows_signs_of_life(
     real, beats = backup._copy_file, set()
 
     def watched(source: Path, target: Path, checksum: str) -> int:
-        beats.update(each.heartbeat for each in intents(house.warehouse.catalog))
+        beats.update(each.heartbeat for each in list_intents(house.warehouse.catalog))
         return real(source, target, checksum)
 
     monkeypatch.setattr(backup, "_copy_file", watched)
     assert len(beats) <= copy(house.warehouse, tmp_path / "copy").files
     assert len(beats) > 1
-    assert not intents(house.warehouse.catalog)
+    assert not list_intents(house.warehouse.catalog)
 
 
 def test_when_files_vanish_all_the_time(
@@ -172,7 +172,7 @@ def test_when_files_vanish_all_the_time(
         raise WarehouseError.is_damaged(source)
 
     monkeypatch.setattr(backup, "_copy_file", gone)
-    monkeypatch.setattr(backup, "named_files", iter_once(backup.named_files))
+    monkeypatch.setattr(backup, "referenced_files", iter_once(backup.referenced_files))
     with pytest.raises(ConflictError, match="nothing was copied"):
         copy(house.warehouse, tmp_path / "copy")
 

@@ -138,7 +138,7 @@ def test_cut_short_and_done_again(db: Database, tmp_path: Path, monkeypatch: Any
 def test_others_commit_and_fold_meanwhile(db: Database, tmp_path: Path, monkeypatch: Any) -> None:
     root = tmp_path / "warehouse"
     other = corollary.open(str(root))
-    real, times = erasing.fence, []
+    real, times = erasing.force_restore, []
 
     def meanwhile(*arguments: Any, **more: Any) -> int:
         times.append(1)
@@ -150,7 +150,7 @@ def test_others_commit_and_fold_meanwhile(db: Database, tmp_path: Path, monkeypa
             store_of(other).fold(other._state)  # with the value in its dictionary
         return real(*arguments, **more)
 
-    monkeypatch.setattr(erasing, "fence", meanwhile)
+    monkeypatch.setattr(erasing, "force_restore", meanwhile)
     erase(db, [f'person(3, "{SECRET}", "b")'])
     assert len(times) == 3
     assert places_of(SECRET, root) == []

@@ -21,9 +21,9 @@ from corollary.database.upkeep.retention import Retention, catalog_bytes, collec
 from corollary.errors import ConflictError, InputError, WarehouseError
 from corollary.warehouse import catalog as catalogs
 from corollary.warehouse import files, warehouse
-from corollary.warehouse.loose_files import listing
+from corollary.warehouse.loose_files import list_data_files
 from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.retention import intents
+from corollary.warehouse.retention import list_intents
 from support.selection import examples
 from support.warehouse_history import House, state
 
@@ -70,14 +70,14 @@ def test_old_commits_are_no_longer_kept(either: House, in_files: None) -> None:
     house.fold()
     house.change(12)
     last = house.db.commits
-    files_before = len(listing(house.root, house.warehouse.catalog).sizes)
+    files_before = len(list_data_files(house.root, house.warehouse.catalog).sizes)
     collected = collect(house.warehouse, Retention(commits=3))
     assert collected.oldest == last - 2
     assert not collected.has_folded
     assert collected.dropped is not None
     assert collected.dropped.commits == last - 3
     assert collected.files
-    assert len(listing(house.root, house.warehouse.catalog).sizes) == files_before - collected.files
+    assert len(list_data_files(house.root, house.warehouse.catalog).sizes) == files_before - collected.files
     house.demand_past(last - 2)
     house.demand_sound()
     with pytest.raises(WarehouseError, match=f"Commit {last - 3} is no longer kept"):
@@ -107,7 +107,7 @@ def test_a_dry_run_foretells(house: House, in_files: None) -> None:
     foreseen = collect(house.warehouse, retention, is_dry=True)
     assert foreseen.is_dry
     house.demand_past(1)
-    assert intents(house.warehouse.catalog)
+    assert list_intents(house.warehouse.catalog)
     done = collect(house.warehouse, retention)
     same = ("expired_intents", "oldest", "commits", "changes", "snapshots", "indexes", "files")
     assert {k: foreseen.as_json()[k] for k in same} == {k: done.as_json()[k] for k in same}
@@ -420,11 +420,11 @@ def test_killed_between_two_files(house: House, in_files: None, monkeypatch: Any
         patch.setattr(Path, "unlink", unlink)
         with pytest.raises(Killed):
             collect(house.warehouse, Retention(commits=1))
-    assert listing(house.root, house.warehouse.catalog).loose
+    assert list_data_files(house.root, house.warehouse.catalog).loose
     collect(house.warehouse)
     house.demand_past(house.db.commits)
     house.demand_sound()
-    assert "during_gc" in fault.POINTS
+    assert "during_gc" in fault.TRANSACTION_POINTS
 
 
 # --- at random -----------------------------------------------------------------------------------

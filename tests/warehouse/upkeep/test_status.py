@@ -22,7 +22,7 @@ from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
 from corollary.errors import WarehouseError
 from corollary.warehouse import files, schema
-from corollary.warehouse.holdings import sizes
+from corollary.warehouse.holdings import relation_sizes
 from corollary.warehouse.warehouse import Warehouse
 from support.warehouse_history import House
 
@@ -64,11 +64,11 @@ def test_sizes_without_a_look_at_the_data(tmp_path: Path) -> None:
         house.change(4)
         if act is not None:
             act()
-        found = sizes(house.warehouse.catalog)
+        found = relation_sizes(house.warehouse.catalog)
         for name, rows in house.seen[house.db.commits].items():
             assert found.get(name, 0) == len(rows), name
     collect(house.warehouse, Retention(commits=2))
-    found = sizes(house.warehouse.catalog)
+    found = relation_sizes(house.warehouse.catalog)
     for name, rows in house.seen[house.db.commits].items():
         assert found.get(name, 0) == len(rows), name
     house.close()

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 
 import corollary
 from corollary.core.arrow import from_python
-from corollary.database.upkeep.findings import Finding, Kind
+from corollary.database.upkeep.findings import FindingKind, VerifyFinding
 from corollary.database.upkeep.repair import repair
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.errors import WarehouseError
 from corollary.warehouse import files, schema, warehouse
 from corollary.warehouse.entries import NewCommit
-from corollary.warehouse.warehouse import Delta
+from corollary.warehouse.warehouse import RelationDelta
 from support.warehouse_history import PROGRAM, House, state
 
 
@@ -107,11 +107,11 @@ def commits_of(house: House, relation: str) -> list[int]:
     return [number for number, _ in house.warehouse.catalog.changes(0, last, relation)]
 
 
-def found(house: House) -> list[Finding]:
+def found(house: House) -> list[VerifyFinding]:
     return verify(house.warehouse).findings
 
 
-def demand_mended(house: House, *kinds: Kind) -> None:
+def demand_mended(house: House, *kinds: FindingKind) -> None:
     """Demand that these kinds of damage are found, mended, and everything is as it was."""
     report = repair(house.warehouse)
     assert not report.findings, "\n".join(map(str, report.findings))
@@ -147,8 +147,8 @@ def test_index_files(house: House, harm: Callable[[Path], object]) -> None:
     index = sorted(house.root.glob("data/*/index-*"))
     harm(index[0])
     harm(index[-1])
-    assert {each.kind for each in found(house)} == {Kind.INDEX}
-    demand_mended(house, Kind.INDEX)
+    assert {each.kind for each in found(house)} == {FindingKind.INDEX}
+    demand_mended(house, FindingKind.INDEX)
 
 
 @pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
@@ -156,7 +156,7 @@ def test_snapshots(house: House, harm: Callable[[Path], object]) -> None:
     for snapshot in house.root.glob("data/*/snapshot-*"):
         harm(snapshot)
     findings = found(house)
-    assert {each.kind for each in findings} >= {Kind.SNAPSHOT}
+    assert {each.kind for each in findings} >= {FindingKind.SNAPSHOT}
     assert all(each.is_mendable for each in findings)
     kinds = {each.kind for each in findings}
     demand_mended(house, *kinds)
@@ -206,7 +206,7 @@ def test_changes_of_what_is_made_of_others(house: House, relation: str) -> None:
     for commit in commits_of(house, relation)[-2:]:
         damage(house, relation, commit, flip)
     kinds = {each.kind for each in found(house)}
-    assert Kind.CHANGE in kinds
+    assert FindingKind.CHANGE in kinds
     demand_mended(house, *kinds)
 
 
@@ -230,7 +230,7 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
     }
     where = (table.c.commit_number == commit, table.c.relation == "flag")
     run(house, table.update().where(*where).values({field: values[field]}))
-    assert [(each.kind, each.code) for each in found(house)] == [(Kind.CHANGE, "C0934")]
+    assert [(each.kind, each.code) for each in found(house)] == [(FindingKind.CHANGE, "C0934")]
     with pytest.raises(WarehouseError, match="C0934"):
         corollary.open(house.place)
     house.close()
@@ -239,7 +239,7 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
 def test_changes_in_the_catalog(inline: House) -> None:
     for relation in ("path", "edge", "path•rank"):
         damage(inline, relation, commits_of(inline, relation)[-1], flip)
-    assert all(each.file == "the catalog" for each in found(inline) if each.kind is Kind.CHANGE)
+    assert all(each.file == "the catalog" for each in found(inline) if each.kind is FindingKind.CHANGE)
     demand_mended(inline, *{each.kind for each in found(inline)})
 
 
@@ -275,12 +275,12 @@ def test_a_change_that_does_not_fit(house: House) -> None:
     latest = house.warehouse.commit_at()
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
-    house.warehouse.commit(new, {"path": Delta(rows.slice(0, 0), rows)})
+    house.warehouse.commit(new, {"path": RelationDelta(rows.slice(0, 0), rows)})
     house.seen[latest.number + 1] = house.seen[latest.number]
     findings = found(house)
-    assert [each.kind for each in findings] == [Kind.CHANGE]
+    assert [each.kind for each in findings] == [FindingKind.CHANGE]
     assert "removes some that were not" in findings[0].message
-    demand_mended(house, Kind.CHANGE)
+    demand_mended(house, FindingKind.CHANGE)
 
 
 def test_a_derived_relation_that_is_wrong(house: House) -> None:
@@ -288,9 +288,9 @@ def test_a_derived_relation_that_is_wrong(house: House) -> None:
     latest = house.warehouse.commit_at()
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
-    house.warehouse.commit(new, {"path": Delta(rows, rows.slice(0, 0))})
+    house.warehouse.commit(new, {"path": RelationDelta(rows, rows.slice(0, 0))})
     findings = found(house)
-    assert [each.kind for each in findings] == [Kind.STATE]
+    assert [each.kind for each in findings] == [FindingKind.STATE]
     assert "has 1 that it should not have" in findings[0].message
     report = repair(house.warehouse)
     assert not report.findings
@@ -306,7 +306,7 @@ def test_a_base_relation_that_is_not_the_union_of_its_parts(house: House) -> Non
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
     empty = rows.slice(0, 0)
-    house.warehouse.commit(new, {name: Delta(rows, empty) for name in ("edge", "edge•text")})
+    house.warehouse.commit(new, {name: RelationDelta(rows, empty) for name in ("edge", "edge•text")})
     assert {each.relation for each in found(house)} == {"edge", "edge•text", "path"} - {"path"}
     assert not repair(house.warehouse).findings
     house.db.refresh()
@@ -324,7 +324,7 @@ def test_a_commit_is_missing(house: House) -> None:
     for table in (schema.changes, schema.indexes, schema.snapshots):
         run(house, table.delete().where(table.c.commit_number == last - 2))
     run(house, schema.commits.delete().where(schema.commits.c.number == last - 2))
-    assert Kind.CATALOG in {each.kind for each in found(house)}
+    assert FindingKind.CATALOG in {each.kind for each in found(house)}
 
 
 def flip_first_page(path: Path) -> None:
@@ -337,8 +337,8 @@ def flip_first_page(path: Path) -> None:
 def test_a_published_table(house: House, harm: Callable[[Path], object]) -> None:
     for file in (house.root / "tables" / "path").glob("*.parquet"):
         harm(file)
-    assert {each.kind for each in found(house)} == {Kind.TABLE}
-    demand_mended(house, Kind.TABLE)
+    assert {each.kind for each in found(house)} == {FindingKind.TABLE}
+    demand_mended(house, FindingKind.TABLE)
 
 
 def test_a_damaged_catalog(house: House) -> None:
@@ -358,7 +358,7 @@ def test_orphans_are_no_finding(house: House) -> None:
 
 
 def test_while_gc_takes_things_away(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, once = files.mapped, [True]
+    real, once = files.memory_map, [True]
 
     def meanwhile(path: Path) -> Any:
         if once:
@@ -366,7 +366,7 @@ def test_while_gc_takes_things_away(house: House, monkeypatch: pytest.MonkeyPatc
             collect(house.warehouse, Retention(commits=1))
         return real(path)
 
-    monkeypatch.setattr(files, "mapped", meanwhile)
+    monkeypatch.setattr(files, "memory_map", meanwhile)
     assert not found(house)
     assert not once
 
@@ -397,7 +397,7 @@ def test_on_either_catalog(place: str) -> None:
             )
     report = repair(either.warehouse)
     assert not report.findings
-    assert {each.kind for each in report.repaired} >= {Kind.INDEX, Kind.SNAPSHOT, Kind.CHANGE}
+    assert {each.kind for each in report.repaired} >= {FindingKind.INDEX, FindingKind.SNAPSHOT, FindingKind.CHANGE}
     with corollary.open(place) as fresh:
         for number, seen in either.seen.items():
             assert state(fresh.at(number)) == seen

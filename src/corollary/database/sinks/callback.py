@@ -11,7 +11,7 @@ from typing import Any
 from corollary import fault
 from corollary.core.rules import Value
 from corollary.database.sinks.sender import Claim, DeliveryError, Sender
-from corollary.warehouse.waiting import Waiting
+from corollary.warehouse.waiting import QueuedAlert
 
 _log = logging.getLogger("corollary")
 
@@ -34,7 +34,7 @@ class AlertRow(tuple[Value, ...]):  # noqa: SLOT001 - a tuple can have attribute
     commit: int
 
     @classmethod
-    def of(cls, waiting: Waiting) -> "AlertRow":
+    def of(cls, waiting: QueuedAlert) -> "AlertRow":
         """Return the row of an alert."""
         row = cls(waiting.alert.row)
         row.id, row.commit = waiting.id, waiting.commit
@@ -48,11 +48,11 @@ class CallbackSender(Sender):
     def __init__(self, functions: Sequence[AlertCallback]) -> None:
         self._functions = tuple(functions)
 
-    def group(self, waiting: Waiting) -> Hashable:
+    def group(self, waiting: QueuedAlert) -> Hashable:
         """Return the commit: its alerts are sent together."""
         return waiting.commit
 
-    def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
+    def send(self, alerts: Sequence[QueuedAlert], claim: Claim) -> None:
         """Call the functions with the alerts of a commit.
 
         Raises:

@@ -21,9 +21,9 @@ from pathlib import Path
 from corollary import fault
 from corollary.database.sinks.sender import Claim, DeliveryError, Sender
 from corollary.errors import InputError
-from corollary.warehouse.files import force_directory, make_directory
+from corollary.warehouse.files import make_directory, sync_path
 from corollary.warehouse.paths import resolve
-from corollary.warehouse.waiting import Waiting
+from corollary.warehouse.waiting import QueuedAlert
 
 LOCK_TIMEOUT_SECONDS = 10.0
 """How long to wait for others who write to the same file."""
@@ -38,7 +38,7 @@ class JsonLinesSender(Sender):
         self._directory = directory
         self._name = name
 
-    def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
+    def send(self, alerts: Sequence[QueuedAlert], claim: Claim) -> None:
         """Append alerts that are not in the file yet.
 
         Raises:
@@ -81,7 +81,7 @@ def _locked(path: Path) -> Iterator[int]:
         try:
             if _try_lock(file, path):
                 if is_new:
-                    force_directory(path.parent)
+                    sync_path(path.parent)
                 yield file
                 return
         finally:
@@ -129,7 +129,7 @@ def _ids_in(file: int, ids: set[str]) -> set[str]:
         return ids & {each[1].decode() for each in found if each is not None}
 
 
-def _append(file: int, alerts: Sequence[Waiting]) -> None:
+def _append(file: int, alerts: Sequence[QueuedAlert]) -> None:
     lines = (json.dumps(each.as_json(), ensure_ascii=False) for each in alerts)
     data = memoryview("".join(f"{line}\n" for line in lines).encode("utf-8"))
     size = os.fstat(file).st_size

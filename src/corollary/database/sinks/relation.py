@@ -14,8 +14,8 @@ from corollary.database.sinks.sender import Claim, DeliveryError, Sender
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
-from corollary.warehouse.entries import Cause
-from corollary.warehouse.waiting import Waiting
+from corollary.warehouse.entries import DeliveredAlerts
+from corollary.warehouse.waiting import QueuedAlert
 
 
 class RelationSender(Sender):
@@ -24,20 +24,20 @@ class RelationSender(Sender):
     is_divisible = True
 
     def __init__(
-        self, state: DatabaseState, begin: Callable[[Cause], Transaction], name: str
+        self, state: DatabaseState, begin: Callable[[DeliveredAlerts], Transaction], name: str
     ) -> None:
         self._state = state
         self._begin = begin
         self._name = name
 
-    def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
+    def send(self, alerts: Sequence[QueuedAlert], claim: Claim) -> None:
         """Insert alerts, and mark them as delivered.
 
         Raises:
             DeliveryError: they do not fit the relation, or the transaction fails.
             ClaimError: another process has taken over.
         """
-        transaction = self._begin(Cause(claim.id, tuple(each.id for each in alerts)))
+        transaction = self._begin(DeliveredAlerts(claim.id, tuple(each.id for each in alerts)))
         try:
             declared = self._state.writable(self._name)
             with transaction:
@@ -47,7 +47,7 @@ class RelationSender(Sender):
         fault.hit("after_append")
 
 
-def _row(waiting: Waiting, relation: Relation) -> tuple[Value, ...]:
+def _row(waiting: QueuedAlert, relation: Relation) -> tuple[Value, ...]:
     """Return an alert as a tuple: columns are those of the event, or properties of the alert."""
     alert = waiting.alert
     values: dict[str, Value] = {

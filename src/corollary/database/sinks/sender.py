@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from corollary.database.store import Outbox
 from corollary.errors import ClaimError, CorollaryError
-from corollary.warehouse.waiting import Waiting
+from corollary.warehouse.waiting import QueuedAlert
 
 
 class DeliveryError(CorollaryError):
@@ -24,7 +24,7 @@ class Claim:
     outbox: Outbox
     id: str
 
-    def require(self, alerts: Sequence[Waiting]) -> None:
+    def require(self, alerts: Sequence[QueuedAlert]) -> None:
         """Extend the claim on some alerts, so that nobody else delivers them meanwhile.
 
         Raises:
@@ -45,12 +45,12 @@ class Sender(ABC):
     max_alerts = 500
     is_divisible = False
 
-    def group(self, waiting: Waiting) -> Hashable:  # noqa: ARG002 - all alerts are sent together
+    def group(self, waiting: QueuedAlert) -> Hashable:  # noqa: ARG002 - all alerts are sent together
         """Return a key: alerts that follow each other with the same key are sent together."""
         return None
 
     @abstractmethod
-    def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
+    def send(self, alerts: Sequence[QueuedAlert], claim: Claim) -> None:
         """Deliver some alerts.
 
         Raises:

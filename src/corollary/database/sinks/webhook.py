@@ -14,9 +14,9 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Event, Timer
 
 from corollary import fault
-from corollary.core.web_address import WebAddress
+from corollary.core.web_address import WebhookUrl
 from corollary.database.sinks.sender import Claim, DeliveryError, Sender, UnreachableError
-from corollary.warehouse.waiting import Waiting
+from corollary.warehouse.waiting import QueuedAlert
 
 TIMEOUT_SECONDS = 10.0
 """How long a request may take, from the first byte to the last."""
@@ -29,14 +29,14 @@ class WebhookSender(Sender):
 
     max_alerts = 8
 
-    def __init__(self, address: WebAddress) -> None:
+    def __init__(self, address: WebhookUrl) -> None:
         self._address = address
 
-    def group(self, waiting: Waiting) -> Hashable:
+    def group(self, waiting: QueuedAlert) -> Hashable:
         """Return the id: each alert is sent by itself."""
         return waiting.id
 
-    def send(self, alerts: Sequence[Waiting], claim: Claim) -> None:
+    def send(self, alerts: Sequence[QueuedAlert], claim: Claim) -> None:
         """Post an alert.
 
         Raises:

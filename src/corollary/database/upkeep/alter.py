@@ -16,28 +16,28 @@ from corollary.core.states import State
 from corollary.database.commit import retry_on_conflict
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.memory_store import MemoryStore
-from corollary.database.names import readable
+from corollary.database.names import readable_relation
 from corollary.database.operations import Operation
-from corollary.database.parts import TEXT
+from corollary.database.parts import TEXT_PART
 from corollary.database.pending_commit import DeferredOperations
-from corollary.database.program import Loaded, load
+from corollary.database.program import LoadedProgram, load_program
 from corollary.database.quarantine import with_same_quarantine
 from corollary.database.rules import stored_shape
-from corollary.database.state import DatabaseState, payload_of
+from corollary.database.state import DatabaseState, payload_relations_of
 from corollary.database.transaction import Transaction
-from corollary.database.upkeep.edit import edited, edited_declaration
-from corollary.database.upkeep.reshape import Alteration, Reshape, refused, reshape
+from corollary.database.upkeep.edit import edit_declaration, edit_program
+from corollary.database.upkeep.reshape import Alteration, ColumnMapping, alter_error, map_columns
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
 from corollary.warehouse.entries import NewCommit
-from corollary.warehouse.places import places_of
+from corollary.warehouse.places import layout_of
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.quarantine import QUARANTINE
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 
 @dataclass(frozen=True, slots=True)
-class Altered:
+class AlterResult:
     """What an alteration did.
 
     Attributes:
@@ -71,7 +71,7 @@ class Altered:
         }
 
 
-def alter(database: Database, asked: Alteration, program: Program | None = None) -> Altered:
+def alter(database: Database, asked: Alteration, program: Program | None = None) -> AlterResult:
     """Change the columns of a base relation.
 
     Args:
@@ -96,7 +96,7 @@ def alter(database: Database, asked: Alteration, program: Program | None = None)
 
 def _alter(
     state: DatabaseState, warehouse: Warehouse, asked: Alteration, program: Program | None
-) -> Altered:
+) -> AlterResult:
     before = state.loaded
     relation = _alterable(before, asked.relation)
     if program is None:
@@ -109,12 +109,12 @@ def _alter(
         parent=state.commits,
         payload=frozenset(),
         stats={},
-        program=(print_program(after), places_of(altered.loaded.normal)),
+        program=(print_program(after), layout_of(altered.loaded.normal)),
     )
     number = warehouse.commit(new, changes)
     size = state.engine.size(relation.name)
     (declaration,) = (each for each in after.declarations if each.name == relation.name)
-    return Altered(
+    return AlterResult(
         number,
         relation.name,
         size,
@@ -125,9 +125,9 @@ def _alter(
     )
 
 
-def _alterable(loaded: Loaded, name: str) -> Relation:
+def _alterable(loaded: LoadedProgram, name: str) -> Relation:
     """Return a base relation whose columns may change."""
-    relation = readable(loaded.normal, name)
+    relation = readable_relation(loaded.normal, name)
     if name == QUARANTINE.name:
         text, cure = f"The columns of `{name}` are fixed.", "copy it into a relation of your own"
     elif relation.is_derived:
@@ -141,43 +141,43 @@ def _alterable(loaded: Loaded, name: str) -> Relation:
 # --- the program ---------------------------------------------------------------------------------
 
 
-def _edited(before: Loaded, relation: Relation, asked: Alteration) -> tuple[Program, Reshape]:
+def _edited(before: LoadedProgram, relation: Relation, asked: Alteration) -> tuple[Program, ColumnMapping]:
     """Return the program in force with the columns altered."""
     program = before.program
     (declaration,) = (each for each in program.declarations if each.name == relation.name)
-    new = edited_declaration(declaration, asked)
-    how = reshape(relation, _shape(program, new), asked)
-    return edited(program, new, asked, how), how
+    new = edit_declaration(declaration, asked)
+    how = map_columns(relation, _shape(program, new), asked)
+    return edit_program(program, new, asked, how), how
 
 
 def _shape(program: Program, declaration: Declaration) -> Relation:
     """Return the relation of a declaration."""
-    alone = load(Program(types=program.types, declarations=(declaration,)))
+    alone = load_program(Program(types=program.types, declarations=(declaration,)))
     return alone.normal.relations[declaration.name]
 
 
 def _given(
     state: DatabaseState, relation: Relation, asked: Alteration, program: Program
-) -> tuple[Program, Reshape]:
+) -> tuple[Program, ColumnMapping]:
     """Return a program that the user has edited, and how it maps the columns of the relation."""
     if asked.add or asked.drop:
-        raise refused(
+        raise alter_error(
             "The new program itself adds and drops columns.", "leave out --add and --drop"
         )
     for name in asked.rename:
         if name not in relation.columns:
-            raise refused(f"`{relation.name}` has no column `{name}`.", "name one that it has")
+            raise alter_error(f"`{relation.name}` has no column `{name}`.", "name one that it has")
     program = with_same_quarantine(program, state.program)
-    after = load(program).normal
+    after = load_program(program).normal
     _refuse_lost(state, after, relation.name)
     new = after.relations[relation.name]
     for name in asked.rename.values():
         if name not in new.columns:
-            raise refused(
+            raise alter_error(
                 f"The new program gives `{relation.name}` no column `{name}`.",
                 "rename to one that it declares",
             )
-    return program, reshape(relation, new, asked)
+    return program, map_columns(relation, new, asked)
 
 
 def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
@@ -205,7 +205,7 @@ def _written(state: DatabaseState) -> Iterator[str]:
     normal, engine = state.loaded.normal, state.engine
     for name, relation in normal.relations.items():
         parts = normal.parts.get(normal.bases.get(name, name), {})
-        has_tuples = any(part != TEXT and engine.size(at) for part, at in parts.items())
+        has_tuples = any(part != TEXT_PART and engine.size(at) for part, at in parts.items())
         if relation.is_declared and has_tuples:
             yield name
 
@@ -213,9 +213,9 @@ def _written(state: DatabaseState) -> Iterator[str]:
 # --- the data ------------------------------------------------------------------------------------
 
 
-def _altered_state(state: DatabaseState, program: Program, how: Reshape) -> DatabaseState:
+def _altered_state(state: DatabaseState, program: Program, how: ColumnMapping) -> DatabaseState:
     """Return a state in memory with the new program and all base tuples."""
-    alone = load(program).normal
+    alone = load_program(program).normal
     empty = {
         name: alone.relations[name]
         if name in alone.bases
@@ -224,7 +224,7 @@ def _altered_state(state: DatabaseState, program: Program, how: Reshape) -> Data
     }
     bare = NormalProgram(empty, (), (), {})
     engine = LocalEngine()
-    engine.declare({**empty, **payload_of(bare)})
+    engine.declare({**empty, **payload_relations_of(bare)})
     altered = DatabaseState(engine, limits=state.limits, console=state.console)
     altered.restore(engine, replace(altered.loaded, normal=bare), 0, frozenset())
     operations = list(_operations(state, how))
@@ -235,19 +235,19 @@ def _altered_state(state: DatabaseState, program: Program, how: Reshape) -> Data
     return altered
 
 
-def _operations(state: DatabaseState, how: Reshape) -> Iterator[Operation]:
+def _operations(state: DatabaseState, how: ColumnMapping) -> Iterator[Operation]:
     """Yield the tuples of all parts but the program text, converted."""
     normal = state.loaded.normal
     for name in _written(state):
         base = normal.bases.get(name, name)
         for part, at in normal.parts.get(base, {}).items():
-            if part != TEXT:
+            if part != TEXT_PART:
                 table = state.engine.read(at)
                 rows = how.table(table) if name == how.after.name else table
                 yield Operation(State.ADDED, name, rows, part)
 
 
-def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str, Delta]]:
+def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str, RelationDelta]]:
     """Yield what differs between a state and the one that takes its place."""
     before = state.loaded.normal.relations
     for name, relation in altered.loaded.normal.relations.items():
@@ -256,14 +256,14 @@ def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str
         now = altered.engine.read(name)
         was = before.get(name)
         if was is None or stored_shape(was) != stored_shape(relation):
-            yield name, Delta(now, now.slice(0, 0), is_full=True)
+            yield name, RelationDelta(now, now.slice(0, 0), is_full=True)
             continue
         added, removed = difference(state.engine.read(name), now)
         if added.num_rows or removed.num_rows:
-            yield name, Delta(added, removed)
+            yield name, RelationDelta(added, removed)
 
 
-def _counts(changes: Mapping[str, Delta], normal: NormalProgram) -> dict[str, tuple[int, int]]:
+def _counts(changes: Mapping[str, RelationDelta], normal: NormalProgram) -> dict[str, tuple[int, int]]:
     """Return how many tuples were inserted into and deleted from declared derived relations."""
     return {
         name: (delta.added.num_rows, delta.removed.num_rows)

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from corollary.console import Console, SilentConsole
-from corollary.errors import ConflictError, Diagnostic, WarehouseError, without_password
+from corollary.errors import ConflictError, Diagnostic, WarehouseError, redact_password
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.copying import copy_rows, named_files
-from corollary.warehouse.holding import held
-from corollary.warehouse.parts import with_parts
-from corollary.warehouse.warehouse import CATALOG, DATA, Warehouse, located
+from corollary.warehouse.copying import copy_rows, referenced_files
+from corollary.warehouse.holding import copy_lease
+from corollary.warehouse.parts import expand_lists
+from corollary.warehouse.warehouse import CATALOG_FILE, DATA_DIRECTORY, Warehouse, parse_location
 
 UNFINISHED = "catalog.unfinished"
 MAX_TRIES = 5
@@ -29,7 +29,7 @@ MAX_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopyResult:
     """What was copied."""
 
     commit: int
@@ -42,7 +42,7 @@ class Copied:
         return asdict(self)
 
 
-def copy(source: Warehouse, place: str | Path, console: Console | None = None) -> Copied:
+def copy(source: Warehouse, place: str | Path, console: Console | None = None) -> CopyResult:
     """Copy a warehouse to an empty place.
 
     That is a directory that is empty or does not exist, or a database on PostgreSQL without a
@@ -52,14 +52,14 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
         WarehouseError: `C0960`, the place is not empty; or a file is damaged or cannot be written.
     """
     console = console or SilentConsole()
-    root, url = located(str(place))
+    root, url = parse_location(str(place))
     if root.resolve().is_relative_to(source.root.resolve()):
         raise _refused(f"`{root}` is in the warehouse itself.", "name a directory outside of it")
     _require_empty(root)
     server = None if url is None else _empty_server(url)
     try:
         for _ in range(MAX_TRIES):
-            with held(source.catalog) as beat:
+            with copy_lease(source.catalog) as beat:
                 copied = _copy(source, root, server, console, beat)
             if copied is not None:
                 return copied
@@ -80,7 +80,7 @@ def _require_empty(root: Path) -> None:
     except OSError as error:
         raise WarehouseError.cannot_read(root, error) from error
     is_unfinished = any(name.startswith(UNFINISHED) for name in names)
-    if is_unfinished and all(name == DATA or name.startswith(UNFINISHED) for name in names):
+    if is_unfinished and all(name == DATA_DIRECTORY or name.startswith(UNFINISHED) for name in names):
         _clear(root)
     elif names:
         raise _refused(
@@ -93,7 +93,7 @@ def _empty_server(url: str) -> Catalog:
     catalog = Catalog(url)
     try:
         if catalog.exists():
-            place = without_password(url)
+            place = redact_password(url)
             raise _refused(f"`{place}` holds a warehouse already.", "name an empty database")
     except BaseException:
         catalog.close()
@@ -109,7 +109,7 @@ def _clear(root: Path) -> None:
     """Remove an unfinished copy."""
     for path in root.glob(f"{UNFINISHED}*"):
         path.unlink(missing_ok=True)
-    shutil.rmtree(root / DATA, ignore_errors=True)
+    shutil.rmtree(root / DATA_DIRECTORY, ignore_errors=True)
 
 
 def _copy(
@@ -118,7 +118,7 @@ def _copy(
     server: Catalog | None,
     console: Console,
     beat: Callable[[], None],
-) -> Copied | None:
+) -> CopyResult | None:
     """Copy everything; None if files were removed meanwhile, so that it has to be repeated."""
     console.progress("copying the catalog")
     _clear(root)
@@ -131,7 +131,7 @@ def _copy(
     try:
         catalog.create(is_bare=True)
         copy_rows(source.catalog, catalog)
-        found = dict(with_parts(source.root, dict(named_files(catalog))))
+        found = dict(expand_lists(source.root, dict(referenced_files(catalog))))
         total = 0
         for at, (path, checksum) in enumerate(found.items(), 1):
             console.progress(f"copying files, {at:,} of {len(found):,}")
@@ -139,8 +139,8 @@ def _copy(
             try:
                 total += _copy_file(source.root / path, root / path, checksum)
             except WarehouseError:
-                named = dict(named_files(source.catalog))
-                if path in dict(with_parts(source.root, named)):
+                named = dict(referenced_files(source.catalog))
+                if path in dict(expand_lists(source.root, named)):
                     raise  # still referenced, so it is damaged
                 return None
         latest = catalog.latest()
@@ -153,16 +153,16 @@ def _copy(
     if server is None:
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
-        unfinished.rename(root / CATALOG)
+        unfinished.rename(root / CATALOG_FILE)
     else:
         unfinished.unlink()
-    files.force_directory(root)
-    return Copied(0 if latest is None else latest.number, oldest, len(found), total)
+    files.sync_path(root)
+    return CopyResult(0 if latest is None else latest.number, oldest, len(found), total)
 
 
 def _copy_file(source: Path, target: Path, checksum: str) -> int:
     """Copy a file durably if its checksum is right; return its size."""
-    data = files.mapped(source)
+    data = files.memory_map(source)
     if files.checksum_of(memoryview(data)) != checksum:
         raise WarehouseError.is_damaged(source)
     files.write(target.parent, target.name, memoryview(data))

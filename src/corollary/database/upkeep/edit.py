@@ -16,16 +16,23 @@ from typing import Any, TypeVar
 
 from corollary.core.alerts import PLACEHOLDER
 from corollary.core.printer import print_clause, print_value
-from corollary.core.program import Column, Declaration, Dependency, Directive, Program, Reaction
+from corollary.core.program import (
+    Column,
+    Declaration,
+    Directive,
+    FunctionalDependency,
+    Program,
+    Reaction,
+)
 from corollary.core.rules import Atom, Clause, Term, Wildcard
-from corollary.database.upkeep.reshape import Alteration, Filled, Reshape, refused
+from corollary.database.upkeep.reshape import Alteration, ColumnMapping, FillValue, alter_error
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse_goal
 
 _Node = TypeVar("_Node")
 
 
-def edited_declaration(declaration: Declaration, asked: Alteration) -> Declaration:
+def edit_declaration(declaration: Declaration, asked: Alteration) -> Declaration:
     """Return a declaration with the columns altered.
 
     Raises:
@@ -36,11 +43,11 @@ def edited_declaration(declaration: Declaration, asked: Alteration) -> Declarati
     for name in (*asked.rename, *asked.drop):
         if name not in names:
             listed = ", ".join(f"`{each}`" for each in names) or "none"
-            raise refused(
+            raise alter_error(
                 f"`{declaration.name}` has no column `{name}`.", f"its columns are {listed}"
             )
     for name in asked.rename.keys() & set(asked.drop):
-        raise refused(f"`{name}` cannot be renamed and dropped.", "do one of them")
+        raise alter_error(f"`{name}` cannot be renamed and dropped.", "do one of them")
     kept = tuple(
         replace(column, name=asked.rename.get(column.name, column.name))
         for column in declaration.columns
@@ -50,14 +57,14 @@ def edited_declaration(declaration: Declaration, asked: Alteration) -> Declarati
     after = [column.name for column in columns]
     for name in dict.fromkeys(after):
         if after.count(name) > 1:
-            raise refused(f"`{declaration.name}` would have two columns `{name}`.", "rename one")
+            raise alter_error(f"`{declaration.name}` would have two columns `{name}`.", "rename one")
     if columns == declaration.columns:
-        raise refused("Nothing is to be altered.", "give --add, --rename, --drop or --program")
+        raise alter_error("Nothing is to be altered.", "give --add, --rename, --drop or --program")
     key = tuple(asked.rename.get(name, name) for name in declaration.key if name not in asked.drop)
     return replace(declaration, columns=columns, key=key)
 
 
-def edited(program: Program, declaration: Declaration, asked: Alteration, how: Reshape) -> Program:
+def edit_program(program: Program, declaration: Declaration, asked: Alteration, how: ColumnMapping) -> Program:
     """Return the program with a new declaration of a relation, and everything else adapted.
 
     Raises:
@@ -69,7 +76,7 @@ def edited(program: Program, declaration: Declaration, asked: Alteration, how: R
 class _Edit:
     """One edit; all obstacles are collected and raised once."""
 
-    def __init__(self, declaration: Declaration, asked: Alteration, how: Reshape) -> None:
+    def __init__(self, declaration: Declaration, asked: Alteration, how: ColumnMapping) -> None:
         self._declaration = declaration
         self._asked = asked
         self._name = asked.relation
@@ -103,7 +110,7 @@ class _Edit:
                 self._refuse(f"`{name}` is in the key of `{self._name}`.")
         return self._declaration
 
-    def _dependency(self, each: Dependency) -> Dependency:
+    def _dependency(self, each: FunctionalDependency) -> FunctionalDependency:
         if each.relation != self._name:
             return each
         for name in self._asked.drop:
@@ -166,7 +173,7 @@ class _Edit:
     def _head(self, atom: Atom, clause: Clause) -> Atom:
         if atom.relation != self._name:
             return atom
-        if atom.sign == "-" and any(isinstance(each, Filled) for each in self._how.sources):
+        if atom.sign == "-" and any(isinstance(each, FillValue) for each in self._how.sources):
             self._refuse(f"The rule `{print_clause(clause)}` does not say what it deletes.")
         return self._with_arguments(atom, self._constant)
 
@@ -180,7 +187,7 @@ class _Edit:
 
     def _constant(self, at: int) -> Term:
         filled, type_ = self._how.sources[at], self._how.after.types[at]
-        assert isinstance(filled, Filled)
+        assert isinstance(filled, FillValue)
         return parse_goal(f"r({print_value(filled.value, type_)})").arguments[0]
 
 

@@ -22,20 +22,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import to_python
-from corollary.core.plan import WORKING
+from corollary.core.plan import WORKING_SEPARATOR
 from corollary.core.rules import Value
-from corollary.core.values import row_text, shown
+from corollary.core.values import format_row, quote_text
 from corollary.database.database import Database, state_of, warehouse_store_of
-from corollary.database.parts import MANUAL, TEXT, described
+from corollary.database.parts import MANUAL_PART, TEXT_PART, describe_parts
 from corollary.database.program import read_facts
 from corollary.database.sinks.jsonlines import truncate_files
-from corollary.database.state import payload_of
-from corollary.database.upkeep.retention import fence, remove_files, stored_at
+from corollary.database.state import payload_relations_of
+from corollary.database.upkeep.retention import force_restore, remove_files, stored_relations_at
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, Diagnostic, InputError
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.retention import Cut, Dropped, drop, expire_intents, rewrite
+from corollary.warehouse.retention import (
+    DroppedHistory,
+    HistoryCut,
+    drop_history,
+    expire_intents,
+    rewrite_catalog,
+)
 
 MAX_TRIES = 10
 """How often history is dropped again because others have committed, or folded, meanwhile."""
@@ -44,7 +50,7 @@ TuplesByRelation = Mapping[str, Sequence[tuple[Value, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class EraseResult:
     """What an erasure did.
 
     Attributes:
@@ -75,7 +81,7 @@ class Erased:
         }
 
 
-def erase(database: Database, facts: Sequence[str]) -> Erased:
+def erase(database: Database, facts: Sequence[str]) -> EraseResult:
     """Erase tuples, given as text such as `edge("a", "b")`.
 
     Raises:
@@ -101,9 +107,9 @@ def erase(database: Database, facts: Sequence[str]) -> Erased:
     collected = remove_files(store.warehouse, state_of(database).console, dropped)
     _republish(database, store)
     truncate_files(store.alert_directory)
-    rewrite(store.warehouse.catalog)
+    rewrite_catalog(store.warehouse.catalog)
     still = _remaining_values(database, rows)
-    return Erased(found, database.commits, dropped.commits, collected.files, still, undelivered)
+    return EraseResult(found, database.commits, dropped.commits, collected.files, still, undelivered)
 
 
 def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
@@ -117,9 +123,9 @@ def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
         for row in sorted(set(to_python(kept.table())), key=repr):
             parts = _asserting_parts(database, name, row)
             cure = "remove it there and run the program on the warehouse again, then erase it"
-            if set(parts) == {TEXT}:
+            if set(parts) == {TEXT_PART}:
                 cure = "remove the fact from the program and load it again, then erase it"
-            text = f"The tuple {row_text(row, types)} of `{name}` comes from {described(parts)}."
+            text = f"The tuple {format_row(row, types)} of `{name}` comes from {describe_parts(parts)}."
             findings.append(Diagnostic("C0961", text, None, cure))
     if findings:
         raise InputError(findings)
@@ -132,11 +138,11 @@ def _asserting_parts(database: Database, name: str, row: tuple[Value, ...]) -> l
     return [
         part
         for part, at in parts.items()
-        if part != MANUAL and row in set(to_python(state_of(database).engine.read(at)))
+        if part != MANUAL_PART and row in set(to_python(state_of(database).engine.read(at)))
     ]
 
 
-def _drop_history(database: Database, store: WarehouseStore) -> Dropped:
+def _drop_history(database: Database, store: WarehouseStore) -> DroppedHistory:
     """Drop history, and write files from an engine that has only seen the current values."""
     warehouse = store.warehouse
     for _ in range(MAX_TRIES):
@@ -147,11 +153,11 @@ def _drop_history(database: Database, store: WarehouseStore) -> Dropped:
         latest = warehouse.commit_at(database.commits)
         assert latest is not None
         try:
-            oldest = fence(warehouse, latest, payload=latest.payload)
+            oldest = force_restore(warehouse, latest, payload=latest.payload)
         except ConflictError:
             continue
-        relations = stored_at(warehouse, oldest)
-        dropped = drop(warehouse.catalog, Cut(oldest, latest.number, relations, is_bare=True))
+        relations = stored_relations_at(warehouse, oldest)
+        dropped = drop_history(warehouse.catalog, HistoryCut(oldest, latest.number, relations, is_bare=True))
         database.refresh()
         if warehouse.catalog.index(oldest) == folded:
             return dropped
@@ -162,11 +168,11 @@ def _renew_engine(database: Database) -> None:
     """Copy a database into a new engine, which has not seen any other values."""
     state = state_of(database)
     old, new, normal = state.engine, LocalEngine(), state.loaded.normal
-    payload = payload_of(normal)
+    payload = payload_relations_of(normal)
     valid = state.planning.payload
     new.declare({**normal.relations, **payload})
     names = [name for name, each in normal.relations.items() if each.is_stored]
-    names += [name for name in payload if name.partition(WORKING)[0] in valid]
+    names += [name for name in payload if name.partition(WORKING_SEPARATOR)[0] in valid]
     for name in names:
         new.insert(name, old.read(name))
     new.commit()
@@ -196,6 +202,6 @@ def _remaining_values(database: Database, rows: TuplesByRelation) -> dict[str, t
             if column.type == pa.string():
                 occurring = pc.is_in(column, value_set=texts)
                 for value in pc.unique(column.filter(occurring)).to_pylist():
-                    if name not in found[shown(value)]:
-                        found[shown(value)].append(name)
+                    if name not in found[quote_text(value)]:
+                        found[quote_text(value)].append(name)
     return {value: tuple(names) for value, names in sorted(found.items())}

@@ -7,7 +7,7 @@ from typing import Any
 from corollary.errors import Diagnostic, render
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What a finding is about."""
 
     CATALOG = "catalog"
@@ -23,7 +23,7 @@ REPAIR_CURE = "run `corollary verify --repair`: it can be rebuilt from what is u
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class VerifyFinding:
     """A defect of a warehouse.
 
     Attributes:
@@ -35,7 +35,7 @@ class Finding:
         sound_from: a later commit from which on the defect does not matter; 0 if there is none.
     """
 
-    kind: Kind
+    kind: FindingKind
     code: str
     message: str
     file: str
@@ -78,7 +78,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
+class VerifyReport:
     """What a verification found, and how much it checked.
 
     Attributes:
@@ -97,8 +97,8 @@ class Report:
     bytes: int = 0
     seconds: float = 0.0
     has_recomputed: bool = False
-    findings: list[Finding] = field(default_factory=list)
-    repaired: list[Finding] = field(default_factory=list)
+    findings: list[VerifyFinding] = field(default_factory=list)
+    repaired: list[VerifyFinding] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as `verify` prints it."""

@@ -17,21 +17,31 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, SilentConsole
-from corollary.core.plan import WORKING
-from corollary.database.upkeep.findings import Finding, Kind, Report
-from corollary.database.upkeep.retention import fence, fold_at
-from corollary.database.upkeep.rightful import is_made, rightful
-from corollary.database.upkeep.soundness import Follower, Past, Reader, events
+from corollary.core.plan import WORKING_SEPARATOR
+from corollary.database.upkeep.findings import FindingKind, VerifyFinding, VerifyReport
+from corollary.database.upkeep.retention import fold_at, force_restore
+from corollary.database.upkeep.rightful import expected_contents, is_computed
+from corollary.database.upkeep.soundness import (
+    CheckedReader,
+    ProgramHistory,
+    ReplayedRelation,
+    history_events,
+)
 from corollary.database.upkeep.verify import verify
 from corollary.database.warehouse_store import PAYLOAD_SUFFIXES, WarehouseStore
 from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse.entries import StoredChange, StoredSnapshot
-from corollary.warehouse.holdings import holdings
-from corollary.warehouse.mending import Made, forget_index, forget_payload, put
+from corollary.warehouse.holdings import read_inventory
+from corollary.warehouse.mending import (
+    RecomputedTuples,
+    delete_index,
+    delete_payload,
+    replace_contents,
+)
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.set_difference import difference
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +50,7 @@ MAX_TRIES = 5
 """How often the last state is corrected again because others have committed meanwhile."""
 
 
-def repair(warehouse: Warehouse, console: Console | None = None) -> Report:
+def repair(warehouse: Warehouse, console: Console | None = None) -> VerifyReport:
     """Rebuild what can be rebuilt; report what was repaired, and what is still damaged.
 
     Raises:
@@ -64,45 +74,45 @@ class _Repair:
     def __init__(self, warehouse: Warehouse, console: Console) -> None:
         self._warehouse = warehouse
         self._console = console
-        self._inventory = holdings(warehouse.catalog)
-        self._programs = Past(warehouse, self._inventory)
-        self._reader = Reader(warehouse, Report(), console)
+        self._inventory = read_inventory(warehouse.catalog)
+        self._programs = ProgramHistory(warehouse, self._inventory)
+        self._reader = CheckedReader(warehouse, VerifyReport(), console)
 
-    def run(self, found: list[Finding]) -> None:
+    def run(self, found: list[VerifyFinding]) -> None:
         """Rebuild what findings are about; first what the rest is rebuilt from."""
         catalog = self._warehouse.catalog
-        self._rebuild(found, Kind.SNAPSHOT, is_computed=False)
-        self._rebuild(found, Kind.SNAPSHOT, is_computed=True)
-        self._rebuild(found, Kind.CHANGE, is_computed=True)
-        for commit in {each.commit for each in found if each.kind is Kind.INDEX}:
-            forget_index(catalog, commit)
-        self._inventory = holdings(catalog)
-        is_wrong = any(each.kind is Kind.STATE for each in found)
+        self._rebuild(found, FindingKind.SNAPSHOT, is_computed=False)
+        self._rebuild(found, FindingKind.SNAPSHOT, is_computed=True)
+        self._rebuild(found, FindingKind.CHANGE, is_computed=True)
+        for commit in {each.commit for each in found if each.kind is FindingKind.INDEX}:
+            delete_index(catalog, commit)
+        self._inventory = read_inventory(catalog)
+        is_wrong = any(each.kind is FindingKind.STATE for each in found)
         for each in found:
-            if each.kind is Kind.CHANGE and each.relation.endswith(PAYLOAD_SUFFIXES):
-                owner = each.relation.partition(WORKING)[0]
-                is_wrong |= not forget_payload(catalog, each.relation, owner, each.commit)
+            if each.kind is FindingKind.CHANGE and each.relation.endswith(PAYLOAD_SUFFIXES):
+                owner = each.relation.partition(WORKING_SEPARATOR)[0]
+                is_wrong |= not delete_payload(catalog, each.relation, owner, each.commit)
         if is_wrong:
             self._correct()
         latest = catalog.latest()
         assert latest is not None
-        if any(each.kind is Kind.INDEX for each in found):
+        if any(each.kind is FindingKind.INDEX for each in found):
             self._console.progress("writing the index")
             with suppress(WarehouseError):  # the second verification reports what is left
                 fold_at(self._warehouse, latest.number, self._console)
-        self._republish({each.relation for each in found if each.kind is Kind.TABLE})
+        self._republish({each.relation for each in found if each.kind is FindingKind.TABLE})
 
     # --- snapshots and changes -----------------------------------------------------------------
 
-    def _rebuild(self, findings: list[Finding], kind: Kind, *, is_computed: bool) -> None:
+    def _rebuild(self, findings: list[VerifyFinding], kind: FindingKind, *, is_computed: bool) -> None:
         """Replace snapshots, or changes: those of relations computed from others, or the rest."""
-        rebuilt: list[Made] = []
-        self._inventory = holdings(self._warehouse.catalog)
+        rebuilt: list[RecomputedTuples] = []
+        self._inventory = read_inventory(self._warehouse.catalog)
         for each in findings:
             if each.kind is not kind or each.relation.endswith(PAYLOAD_SUFFIXES):
                 continue
             program = self._programs.program_at(each.commit)
-            if is_made(program, each.relation) is not is_computed:
+            if is_computed(program, each.relation) is not is_computed:
                 continue
             tuples = (
                 self._expected(each.commit).get(each.relation)
@@ -110,10 +120,10 @@ class _Repair:
                 else self._content(each.relation, each.commit)
             )
             if tuples is not None:
-                rebuilt.append(Made(each.commit, each.relation, tuples))
+                rebuilt.append(RecomputedTuples(each.commit, each.relation, tuples))
         if rebuilt:
-            is_change = kind is Kind.CHANGE
-            put(self._warehouse, rebuilt if is_change else (), () if is_change else rebuilt)
+            is_change = kind is FindingKind.CHANGE
+            replace_contents(self._warehouse, rebuilt if is_change else (), () if is_change else rebuilt)
 
     def _expected(self, commit: int) -> "dict[str, pa.Table]":
         """Return what relations that are computed from others should have held at a commit."""
@@ -123,19 +133,19 @@ class _Repair:
         bases = {
             name: table
             for name in program.relations
-            if not is_made(program, name)
+            if not is_computed(program, name)
             if (table := self._content(name, commit)) is not None
         }
-        return rightful(program, bases, self._console) or {}
+        return expected_contents(program, bases, self._console) or {}
 
     def _content(self, name: str, commit: int) -> "pa.Table | None":
         """Return what a relation held at a commit, from everything that is undamaged."""
         known = self._inventory
-        follower = Follower(is_known=not known.fold)
+        follower = ReplayedRelation(is_known=not known.fold)
         changes = self._warehouse.catalog.changes(0, commit, name)
         snapshots = [each for each in known.snapshots.get(name, []) if each.commit <= commit]
         indexes = [each for each in known.indexes if each <= commit]
-        for at, each in events(changes, snapshots, indexes):
+        for at, each in history_events(changes, snapshots, indexes):
             shape = self._programs.shape_at(name, at)
             if shape is None:
                 continue
@@ -174,20 +184,20 @@ class _Repair:
                 return
 
     def _commit_correction(self) -> None:
-        self._inventory = holdings(self._warehouse.catalog)
-        self._programs = Past(self._warehouse, self._inventory)
+        self._inventory = read_inventory(self._warehouse.catalog)
+        self._programs = ProgramHistory(self._warehouse, self._inventory)
         latest = self._warehouse.commit_at()
         assert latest is not None
-        changes: dict[str, Delta] = {}
+        changes: dict[str, RelationDelta] = {}
         for name, expected in self._expected(latest.number).items():
             found = self._content(name, latest.number)
             if found is None:
-                changes[name] = Delta(expected, expected.slice(0, 0), is_full=True)
+                changes[name] = RelationDelta(expected, expected.slice(0, 0), is_full=True)
                 continue
             added, removed = difference(found, expected)
             if added.num_rows or removed.num_rows:
-                changes[name] = Delta(added, removed)
-        fence(self._warehouse, latest, changes)
+                changes[name] = RelationDelta(added, removed)
+        force_restore(self._warehouse, latest, changes)
 
     def _republish(self, names: Iterable[str]) -> None:
         latest = self._warehouse.commit_at()

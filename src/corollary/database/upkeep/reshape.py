@@ -9,7 +9,7 @@ from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Column, Relation
 from corollary.core.rules import Value
 from corollary.core.types import Type
-from corollary.core.values import value_of
+from corollary.core.values import parse_value
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
@@ -47,12 +47,12 @@ class Alteration:
                 found += declared.columns
             except (InputError, ValueError):
                 cure = "write one such as `note: symbol?`"
-                raise refused(f"`{text}` is not a column.", cure) from None
+                raise alter_error(f"`{text}` is not a column.", cure) from None
         return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape:
+class ColumnMapping:
     """How a tuple of a relation becomes one of the relation after it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Reshape:
 
     before: Relation
     after: Relation
-    sources: tuple["int | Filled", ...]
+    sources: tuple["int | FillValue", ...]
 
     @property
     def loses_columns(self) -> bool:
@@ -86,13 +86,13 @@ class Reshape:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FillValue:
     """The value that old tuples get in a new column."""
 
     value: Value
 
 
-def reshape(before: Relation, after: Relation, asked: Alteration) -> Reshape:
+def map_columns(before: Relation, after: Relation, asked: Alteration) -> ColumnMapping:
     """Return how the tuples of a relation are converted.
 
     Raises:
@@ -102,14 +102,14 @@ def reshape(before: Relation, after: Relation, asked: Alteration) -> Reshape:
     old_names = {asked.rename.get(name, name): at for at, name in enumerate(before.columns)}
     for name in asked.drop:
         old_names.pop(name, None)
-    sources: list[int | Filled] = []
+    sources: list[int | FillValue] = []
     added: set[str] = set()
     for name, type_ in zip(after.columns, after.types, strict=True):
         at = old_names.get(name)
         if at is None:
             added.add(name)
             try:
-                sources.append(Filled(_value(name, type_, asked)))
+                sources.append(FillValue(_value(name, type_, asked)))
             except ValueError as error:
                 text = f"The new column `{name}` of `{after.name}` has no value: {error}."
                 cure = f"give the value of old tuples with `--value {name}=…`"
@@ -126,17 +126,17 @@ def reshape(before: Relation, after: Relation, asked: Alteration) -> Reshape:
         findings.append(Diagnostic("C0962", text, None, "name a column that is added"))
     if findings:
         raise InputError(findings)
-    return Reshape(before, after, tuple(sources))
+    return ColumnMapping(before, after, tuple(sources))
 
 
 def _value(name: str, type_: Type, asked: Alteration) -> Value:
     if name in asked.values:
-        return value_of(asked.values[name], type_)
+        return parse_value(asked.values[name], type_)
     if not type_.nullable:
         raise ValueError(f"a `{type_}` is never null")
     return None
 
 
-def refused(message: str, cure: str) -> InputError:
+def alter_error(message: str, cure: str) -> InputError:
     """Return the error of columns that do not exist, or exist already."""
     return InputError([Diagnostic("C0962", message, None, cure)])

@@ -19,23 +19,23 @@ from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError, WarehouseError
 from corollary.warehouse.entries import Commit, NewCommit
-from corollary.warehouse.holdings import holdings
-from corollary.warehouse.loose_files import listing, remove
-from corollary.warehouse.parts import named_parts
-from corollary.warehouse.places import relations_in
+from corollary.warehouse.holdings import read_inventory
+from corollary.warehouse.loose_files import list_data_files, remove_orphans
+from corollary.warehouse.parts import find_lists
+from corollary.warehouse.places import program_of_layout
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.publishing.tables import TABLES
+from corollary.warehouse.publishing.tables import TABLES_DIRECTORY
 from corollary.warehouse.retention import (
-    Cut,
-    Dropped,
-    compact,
-    doomed,
-    drop,
+    DroppedHistory,
+    HistoryCut,
+    compact_catalog,
+    drop_history,
     expire_intents,
-    first_since,
-    intents,
+    first_commit_since,
+    list_intents,
+    preview_drop,
 )
-from corollary.warehouse.warehouse import CATALOG, Delta, Warehouse
+from corollary.warehouse.warehouse import CATALOG_FILE, RelationDelta, Warehouse
 
 INTENT_TIMEOUT_SECONDS = 3600.0
 """The time without a heartbeat after which a writer is considered dead."""
@@ -58,7 +58,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class RetentionResult:
     """What was removed, or would be in a dry run.
 
     Attributes:
@@ -74,7 +74,7 @@ class Collected:
 
     expired: tuple[str, ...]
     oldest: int
-    dropped: Dropped | None
+    dropped: DroppedHistory | None
     has_folded: bool
     files: int
     file_bytes: int
@@ -84,7 +84,7 @@ class Collected:
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as `gc` prints it."""
-        dropped = self.dropped or Dropped(0, 0, 0, 0, frozenset())
+        dropped = self.dropped or DroppedHistory(0, 0, 0, 0, frozenset())
         return {
             "dry_run": self.is_dry,
             "expired_intents": list(self.expired),
@@ -107,7 +107,7 @@ def collect(
     *,
     is_dry: bool = False,
     console: Console | None = None,
-) -> Collected:
+) -> RetentionResult:
     """Remove what is not to be kept; without bounds, only what has no references.
 
     Raises:
@@ -118,7 +118,7 @@ def collect(
     _check_bounds(retention)
     catalog = warehouse.catalog
     limit = time.time() - retention.intents
-    expired = tuple(each.writer for each in intents(catalog) if each.heartbeat <= limit)
+    expired = tuple(each.writer for each in list_intents(catalog) if each.heartbeat <= limit)
     oldest = _oldest(warehouse, retention)
     if is_dry:
         return _preview(warehouse, expired, retention, oldest)
@@ -127,35 +127,35 @@ def collect(
     if oldest > int(catalog.meta("oldest")):
         console.progress(f"dropping what was before commit {oldest}")
         cut, has_folded = _prepare_cut(warehouse, oldest, console)
-        dropped = drop(catalog, cut)
+        dropped = drop_history(catalog, cut)
     return remove_files(warehouse, console, dropped, expired, has_folded=has_folded)
 
 
 def remove_files(
     warehouse: Warehouse,
     console: Console,
-    dropped: Dropped | None,
+    dropped: DroppedHistory | None,
     expired: tuple[str, ...] = (),
     *,
     has_folded: bool = False,
-) -> Collected:
+) -> RetentionResult:
     """Remove files without references, and free space in the catalog."""
     catalog = warehouse.catalog
     fault.hit("during_gc")
     console.progress("removing files")
-    found = listing(warehouse.root, catalog)
+    found = list_data_files(warehouse.root, catalog)
     gone = set() if found.is_held else found.loose
     if found.is_held:
         console.note("the warehouse is being copied, so all files are kept until the next run")
     else:
-        remove(warehouse.root, found)
+        remove_orphans(warehouse.root, found)
     before = catalog_bytes(warehouse)
     try:
-        compact(catalog)
+        compact_catalog(catalog)
     except WarehouseError:
         console.note("others use the catalog, so its free space was not released")
     console.done()
-    return Collected(
+    return RetentionResult(
         expired,
         int(catalog.meta("oldest")),
         dropped,
@@ -193,35 +193,35 @@ def _oldest(warehouse: Warehouse, retention: Retention) -> int:
     if retention.commits is not None:
         wanted = min(wanted, latest.number - retention.commits + 1)
     if retention.days is not None:
-        first = first_since(catalog, time.time() - retention.days * DAY_SECONDS)
+        first = first_commit_since(catalog, time.time() - retention.days * DAY_SECONDS)
         wanted = wanted if first is None else min(wanted, first)
     return max(wanted, known)
 
 
-def _prepare_cut(warehouse: Warehouse, oldest: int, console: Console) -> tuple[Cut, bool]:
+def _prepare_cut(warehouse: Warehouse, oldest: int, console: Console) -> tuple[HistoryCut, bool]:
     """Return the cut before a commit; if it needs snapshots, they are written first."""
     cut = _cut(warehouse, oldest)
     if cut is not None:
         return cut, False
     fold_at(warehouse, oldest, console)
-    return Cut(oldest, oldest, stored_at(warehouse, oldest)), True
+    return HistoryCut(oldest, oldest, stored_relations_at(warehouse, oldest)), True
 
 
-def _cut(warehouse: Warehouse, oldest: int) -> Cut | None:
+def _cut(warehouse: Warehouse, oldest: int) -> HistoryCut | None:
     """Return the cut before a commit, if there are snapshots to start from."""
-    held, relations = holdings(warehouse.catalog), stored_at(warehouse, oldest)
+    held, relations = read_inventory(warehouse.catalog), stored_relations_at(warehouse, oldest)
     taken = {each.commit for snapshots in held.snapshots.values() for each in snapshots}
     for fold in sorted((at for at in taken if held.fold <= at <= oldest), reverse=True):
         if not warehouse.catalog.stale(relations, fold):
-            return Cut(oldest, fold, relations)
+            return HistoryCut(oldest, fold, relations)
     return None
 
 
-def stored_at(warehouse: Warehouse, number: int) -> list[str]:
+def stored_relations_at(warehouse: Warehouse, number: int) -> list[str]:
     """Return the stored relations of a commit."""
     commit = warehouse.commit_at(number)
     assert commit is not None
-    relations = relations_in(warehouse.catalog.program(commit.program).places).relations
+    relations = program_of_layout(warehouse.catalog.program(commit.program).places).relations
     return [name for name, each in relations.items() if each.is_stored]
 
 
@@ -233,10 +233,10 @@ def fold_at(warehouse: Warehouse, number: int, console: Console) -> None:
     store.fold(past)
 
 
-def fence(
+def force_restore(
     warehouse: Warehouse,
     latest: Commit,
-    changes: Mapping[str, Delta] | None = None,
+    changes: Mapping[str, RelationDelta] | None = None,
     payload: frozenset[str] = frozenset(),
 ) -> int:
     """Make a commit after which every process restores from what is stored; return its number.
@@ -255,24 +255,24 @@ def fence(
 
 def _preview(
     warehouse: Warehouse, expired: tuple[str, ...], retention: Retention, oldest: int
-) -> Collected:
+) -> RetentionResult:
     """Return what would be removed."""
     catalog, root = warehouse.catalog, warehouse.root
     dropped, has_folded = None, False
-    found = listing(root, catalog)
+    found = list_data_files(root, catalog)
     limit = time.time() - retention.intents
-    dead = {each.id for each in intents(catalog) if each.heartbeat <= limit}
+    dead = {each.id for each in list_intents(catalog) if each.heartbeat <= limit}
     found = replace(found, writers=found.writers - dead)
     if oldest > int(catalog.meta("oldest")):
         cut = _cut(warehouse, oldest)
         has_folded = cut is None
-        dropped = doomed(catalog, cut or Cut(oldest, oldest, stored_at(warehouse, oldest)))
-        gone = dropped.paths | named_parts(root, dropped.paths, found.sizes).keys()
+        dropped = preview_drop(catalog, cut or HistoryCut(oldest, oldest, stored_relations_at(warehouse, oldest)))
+        gone = dropped.paths | find_lists(root, dropped.paths, found.sizes).keys()
         named = {path: kind for path, kind in found.named.items() if path not in gone}
         found = replace(found, named=named)
     loose = set() if found.is_held else found.loose
     size = sum(found.sizes[path] for path in loose)
-    return Collected(expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True)
+    return RetentionResult(expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True)
 
 
 def catalog_bytes(warehouse: Warehouse) -> int:
@@ -281,13 +281,13 @@ def catalog_bytes(warehouse: Warehouse) -> int:
         return 0
     return sum(
         path.stat().st_size
-        for path in (Path(f"{warehouse.root / CATALOG}{end}") for end in ("", "-wal"))
+        for path in (Path(f"{warehouse.root / CATALOG_FILE}{end}") for end in ("", "-wal"))
         if path.exists()
     )
 
 
 def _clean_tables(warehouse: Warehouse) -> int:
     """Remove the files of published tables that no reader can need."""
-    if not (warehouse.root / TABLES).exists():
+    if not (warehouse.root / TABLES_DIRECTORY).exists():
         return 0
     return len(Publisher(warehouse.root, warehouse.catalog).clean())

@@ -16,21 +16,21 @@ from corollary.console import Console
 from corollary.core.arrow import from_python, nullary_table, schema_of
 from corollary.core.engine import Limits
 from corollary.core.program import NormalProgram, Relation
-from corollary.database.counters import Progress
-from corollary.database.parts import TEXT
+from corollary.database.counters import ProgressRecorder
+from corollary.database.parts import TEXT_PART
 from corollary.engines.local.engine import LocalEngine
 from corollary.maintain import seminaive
 from corollary.warehouse.set_difference import distinct
 
 
-def is_made(program: NormalProgram, name: str) -> bool:
+def is_computed(program: NormalProgram, name: str) -> bool:
     """Whether a relation is computed from others; the program may lack its rules."""
     relation = program.relations[name]
-    texts = (by_part.get(TEXT) for by_part in program.parts.values())
+    texts = (by_part.get(TEXT_PART) for by_part in program.parts.values())
     return relation.is_derived or len(program.parts.get(name, ())) > 1 or name in texts
 
 
-def rightful(
+def expected_contents(
     program: NormalProgram, state: Mapping[str, pa.Table], console: Console
 ) -> dict[str, pa.Table] | None:
     """Return what all relations that are computed from others should hold.
@@ -40,7 +40,7 @@ def rightful(
     """
     bases: dict[str, pa.Table] = {}
     for name, relation in program.relations.items():
-        if relation.is_derived or is_made(program, name):
+        if relation.is_derived or is_computed(program, name):
             continue
         if name not in state:
             return None
@@ -48,7 +48,7 @@ def rightful(
     made: dict[str, pa.Table] = {}
     for base, by_part in program.parts.items():
         for part, at in by_part.items():
-            if part == TEXT:
+            if part == TEXT_PART:
                 made[at] = from_python(program.facts.get(base, ()), program.relations[at])
         if len(by_part) > 1:
             every = [made[at] if at in made else bases[at] for at in by_part.values()]
@@ -71,18 +71,18 @@ def recompute(
     program: NormalProgram, bases: Mapping[str, pa.Table], console: Console
 ) -> LocalEngine:
     """Return an engine with every stored relation of a program, computed from base relations."""
-    program = needed(program)
+    program = stored_subprogram(program)
     engine = LocalEngine()
     engine.declare(program.relations)
     for name, relation in program.relations.items():
         if not relation.is_derived and name in bases:
             engine.insert(name, bases[name])
     engine.commit()
-    engine.run(seminaive.evaluate(program, engine.statistics()), Progress(console), Limits())
+    engine.run(seminaive.plan_program(program, engine.statistics()), ProgressRecorder(console), Limits())
     return engine
 
 
-def needed(program: NormalProgram) -> NormalProgram:
+def stored_subprogram(program: NormalProgram) -> NormalProgram:
     """Return the part of a program that computes its stored relations."""
     reads: dict[str, set[str]] = {name: set() for name in program.relations}
     for rule in program.rules:

@@ -11,36 +11,36 @@ import pyarrow as pa
 from corollary.console import Console
 from corollary.core.arrow import schema_of
 from corollary.core.program import NormalProgram, Relation
-from corollary.database.upkeep.findings import Report
+from corollary.database.upkeep.findings import VerifyReport
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import WarehouseError
 from corollary.warehouse import files, parts
 from corollary.warehouse.entries import StoredChange, StoredIndex, StoredSnapshot
-from corollary.warehouse.holdings import Holdings
-from corollary.warehouse.places import relations_in
-from corollary.warehouse.warehouse import INDEX, Delta, Warehouse
+from corollary.warehouse.holdings import Inventory
+from corollary.warehouse.places import program_of_layout
+from corollary.warehouse.warehouse import INDEX_PREFIX, RelationDelta, Warehouse
 
 HistoryEvent = tuple[int, StoredChange | StoredSnapshot | None]
 """A commit, and what is stored of a relation at it; None for an index of that commit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class CheckedReader:
     """Reads files of a warehouse, and counts what it has read.
 
     All methods raise `WarehouseError` where something is not as recorded.
     """
 
     warehouse: Warehouse
-    report: Report
+    report: VerifyReport
     console: Console
 
-    def change(self, stored: StoredChange, shape: Relation | None) -> Delta:
+    def change(self, stored: StoredChange, shape: Relation | None) -> RelationDelta:
         """Return a change; without a shape, as for payload, its columns are not checked."""
         self.report.changes += 1
         if stored.inline is None and stored.path is not None:
             self.console.progress(f"checking {stored.path}")
-            self.report.bytes += parts.size_of(self.warehouse.root, stored.path)
+            self.report.bytes += parts.total_bytes(self.warehouse.root, stored.path)
         else:
             self.report.bytes += len(stored.inline or b"")
         place = stored.path or f"the change of {stored.relation} in the catalog"
@@ -58,7 +58,7 @@ class Reader:
         """Return a snapshot."""
         self.report.snapshots += 1
         self.console.progress(f"checking {stored.path}")
-        self.report.bytes += parts.size_of(self.warehouse.root, stored.path)
+        self.report.bytes += parts.total_bytes(self.warehouse.root, stored.path)
         try:
             table = self.warehouse.snapshot(stored)
         except pa.ArrowException as error:
@@ -76,24 +76,24 @@ class Reader:
         self.report.bytes += data.size
         return data
 
-    def index(self, listed: Sequence[StoredIndex], program: NormalProgram) -> "Index":
+    def index(self, listed: Sequence[StoredIndex], program: NormalProgram) -> "CheckedIndex":
         """Return the undamaged relations of an index, and the errors; raises nothing."""
         found, errors = {}, []
         for each in listed:
             try:
-                found[each.path.rpartition("/")[2].removeprefix(INDEX)] = self.index_file(each)
+                found[each.path.rpartition("/")[2].removeprefix(INDEX_PREFIX)] = self.index_file(each)
             except WarehouseError as error:
                 errors.append((each.path, error))
         engine = LocalEngine()
         engine.declare(program.relations)
         try:
-            return Index(engine, engine.restore(found), errors)
+            return CheckedIndex(engine, engine.restore(found), errors)
         except WarehouseError as error:
-            return Index(engine, set(), [*errors, (listed[0].path, error)])
+            return CheckedIndex(engine, set(), [*errors, (listed[0].path, error)])
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class CheckedIndex:
     """The undamaged relations of an index, in an engine; and the files that are damaged."""
 
     engine: LocalEngine
@@ -106,10 +106,10 @@ def _check_columns(table: pa.Table, shape: Relation, place: str) -> None:
         raise WarehouseError.is_damaged(place)
 
 
-class Past:
+class ProgramHistory:
     """The programs of all commits, and the columns of each relation at them."""
 
-    def __init__(self, warehouse: Warehouse, holdings: Holdings) -> None:
+    def __init__(self, warehouse: Warehouse, holdings: Inventory) -> None:
         self._catalog = warehouse.catalog
         self._inventory = holdings
         self._known: dict[int, NormalProgram] = {}
@@ -122,7 +122,7 @@ class Past:
         number = self._inventory.programs[max(commit, self._inventory.fold)]
         known = self._known.get(number)
         if known is None:
-            known = self._known[number] = relations_in(self._catalog.program(number).places)
+            known = self._known[number] = program_of_layout(self._catalog.program(number).places)
         return known
 
     def shape_at(self, name: str, commit: int) -> Relation | None:
@@ -130,7 +130,7 @@ class Past:
         return self.program_at(commit).relations.get(name)
 
 
-def events(
+def history_events(
     changes: list[tuple[int, StoredChange]], snapshots: list[StoredSnapshot], indexes: list[int]
 ) -> Iterator[HistoryEvent]:
     """Yield what is stored of a relation, in order: change, snapshot, index of each commit."""
@@ -144,7 +144,7 @@ def events(
 
 
 @dataclass(slots=True)
-class Follower:
+class ReplayedRelation:
     """A relation that is replayed through history.
 
     Attributes:
@@ -165,7 +165,7 @@ class Follower:
         if table is not None:
             self._engine.insert(shape.name, table)
 
-    def apply(self, shape: Relation, delta: Delta) -> bool:
+    def apply(self, shape: Relation, delta: RelationDelta) -> bool:
         """Apply a change; return whether it added new tuples and removed existing ones only."""
         if self._engine is None or delta.is_full:
             self.become(shape)

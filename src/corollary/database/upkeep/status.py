@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from corollary.core.program import NormalProgram
-from corollary.database.names import published
+from corollary.database.names import published_relations
 from corollary.database.upkeep.retention import catalog_bytes
 from corollary.frontends.datalog.parse import parse
 from corollary.source import SourceFile
 from corollary.warehouse.entries import Commit
-from corollary.warehouse.holdings import SourceState, changes_since, sizes, source_states
-from corollary.warehouse.loose_files import listing
+from corollary.warehouse.holdings import (
+    SourceState,
+    count_tuples_changed_since,
+    relation_sizes,
+    source_states,
+)
+from corollary.warehouse.loose_files import list_data_files
 from corollary.warehouse.outbox import outbox_state
-from corollary.warehouse.places import relations_in
-from corollary.warehouse.publishing.tables import TABLES
-from corollary.warehouse.retention import Intent, intents
+from corollary.warehouse.places import program_of_layout
+from corollary.warehouse.publishing.tables import TABLES_DIRECTORY
+from corollary.warehouse.retention import Intent, list_intents
 from corollary.warehouse.waiting import OutboxState
 from corollary.warehouse.warehouse import Warehouse
 
@@ -94,7 +99,7 @@ class Status:
             "commits": {
                 "first": self.oldest if latest else None,
                 "last": latest.number if latest else None,
-                "at": moment(latest.created) if latest else None,
+                "at": format_time(latest.created) if latest else None,
             },
             "relations": _by_key("name", self.relations),
             "index": {
@@ -105,12 +110,12 @@ class Status:
             "bytes": self.bytes,
             "published": _by_key("relation", self.tables),
             "sources": {
-                name: {**each, "read": moment(each["read"])}
+                name: {**each, "read": format_time(each["read"])}
                 for name, each in _by_key("name", self.sources).items()
             },
             "outbox": {
                 "waiting": self.outbox.waiting,
-                "oldest": None if self.outbox.oldest is None else moment(self.outbox.oldest),
+                "oldest": None if self.outbox.oldest is None else format_time(self.outbox.oldest),
                 "error": self.outbox.error,
             },
             "intents": [
@@ -134,25 +139,25 @@ def status(warehouse: Warehouse) -> Status:
     outputs: list[str] = []
     program = NormalProgram({}, (), (), {})
     if stored is not None:
-        program = relations_in(stored.places)
+        program = program_of_layout(stored.places)
         directives = parse(SourceFile("program", stored.text)).directives
-        outputs = [each.name for each in published(program, directives)]
+        outputs = [each.name for each in published_relations(program, directives)]
     return Status(
         catalog.meta("id"),
         int(catalog.meta("format")),
         max(1, int(catalog.meta("oldest"))),
         latest,
-        tuple(_relations(program, sizes(catalog))),
+        tuple(_relations(program, relation_sizes(catalog))),
         _index(warehouse, latest),
         _bytes(warehouse),
         tuple(_tables(warehouse, outputs)),
         tuple(source_states(catalog)),
         outbox_state(catalog),
-        tuple(intents(catalog)),
+        tuple(list_intents(catalog)),
     )
 
 
-def moment(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """Return a time as text.
 
     >>> moment(1763193600.0)
@@ -174,11 +179,11 @@ def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
     number = 0 if latest is None else latest.number
     found = warehouse.catalog.index(number)
     commit = 0 if found is None else found[0]
-    return IndexState(commit, number - commit, changes_since(warehouse.catalog, commit))
+    return IndexState(commit, number - commit, count_tuples_changed_since(warehouse.catalog, commit))
 
 
 def _bytes(warehouse: Warehouse) -> dict[str, int]:
-    found = listing(warehouse.root, warehouse.catalog)
+    found = list_data_files(warehouse.root, warehouse.catalog)
     kinds = dict.fromkeys(("changes", "snapshots", "index", "in flight", "loose"), 0)
     loose = found.loose
     for path, size in found.sizes.items():
@@ -189,7 +194,7 @@ def _bytes(warehouse: Warehouse) -> dict[str, int]:
     return {
         "catalog": catalog_bytes(warehouse),
         **kinds,
-        "tables": _directory_bytes(warehouse.root / TABLES),
+        "tables": _directory_bytes(warehouse.root / TABLES_DIRECTORY),
     }
 
 

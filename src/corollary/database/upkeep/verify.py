@@ -15,18 +15,24 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from corollary.console import Console, SilentConsole
-from corollary.core.engine import Kept
-from corollary.core.plan import WORKING
+from corollary.core.engine import TableHandle
+from corollary.core.plan import WORKING_SEPARATOR
 from corollary.core.program import Relation
-from corollary.database.names import published
-from corollary.database.upkeep.findings import Finding, Kind, Report
-from corollary.database.upkeep.rightful import is_made, rightful
-from corollary.database.upkeep.soundness import Follower, Index, Past, Reader, events
+from corollary.database.names import published_relations
+from corollary.database.upkeep.findings import FindingKind, VerifyFinding, VerifyReport
+from corollary.database.upkeep.rightful import expected_contents, is_computed
+from corollary.database.upkeep.soundness import (
+    CheckedIndex,
+    CheckedReader,
+    ProgramHistory,
+    ReplayedRelation,
+    history_events,
+)
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.warehouse.entries import StoredChange, StoredSnapshot
-from corollary.warehouse.holdings import Holdings, holdings, integrity
-from corollary.warehouse.outbox import damaged
+from corollary.warehouse.holdings import Inventory, integrity_problems, read_inventory
+from corollary.warehouse.outbox import damaged_alerts
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.set_difference import difference
@@ -35,20 +41,20 @@ from corollary.warehouse.warehouse import Warehouse
 CATALOG_FILE = "the catalog"
 
 
-def verify(warehouse: Warehouse, console: Console | None = None) -> Report:
+def verify(warehouse: Warehouse, console: Console | None = None) -> VerifyReport:
     """Check a warehouse; if `gc` removes something meanwhile, check it again.
 
     Raises:
         WarehouseError: the catalog itself cannot be read.
     """
     while True:
-        before = holdings(warehouse.catalog)
+        before = read_inventory(warehouse.catalog)
         report, error = None, None
         try:
             report = Verification(warehouse, before, console or SilentConsole()).run()
         except WarehouseError as found:
             error = found
-        after = holdings(warehouse.catalog)
+        after = read_inventory(warehouse.catalog)
         is_same = (after.oldest, after.indexes) == (before.oldest, before.indexes)
         if report is not None and (is_same or not report.findings):
             return report
@@ -64,17 +70,17 @@ class Verification:
         state: the tuples of current relations, as far as they are known.
     """
 
-    def __init__(self, warehouse: Warehouse, held: Holdings, console: Console) -> None:
-        self.past = Past(warehouse, held)
+    def __init__(self, warehouse: Warehouse, held: Inventory, console: Console) -> None:
+        self.past = ProgramHistory(warehouse, held)
         self.state: dict[str, pa.Table] = {}
         self._warehouse = warehouse
         self._inventory = held
         self._console = console
-        self._report = Report(commits=len(held.programs))
-        self._reader = Reader(warehouse, self._report, console)
-        self._indexes: dict[int, Index] = {}
+        self._report = VerifyReport(commits=len(held.programs))
+        self._reader = CheckedReader(warehouse, self._report, console)
+        self._indexes: dict[int, CheckedIndex] = {}
 
-    def run(self) -> Report:
+    def run(self) -> VerifyReport:
         """Run all stages."""
         began = time.monotonic()
         self._check_catalog()
@@ -88,7 +94,7 @@ class Verification:
 
     def _find(
         self,
-        kind: Kind,
+        kind: FindingKind,
         found: str | WarehouseError,
         file: str = CATALOG_FILE,
         relation: str = "",
@@ -102,22 +108,22 @@ class Verification:
         else:
             code, text = "C0968", found
         self._report.findings.append(
-            Finding(kind, code, text, file, relation, commit, is_mendable, sound_from)
+            VerifyFinding(kind, code, text, file, relation, commit, is_mendable, sound_from)
         )
 
     def _check_catalog(self) -> None:
         self._console.progress("checking the catalog")
-        for problem in integrity(self._warehouse.catalog):
-            self._find(Kind.CATALOG, f"The catalog is damaged: {problem}.")
+        for problem in integrity_problems(self._warehouse.catalog):
+            self._find(FindingKind.CATALOG, f"The catalog is damaged: {problem}.")
         kept = [number for number in self._inventory.programs if number >= self._inventory.oldest]
         for number in kept[1:]:
             parent = self._inventory.parents[number]
             if parent != number - 1 or parent not in self._inventory.programs:
                 text = f"Commit {number} follows commit {parent}, not the one before it."
-                self._find(Kind.CATALOG, text, commit=number)
+                self._find(FindingKind.CATALOG, text, commit=number)
         catalog = self._warehouse.catalog
-        for id_ in damaged(catalog, catalog.meta("id")):
-            self._find(Kind.CATALOG, f"The alert `{id_}` in the outbox is damaged.")
+        for id_ in damaged_alerts(catalog, catalog.meta("id")):
+            self._find(FindingKind.CATALOG, f"The alert `{id_}` in the outbox is damaged.")
 
     # --- history -------------------------------------------------------------------------------
 
@@ -126,7 +132,7 @@ class Verification:
         self._open_indexes()
         now = self.past.program_at(self._inventory.latest).relations
         for name in dict.fromkeys((*self._inventory.changed, *self._inventory.snapshots)):
-            self._console.progress(f"replaying {name.replace(WORKING, ' ')}")
+            self._console.progress(f"replaying {name.replace(WORKING_SEPARATOR, ' ')}")
             follower = self._follow(name)
             relation = now.get(name)
             if relation is not None and relation.is_stored:
@@ -140,18 +146,18 @@ class Verification:
             index = self._reader.index(listed, self.past.program_at(commit))
             self._indexes[commit] = index
             for path, error in index.errors:
-                self._find(Kind.INDEX, error, path, "", commit, is_mendable=True)
+                self._find(FindingKind.INDEX, error, path, "", commit, is_mendable=True)
 
     def _is_bad_index(self, commit: int, found: str | WarehouseError) -> None:
         directory = self._inventory.indexes[commit][0].path.rpartition("/")[0]
-        self._find(Kind.INDEX, found, directory, "", commit, is_mendable=True)
+        self._find(FindingKind.INDEX, found, directory, "", commit, is_mendable=True)
 
-    def _follow(self, name: str) -> Follower:
+    def _follow(self, name: str) -> ReplayedRelation:
         held = self._inventory
-        follower = Follower(is_known=not held.fold)
+        follower = ReplayedRelation(is_known=not held.fold)
         changes = self._warehouse.catalog.changes(0, held.latest, name)
         indexes = [at for at, index in self._indexes.items() if name in index.relations]
-        for commit, each in events(changes, held.snapshots.get(name, []), indexes):
+        for commit, each in history_events(changes, held.snapshots.get(name, []), indexes):
             shape = self.past.shape_at(name, commit)
             if isinstance(each, StoredChange):
                 self._take_change(follower, commit, each, shape)
@@ -162,16 +168,16 @@ class Verification:
         return follower
 
     def _take_change(
-        self, follower: Follower, commit: int, each: StoredChange, shape: Relation | None
+        self, follower: ReplayedRelation, commit: int, each: StoredChange, shape: Relation | None
     ) -> None:
         place = each.path or CATALOG_FILE
-        is_mendable = shape is None or is_made(self.past.program_at(commit), each.relation)
+        is_mendable = shape is None or is_computed(self.past.program_at(commit), each.relation)
         try:
             delta = self._reader.change(each, shape)
         except WarehouseError as error:
             follower.is_known = False
             self._find(
-                Kind.CHANGE,
+                FindingKind.CHANGE,
                 error,
                 place,
                 each.relation,
@@ -187,7 +193,7 @@ class Verification:
                 f"The change of `{each.relation}` in commit {commit} adds tuples that were there, "
                 "or removes some that were not."
             )
-            self._find(Kind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable)
+            self._find(FindingKind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable)
 
     def _sound_from(self, relation: str, commit: int) -> int:
         """Return the next commit that does not need the changes up to one, or 0."""
@@ -196,7 +202,7 @@ class Verification:
         first = max(taken, commit + 1)
         return first if taken and first <= self._inventory.latest else 0
 
-    def _take_snapshot(self, follower: Follower, each: StoredSnapshot, shape: Relation) -> None:
+    def _take_snapshot(self, follower: ReplayedRelation, each: StoredSnapshot, shape: Relation) -> None:
         try:
             table = self._reader.snapshot(each, shape)
         except WarehouseError as error:
@@ -205,17 +211,17 @@ class Verification:
             is_mendable = (
                 follower.is_known
                 or (index is not None and shape.name in index.relations)
-                or is_made(self.past.program_at(each.commit), shape.name)
+                or is_computed(self.past.program_at(each.commit), shape.name)
             )
             self._find(
-                Kind.SNAPSHOT, error, each.path, shape.name, each.commit, is_mendable=is_mendable
+                FindingKind.SNAPSHOT, error, each.path, shape.name, each.commit, is_mendable=is_mendable
             )
             return
         if self._is_new(follower, shape, table):
             text = f"The snapshot of `{shape.name}` differs from the changes before it."
-            self._find(Kind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True)
+            self._find(FindingKind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True)
 
-    def _take_index(self, follower: Follower, commit: int, shape: Relation) -> None:
+    def _take_index(self, follower: ReplayedRelation, commit: int, shape: Relation) -> None:
         try:
             table = self._indexes[commit].engine.read(shape.name)
         except WarehouseError as error:
@@ -226,7 +232,7 @@ class Verification:
             self._is_bad_index(commit, text)
 
     @staticmethod
-    def _is_new(follower: Follower, shape: Relation, table: pa.Table) -> bool:
+    def _is_new(follower: ReplayedRelation, shape: Relation, table: pa.Table) -> bool:
         """Whether a table differs from what is known; if nothing is known, it is trusted."""
         if not follower.is_known or follower.shape is None:
             follower.become(shape, table)
@@ -241,7 +247,7 @@ class Verification:
         assert latest is not None
         program = WarehouseStore(self._warehouse).loaded_at(latest).normal
         self._console.progress("recomputing")
-        expected = rightful(program, self.state, self._console)
+        expected = expected_contents(program, self.state, self._console)
         self._report.has_recomputed = expected is not None
         for name, tuples in (expected or {}).items():
             if name not in self.state:
@@ -249,10 +255,10 @@ class Verification:
             missing, extra = difference(self.state[name], tuples)
             if missing.num_rows or extra.num_rows:
                 text = (
-                    f"`{name.replace(WORKING, ' ')}` lacks {missing.num_rows:,} tuples that it "
+                    f"`{name.replace(WORKING_SEPARATOR, ' ')}` lacks {missing.num_rows:,} tuples that it "
                     f"should have, and has {extra.num_rows:,} that it should not have."
                 )
-                self._find(Kind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True)
+                self._find(FindingKind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True)
 
     def _check_tables(self) -> None:
         """Compare the tables that are still published with what the relations held."""
@@ -262,7 +268,7 @@ class Verification:
             return
         publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
         loaded = WarehouseStore(self._warehouse).loaded_at(latest)
-        relations = {e.name: e for e in published(loaded.normal, loaded.program.directives)}
+        relations = {e.name: e for e in published_relations(loaded.normal, loaded.program.directives)}
         for name in sorted(noted.keys() & relations.keys()):
             self._console.progress(f"comparing the table of {name}")
             self._report.tables += 1
@@ -277,7 +283,7 @@ class Verification:
                 found = [f"it cannot be read ({error})"]
             for problem in found:
                 text = f"The published table of `{name}` has been changed: {problem}."
-                self._find(Kind.TABLE, text, str(publisher.path(name)), name, is_mendable=True)
+                self._find(FindingKind.TABLE, text, str(publisher.path(name)), name, is_mendable=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +295,7 @@ class _HistoryFrom(StoredHistory):
 
     commit: int
 
-    def content(self, relation: Relation, at: int) -> Kept:
+    def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
         # Not `super()`: a class with slots is another one than the one that was written.
         return StoredHistory.content(self, relation, max(at, self.commit))

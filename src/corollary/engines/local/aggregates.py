@@ -14,12 +14,12 @@ from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes, Words, layout_of
-from corollary.engines.local.native import BOUNDS
-from corollary.engines.local.runs import distinct
+from corollary.engines.local.native import INTEGER_BOUNDS
+from corollary.engines.local.runs import sort_distinct
 from corollary.engines.local.table import Table
 
 Starts = npt.NDArray[np.int64]
-LIMBS = 32
+LIMB_BITS = 32
 
 
 def aggregate(
@@ -34,7 +34,7 @@ def aggregate(
     codes = _values(aggregation, groups, target.types[-1], dictionary)
     has_value = (codes != 0) | (aggregation.operator == "sum")
     columns = [column[has_value] for column in (*groups.keys, codes)]
-    return distinct(target.pack(columns, len(columns[-1])))
+    return sort_distinct(target.pack(columns, len(columns[-1])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +125,17 @@ def _integer_sums(values: Any, begins: Starts) -> list[int]:
 
     Sums of the upper and the lower 32 bits cannot overflow 64 bits below 2^31 rows.
     """
-    high = np.add.reduceat((values >> LIMBS).astype(np.int64), begins)
-    low = np.add.reduceat((values & ((1 << LIMBS) - 1)).astype(np.int64), begins)
-    return [(one << LIMBS) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)]
+    high = np.add.reduceat((values >> LIMB_BITS).astype(np.int64), begins)
+    low = np.add.reduceat((values & ((1 << LIMB_BITS) - 1)).astype(np.int64), begins)
+    return [(one << LIMB_BITS) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)]
 
 
-def exact_sums(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
+def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
     """Return the sum of each group, and the mask of those too large for the type, None for none."""
     if source.kind is Kind.FLOAT:
         sums = [_float_sum(part) for part in _parts(values, begins, sizes)]
         return np.array(sums, np.float64), None
-    low, high = BOUNDS[target.kind]
+    low, high = INTEGER_BOUNDS[target.kind]
     exact = _integer_sums(values, begins)
     too_large = np.array([not low <= each <= high for each in exact], np.bool_)
     fitting = [each if low <= each <= high else 0 for each in exact]
@@ -144,7 +144,7 @@ def exact_sums(values: Any, begins: Starts, sizes: Any, source: Type, target: Ty
 
 def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
     if source.kind is Kind.FLOAT:
-        sums, _ = exact_sums(values, begins, sizes, source, target)
+        sums, _ = sum_groups(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
             return sums / sizes, None
     unit = 10**source.scale
@@ -176,7 +176,7 @@ def _float_sum(values: list[float]) -> float:
 
 
 _COMBINE: dict[str, Callable[..., Any]] = {
-    "sum": exact_sums,
+    "sum": sum_groups,
     "mean": _mean,
     "min": _extreme(is_largest=False),
     "max": _extreme(is_largest=True),

@@ -11,16 +11,16 @@ import numpy as np
 
 from corollary.core.types import Kind, Type
 from corollary.engines.local.layout import Mask
-from corollary.engines.local.native import BOUNDS, Native
+from corollary.engines.local.native import INTEGER_BOUNDS, NativeArray
 
-Operand = tuple[Native, Type]
+Operand = tuple[NativeArray, Type]
 Faults = list[tuple[Mask, str]]
-Result = tuple[Native, Faults]
+Result = tuple[NativeArray, Faults]
 
 OVERFLOW = "overflow"
-DIVISION = "division by zero"
-CONVERSION = "failed conversion"
-LARGE = 2.0**62
+DIVISION_BY_ZERO = "division by zero"
+FAILED_CONVERSION = "failed conversion"
+EXACT_PRODUCT_MIN = 2.0**62
 """Products that are smaller, as floats, cannot overflow an int64."""
 
 
@@ -28,9 +28,9 @@ def _faults(mask: Mask, reason: str) -> Faults:
     return [(mask, reason)] if mask.any() else []
 
 
-def _exact(function: Callable[..., int], operands: list[Native], kind: Kind) -> Result:
+def _exact(function: Callable[..., int], operands: list[NativeArray], kind: Kind) -> Result:
     """Compute with Python's integers, where 64 bits may not be enough."""
-    low, high = BOUNDS[kind]
+    low, high = INTEGER_BOUNDS[kind]
     exact = [function(*row) for row in zip(*(each.tolist() for each in operands), strict=True)]
     overflow = np.array([not low <= value <= high for value in exact], np.bool_)
     values = [value if low <= value <= high else 0 for value in exact]
@@ -48,7 +48,7 @@ def _aligned(operands: list[Operand], scale: int) -> list[list[int]]:
     ]
 
 
-def half_up(numerator: int, denominator: int) -> int:
+def round_half_up(numerator: int, denominator: int) -> int:
     """Return the quotient rounded half away from zero.
 
     >>> half_up(25, 10), half_up(-25, 10), half_up(24, 10)
@@ -66,16 +66,16 @@ def _decimal(name: str, operands: list[Operand], type_: Type) -> Result:
         return _exact(lambda a, b: a + b if name == "+" else a - b, [one, two], Kind.DECIMAL)
     if name == "*":
         unit = 10**scale
-        return _exact(lambda a, b: half_up(a * b, unit), [one, two], Kind.DECIMAL)
+        return _exact(lambda a, b: round_half_up(a * b, unit), [one, two], Kind.DECIMAL)
     zero = two == 0
     two = np.where(zero, 1, two)
     if name == "/":
         unit = 10**scale
-        values, faults = _exact(lambda a, b: half_up(a * unit, b), [one, two], Kind.DECIMAL)
+        values, faults = _exact(lambda a, b: round_half_up(a * unit, b), [one, two], Kind.DECIMAL)
     else:
         values, faults = _exact(_remainder, [one, two], Kind.DECIMAL)
     zero = zero.astype(np.bool_)
-    return values, [(mask & ~zero, why) for mask, why in faults] + _faults(zero, DIVISION)
+    return values, [(mask & ~zero, why) for mask, why in faults] + _faults(zero, DIVISION_BY_ZERO)
 
 
 def _remainder(one: int, two: int) -> int:
@@ -119,7 +119,7 @@ def _multiply(operands: list[Operand], type_: Type) -> Result:
         return _decimal("*", operands, type_)
     if type_.kind is Kind.FLOAT:
         return _float(np.multiply, one, two)
-    large = np.abs(one.astype(np.float64) * two.astype(np.float64)) >= LARGE
+    large = np.abs(one.astype(np.float64) * two.astype(np.float64)) >= EXACT_PRODUCT_MIN
     if large.any():
         return _exact(lambda a, b: a * b, [one, two], type_.kind)
     return one * two, []
@@ -132,17 +132,17 @@ def _divide(operands: list[Operand], type_: Type) -> Result:
     zero = two == 0
     if type_.kind is Kind.FLOAT:
         values, faults = _float(np.divide, one, np.where(zero, 1.0, two))
-        return values, [(mask & ~zero, why) for mask, why in faults] + _faults(zero, DIVISION)
+        return values, [(mask & ~zero, why) for mask, why in faults] + _faults(zero, DIVISION_BY_ZERO)
     divisor = np.where(zero, np.ones_like(two), two)
     if type_.kind is Kind.UNSIGNED:
-        return one // divisor, _faults(zero, DIVISION)
+        return one // divisor, _faults(zero, DIVISION_BY_ZERO)
     overflow = (one == np.iinfo(np.int64).min) & (two == -1)
     divisor = np.where(overflow, 1, divisor)
     # NumPy rounds towards minus infinity, the language towards zero.
     quotient = one // divisor
     rest = one - quotient * divisor
     quotient += (rest != 0) & ((one < 0) != (divisor < 0))
-    return quotient, _faults(zero, DIVISION) + _faults(overflow, OVERFLOW)
+    return quotient, _faults(zero, DIVISION_BY_ZERO) + _faults(overflow, OVERFLOW)
 
 
 def _modulo(operands: list[Operand], type_: Type) -> Result:
@@ -153,7 +153,7 @@ def _modulo(operands: list[Operand], type_: Type) -> Result:
     # `min % -1` traps on some processors; modulo 1 gives the same result, 0.
     unsafe = zero if type_.kind is Kind.UNSIGNED else zero | (two == -1)
     divisor = np.where(unsafe, np.ones_like(two), two)
-    return np.fmod(one, divisor), _faults(zero, DIVISION)
+    return np.fmod(one, divisor), _faults(zero, DIVISION_BY_ZERO)
 
 
 def _power(operands: list[Operand], type_: Type) -> Result:
@@ -162,11 +162,11 @@ def _power(operands: list[Operand], type_: Type) -> Result:
         pole = (one == 0.0) & (two < 0)
         values, faults = _float(np.power, np.where(pole, 1.0, one), two)
         undefined = np.isnan(values) & ~np.isnan(one) & ~np.isnan(two)
-        return values, faults + _faults(pole, DIVISION) + _faults(undefined, "undefined power")
+        return values, faults + _faults(pole, DIVISION_BY_ZERO) + _faults(undefined, "undefined power")
     pole = (one == 0) & (two < 0)
     base = np.where(pole, np.ones_like(one), one)
     values, faults = _exact(_integer_power, [base, two], type_.kind)
-    return values, faults + _faults(pole, DIVISION)
+    return values, faults + _faults(pole, DIVISION_BY_ZERO)
 
 
 def _integer_power(base: int, exponent: int) -> int:
@@ -177,7 +177,7 @@ def _integer_power(base: int, exponent: int) -> int:
     return 2**64  # out of all bounds, as the power is: no need to compute it
 
 
-def _float(function: Any, one: Native, two: Native) -> Result:
+def _float(function: Any, one: NativeArray, two: NativeArray) -> Result:
     with np.errstate(all="ignore"):
         values = function(one, two)
     overflow = np.isinf(values) & np.isfinite(one) & np.isfinite(two)
@@ -222,14 +222,14 @@ def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
             return _exact(max if is_larger else min, aligned, Kind.DECIMAL)
         best, _ = operands[0]
         for values, _ in operands[1:]:
-            wins = compare("<", best, type_, values, type_)
+            wins = compare_values("<", best, type_, values, type_)
             best = np.where(wins if is_larger else ~wins, values, best)
         return best, []
 
     return apply
 
 
-def compare(operator: str, one: Native, one_type: Type, two: Native, two_type: Type) -> Mask:
+def compare_values(operator: str, one: NativeArray, one_type: Type, two: NativeArray, two_type: Type) -> Mask:
     """Return the mask of rows in which a comparison of non-null values is true.
 
     NaN equals NaN and is greater than all other numbers.
@@ -240,7 +240,7 @@ def compare(operator: str, one: Native, one_type: Type, two: Native, two_type: T
         one, two = np.array(left, object), np.array(right, object)
     if operator in (">", ">=", "!="):
         opposite = {">": "<=", ">=": "<", "!=": "="}[operator]
-        return ~compare(opposite, one, two_type, two, two_type)
+        return ~compare_values(opposite, one, two_type, two, two_type)
     if one_type.kind is Kind.FLOAT:
         equal: Mask = (one == two) | (np.isnan(one) & np.isnan(two))
         less: Mask = (one < two) | (~np.isnan(one) & np.isnan(two))
@@ -260,14 +260,14 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
             cut = np.trunc(values)
             bad = ~(np.isfinite(values) & (cut < top) & (cut >= bottom))
             safe = np.where(bad, 0.0, cut)
-            return safe.astype(_integer_dtype(type_.kind)), _faults(bad, CONVERSION)
+            return safe.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)
         case Kind.DECIMAL:
             unit = 10**source.scale
             listed = [(-1 if each < 0 else 1) * (abs(each) // unit) for each in values.tolist()]
             values, faults = _exact(lambda each: each, [np.array(listed, object)], type_.kind)
         case _:
             values, faults = _exact(lambda each: each, [values], type_.kind)
-    return values, [(mask, CONVERSION) for mask, _ in faults]
+    return values, [(mask, FAILED_CONVERSION) for mask, _ in faults]
 
 
 def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
@@ -279,7 +279,7 @@ def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - 
     return values.astype(np.float64), []
 
 
-FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+ARITHMETIC_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "+": _add,
     "-": _subtract,
     "*": _multiply,

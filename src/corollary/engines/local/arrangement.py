@@ -16,13 +16,13 @@ import numpy as np
 from corollary.core.states import State
 from corollary.engines.local.layout import Layout, Mask, Words
 from corollary.engines.local.runs import (
-    SMALL,
-    Run,
+    SINGLE_RUN_MAX_WORDS,
+    MemoryRun,
     SortedRun,
-    append,
+    append_run,
     is_member,
-    merge,
-    minus,
+    merge_words,
+    subtract_words,
 )
 
 Order = tuple[int, ...]
@@ -43,14 +43,14 @@ class Layer(NamedTuple):
         return mask
 
 
-def words_of(layers: Sequence[Layer], layout: Layout) -> Words:
+def merge_layers(layers: Sequence[Layer], layout: Layout) -> Words:
     """Return the tuples of disjoint layers as one sorted array."""
     parts = []
     for layer in layers:
         words = layer.run.words
         mask = layer.keep(words)
         parts.append(words if mask is None else words[mask])
-    return merge(*parts) if parts else layout.nothing
+    return merge_words(*parts) if parts else layout.nothing
 
 
 class Arrangement:
@@ -89,7 +89,7 @@ class Arrangement:
         """Replace the contents by these tuples, as ADDED."""
         self.runs: list[SortedRun] = []
         self.tombstones: Words = self.layout.nothing
-        self.added: list[SortedRun] = [Run(added)] if len(added) else []
+        self.added: list[SortedRun] = [MemoryRun(added)] if len(added) else []
         self.removed: Words = self.layout.nothing
         self._cached: dict[State, list[Layer]] = {}
 
@@ -106,7 +106,7 @@ class Arrangement:
         if state is State.ADDED:
             return [Layer(run) for run in self.added]
         if state is State.REMOVED:
-            return [Layer(Run(self.removed))] if len(self.removed) else []
+            return [Layer(MemoryRun(self.removed))] if len(self.removed) else []
         absent = (self.tombstones,) if len(self.tombstones) else ()
         if state is State.OLD:
             return [Layer(run, absent) for run in self.runs]
@@ -115,7 +115,7 @@ class Arrangement:
 
     def words(self, state: State) -> Words:
         """Return all tuples of a state as one sorted array."""
-        return words_of(self.layers(state), self.layout)
+        return merge_layers(self.layers(state), self.layout)
 
     def contains(self, words: Words, state: State) -> Mask:
         """Return for each tuple whether it is in a state."""
@@ -139,18 +139,18 @@ class Arrangement:
 
     def change(self, added: Words, removed: Words) -> None:
         """Set the open change."""
-        self.added = [Run(added)] if len(added) else []
+        self.added = [MemoryRun(added)] if len(added) else []
         self.removed = removed
         self._cached = {}
 
     def grow(self, words: Words) -> None:
         """Add tuples to the open change."""
-        append(self.added, words)
+        append_run(self.added, words)
         self._cached = {}
 
     def remove(self, words: Words) -> None:
         """Remove tuples in the open change."""
-        self.removed = merge(self.removed, words)
+        self.removed = merge_words(self.removed, words)
         self._cached = {}
 
     def read_ahead(self, added: int, removed: int) -> None:
@@ -162,29 +162,29 @@ class Arrangement:
         is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > total
         later = added  # the tuples of all runs after this one: as many as could be merged with it
         for run in reversed(self.runs):
-            if is_purged or (added and len(run) <= 2 * later + SMALL):
+            if is_purged or (added and len(run) <= 2 * later + SINGLE_RUN_MAX_WORDS):
                 _ = run.words
             later += len(run)
 
     def commit(self) -> None:
         """Fold the change into the runs."""
         if self.added:
-            added = merge(*[run.words for run in self.added])
+            added = merge_words(*[run.words for run in self.added])
             if len(self.tombstones):
                 # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
                 revived = is_member(added, self.tombstones)
                 if np.count_nonzero(revived):
-                    self.tombstones = minus(self.tombstones, added)
+                    self.tombstones = subtract_words(self.tombstones, added)
                     added = added[~revived]
             if len(added):
-                append(self.runs, added)
+                append_run(self.runs, added)
             self.added = []
         if len(self.removed):
-            self.tombstones = merge(self.tombstones, self.removed)
+            self.tombstones = merge_words(self.tombstones, self.removed)
             self.removed = self.layout.nothing
             if 4 * len(self.tombstones) > sum(map(len, self.runs)):
-                rest = [minus(run.words, self.tombstones) for run in self.runs]
-                self.runs = [Run(words) for words in rest if len(words)]
+                rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
+                self.runs = [MemoryRun(words) for words in rest if len(words)]
                 self.tombstones = self.layout.nothing
         self._cached = {}
 
@@ -212,13 +212,13 @@ class Arrangement:
     def catch_up(self, primary: "Arrangement") -> None:
         """Update the open change from the primary order."""
         if self._late_added is None:
-            self.added = [Run(self.sort(run.words, primary.layout)) for run in primary.added]
+            self.added = [MemoryRun(self.sort(run.words, primary.layout)) for run in primary.added]
             self.removed = self.sort(primary.removed, primary.layout)
         else:
             for words in self._late_added:
-                append(self.added, self.sort(words, primary.layout))
+                append_run(self.added, self.sort(words, primary.layout))
             for words in self._late_removed:
-                self.removed = merge(self.removed, self.sort(words, primary.layout))
+                self.removed = merge_words(self.removed, self.sort(words, primary.layout))
         self._late_added, self._late_removed = [], []
         self._cached = {}
         self.is_late = False
@@ -229,18 +229,18 @@ class Arrangement:
         if before == layout:
             self.layout = layout
             return
-        self.runs = [Run(layout.convert(run.words, before)) for run in self.runs]
+        self.runs = [MemoryRun(layout.convert(run.words, before)) for run in self.runs]
         self.tombstones = layout.convert(self.tombstones, before)
-        self.added = [Run(layout.convert(run.words, before)) for run in self.added]
+        self.added = [MemoryRun(layout.convert(run.words, before)) for run in self.added]
         self.removed = layout.convert(self.removed, before)
         self.layout = layout
         self._cached = {}
 
 
-def arranged(primary: Arrangement, order: Order) -> Arrangement:
+def build_arrangement(primary: Arrangement, order: Order) -> Arrangement:
     """Return the tuples of the primary order in another one."""
     other = Arrangement(order, primary.layout.permuted(order))
-    other.runs = [Run(other.sort(run.words, primary.layout)) for run in primary.runs]
+    other.runs = [MemoryRun(other.sort(run.words, primary.layout)) for run in primary.runs]
     other.tombstones = other.sort(primary.tombstones, primary.layout)
     other.be_late(None, None)
     other.catch_up(primary)

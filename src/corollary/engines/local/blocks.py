@@ -26,20 +26,20 @@ from corollary.errors import WarehouseError
 
 Integers = npt.NDArray[Any]
 
-HEAD = struct.Struct("<?Q")
+BLOCK_HEADER = struct.Struct("<?Q")
 """Whether the block is compressed, and its uncompressed length; the planes per column follow."""
 
-CODEC = pa.Codec("zstd", compression_level=1)
+BLOCK_CODEC = pa.Codec("zstd", compression_level=1)
 
-WORTH = 16
+COMPRESSION_RATIO = 16
 """Blocks are stored compressed if that saves more than one byte in this many."""
 
-DTYPES: tuple[Any, ...] = (np.uint8, np.uint8, np.uint16, np.uint32, np.uint32, *(np.uint64,) * 4)
+PLANE_DTYPES: tuple[Any, ...] = (np.uint8, np.uint8, np.uint16, np.uint32, np.uint32, *(np.uint64,) * 4)
 """The smallest NumPy type for integers of 0, 1, … 8 bytes."""
 
 MAGIC = b"corolix1"
 PREAMBLE = struct.Struct("<8sIQ")
-LENGTH = struct.Struct("<Q")
+HEADER_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +84,17 @@ class Blocks:
         return block
 
 
-def to_bytes(name: str, header: Mapping[str, Any], parts: Sequence[Blocks]) -> bytes:
+def build_file(name: str, header: Mapping[str, Any], parts: Sequence[Blocks]) -> bytes:
     """Return the bytes of a file."""
     counts = [len(part) for part in parts]
     text = json.dumps({"name": name, "parts": counts, "header": header}).encode()
     arrays = [array.tobytes() for part in parts for array in (part.ends, part.checksums)]
-    directory = b"".join((LENGTH.pack(len(text)), text, *arrays))
+    directory = b"".join((HEADER_LENGTH.pack(len(text)), text, *arrays))
     preamble = PREAMBLE.pack(MAGIC, _checksum(directory), len(directory))
     return b"".join((preamble, directory, *(memoryview(part.data) for part in parts)))
 
 
-def from_buffer(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Blocks]] | None:
+def open_file(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Blocks]] | None:
     """Return the header and the parts of a file, or None if it is of another format.
 
     Args:
@@ -114,8 +114,8 @@ def from_buffer(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Bloc
     end = at + length
     if end > len(view) or _checksum(view[at:end]) != checksum:
         raise WarehouseError.is_damaged(name)
-    (size,) = LENGTH.unpack_from(view, at)
-    at += LENGTH.size
+    (size,) = HEADER_LENGTH.unpack_from(view, at)
+    at += HEADER_LENGTH.size
     directory = json.loads(bytes(view[at : at + size]))
     at += size
     parts = []
@@ -131,7 +131,7 @@ def from_buffer(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Bloc
     return directory["header"], parts
 
 
-def identity(file: bytes | pa.Buffer) -> int:
+def file_identity(file: bytes | pa.Buffer) -> int:
     """Return the checksum of a file's directory, which covers the checksums of all blocks."""
     number: int = PREAMBLE.unpack_from(file)[1]
     return number
@@ -145,7 +145,7 @@ def _checksum(directory: bytes | memoryview) -> int:
 # --- the bytes of a block ------------------------------------------------------------------------
 
 
-def pack(columns: Sequence[Integers], text: bytes = b"") -> bytes:
+def pack_columns(columns: Sequence[Integers], text: bytes = b"") -> bytes:
     """Return a block of columns of integers, taken as unsigned, and a text."""
     pieces: list[bytes] = []
     sizes = bytearray()
@@ -155,19 +155,19 @@ def pack(columns: Sequence[Integers], text: bytes = b"") -> bytes:
         sizes.append(size)
         pieces += [(values >> np.uint64(8 * at)).astype(np.uint8).tobytes() for at in range(size)]
     plain = b"".join((*pieces, text))
-    body = CODEC.compress(plain, asbytes=True)
-    is_compressed = len(body) + len(plain) // WORTH < len(plain)
-    head = HEAD.pack(is_compressed, len(plain))
+    body = BLOCK_CODEC.compress(plain, asbytes=True)
+    is_compressed = len(body) + len(plain) // COMPRESSION_RATIO < len(plain)
+    head = BLOCK_HEADER.pack(is_compressed, len(plain))
     return b"".join((head, sizes, body if is_compressed else plain))
 
 
-def unpack(block: memoryview, columns: int, count: int) -> tuple[list[Integers], memoryview]:
+def unpack_columns(block: memoryview, columns: int, count: int) -> tuple[list[Integers], memoryview]:
     """Return the columns of `count` unsigned integers in a block, and its text."""
-    is_compressed, length = HEAD.unpack_from(block)
-    start = HEAD.size + columns
-    sizes = bytes(block[HEAD.size : start])
+    is_compressed, length = BLOCK_HEADER.unpack_from(block)
+    start = BLOCK_HEADER.size + columns
+    sizes = bytes(block[BLOCK_HEADER.size : start])
     body = block[start:]
-    plain = memoryview(CODEC.decompress(body, length)) if is_compressed else body
+    plain = memoryview(BLOCK_CODEC.decompress(body, length)) if is_compressed else body
     planes = np.frombuffer(plain, np.uint8, sum(sizes) * count)
     result = []
     at = 0
@@ -180,7 +180,7 @@ def unpack(block: memoryview, columns: int, count: int) -> tuple[list[Integers],
 def _join_planes(planes: npt.NDArray[np.uint8], size: int, count: int) -> Integers:
     if size == 1:
         return planes  # a view: nothing to copy
-    result: Integers = np.zeros(count, DTYPES[size])
+    result: Integers = np.zeros(count, PLANE_DTYPES[size])
     for at in range(size):
         plane = planes[at * count : (at + 1) * count].astype(result.dtype)
         result |= np.left_shift(plane, 8 * at, dtype=result.dtype) if at else plane

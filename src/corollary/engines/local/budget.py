@@ -9,10 +9,10 @@ from corollary.core.pipeline import Pipeline
 from corollary.core.states import State
 from corollary.errors import LimitError
 
-UNLIMITED = 1 << 62
+UNLIMITED_ROWS = 1 << 62
 
 
-class Bulk(Protocol):
+class MemoryUser(Protocol):
     """Something that takes memory."""
 
     @property
@@ -20,21 +20,21 @@ class Bulk(Protocol):
         """The number of bytes."""
 
 
-class Tuples(Bulk, Protocol):
+class TupleBatch(MemoryUser, Protocol):
     """Tuples that a step has derived."""
 
     def __len__(self) -> int:
         """Return the number of tuples."""
 
 
-class Held(Bulk, Protocol):
+class MeasuredTable(MemoryUser, Protocol):
     """A table whose tuples and bytes count against the limits."""
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
 
 
-class Exceeded(Exception):  # noqa: N818 - not an error: the interpreter runs the alternative steps
+class BudgetExceeded(Exception):  # noqa: N818 - not an error: the interpreter runs the alternative steps
     """Steps have handled more rows than their `Within` allows."""
 
 
@@ -47,7 +47,7 @@ class Budget:
     """
 
     def __init__(
-        self, limits: Limits, tables: Callable[[], Iterable[Held]], dictionary: Bulk
+        self, limits: Limits, tables: Callable[[], Iterable[MeasuredTable]], dictionary: MemoryUser
     ) -> None:
         self._limits = limits
         self._tables = tables
@@ -63,9 +63,9 @@ class Budget:
         self._shadowed_tuples = 0
         self._shadowed_bytes = 0
         self.handled = 0
-        self.ceiling = UNLIMITED
+        self.ceiling = UNLIMITED_ROWS
 
-    def spend(self, pipeline: Pipeline, words: Tuples) -> None:
+    def spend(self, pipeline: Pipeline, words: TupleBatch) -> None:
         """Count a batch of tuples that a pipeline has derived, until the step's result exists."""
         if pipeline.origin.text:
             self._last_pipeline = pipeline
@@ -78,7 +78,7 @@ class Budget:
         """Count the rows that enter a stage of a pipeline, and check the time."""
         self.handled += rows
         if self.handled > self.ceiling:
-            raise Exceeded
+            raise BudgetExceeded
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             self._last_pipeline = pipeline
             raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
@@ -87,13 +87,13 @@ class Budget:
         """Count the rows of a step without pipelines."""
         self.handled += rows
         if self.handled > self.ceiling:
-            raise Exceeded
+            raise BudgetExceeded
 
     def release(self) -> None:
         """Forget the batches of a step: they are merged into its result, or discarded."""
         self._batch_tuples = self._batch_bytes = 0
 
-    def set_aside(self, tables: tuple[Held, ...], sign: int) -> None:
+    def set_aside(self, tables: tuple[MeasuredTable, ...], sign: int) -> None:
         """Count tables that a recursive call hides from the list of tables: +1, and -1 after it."""
         if self._has_size_limit:
             self._shadowed_tuples += sign * sum(table.size(State.NEW) for table in tables)

@@ -10,9 +10,9 @@ import pyarrow as pa
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local import native
 from corollary.engines.local.blocks import Blocks
-from corollary.engines.local.domains import INLINE, CodeDomain, NumericDomain
+from corollary.engines.local.domains import INLINE_CODES, CodeDomain, NumericDomain
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.native import Native
+from corollary.engines.local.native import NativeArray
 from corollary.engines.local.symbols import SymbolDomain
 
 
@@ -39,7 +39,7 @@ class Dictionary:
             known = self._domains[type_.domain] = _new_domain(type_.kind)
         return known
 
-    def encode(self, values: Native, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> Codes:
+    def encode(self, values: NativeArray, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> Codes:
         """Return the codes of native values, 0 where they are null."""
         if nulls is None or not np.count_nonzero(nulls):
             return self.domain(type_).encode(values)
@@ -47,7 +47,7 @@ class Dictionary:
         codes[~nulls] = self.domain(type_).encode(values[~nulls])
         return codes
 
-    def decode(self, codes: Codes, type_: Type) -> Native:
+    def decode(self, codes: Codes, type_: Type) -> NativeArray:
         """Return the native values of codes, an arbitrary one for null."""
         return self.domain(type_).decode(codes)
 
@@ -108,6 +108,6 @@ def _new_domain(kind: Kind) -> CodeDomain:
         case Kind.FLOAT:
             return NumericDomain(np.float64, 0)
         case Kind.UNSIGNED:
-            return NumericDomain(np.uint64, INLINE)
+            return NumericDomain(np.uint64, INLINE_CODES)
         case _:
-            return NumericDomain(np.int64, INLINE)
+            return NumericDomain(np.int64, INLINE_CODES)

@@ -6,12 +6,12 @@ import numpy as np
 
 from corollary.core.pipeline import Reference
 from corollary.core.plan import Derive, Reduce
-from corollary.engines.local.aggregates import exact_sums
+from corollary.engines.local.aggregates import sum_groups
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.judge import judge
 from corollary.engines.local.layout import Codes, Layout, Words
 from corollary.engines.local.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.runs import distinct
+from corollary.engines.local.runs import sort_distinct
 from corollary.engines.local.table import Table
 
 
@@ -77,7 +77,7 @@ class Derivation:
         marked = [each for each in self._step.without if self._tables[each.relation].is_marked]
         for each in marked:
             words = words[~self._tables[each.relation].contains(words, each.state)]
-        return self._subtract_known(distinct(words), marked)
+        return self._subtract_known(sort_distinct(words), marked)
 
     def _subtract_known(self, words: Words, skipped: Collection[Reference] = ()) -> Words:
         """Return the tuples without those of the step's `without`, some of which are skipped."""
@@ -93,11 +93,11 @@ class Derivation:
         words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         match self._step.reduce:
             case None:
-                return words if len(pieces) == 1 else distinct(words)
+                return words if len(pieces) == 1 else sort_distinct(words)
             case Reduce.MIN:
                 # The last column is the value: the first tuple of a sorted group has the least.
                 # Least by code, which for the small non-negative ranks is least by value.
-                words = words if len(pieces) == 1 else distinct(words)
+                words = words if len(pieces) == 1 else sort_distinct(words)
                 return words[_starts(words, target.layout)]
             case Reduce.SUM:
                 return self._subtract_known(self._sums(words, target))
@@ -113,7 +113,7 @@ class Derivation:
         starts = _starts(words, layout)
         values = self._dictionary.decode(layout.column(words, last), type_)
         sizes = np.diff(np.append(starts, len(words)))
-        sums, too_large = exact_sums(values, starts, sizes, type_, type_)
+        sums, too_large = sum_groups(values, starts, sizes, type_, type_)
         nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
         codes = self._dictionary.encode(
             sums[nonzero], None if too_large is None else too_large[nonzero], type_

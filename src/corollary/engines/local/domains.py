@@ -11,24 +11,24 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.blocks import Blocks, pack, unpack
+from corollary.engines.local.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.native import Native
+from corollary.engines.local.native import NativeArray
 
-INLINE = 1 << 20
+INLINE_CODES = 1 << 20
 """Integers below this are their own codes: three columns with some larger ones fit one word."""
 
-FEW = 16
+SCALAR_VALUES_MAX = 16
 """Up to this many values are encoded one by one, which is faster than the array operations."""
 
-RECENT = 1 << 12
+RECENT_VALUES_MAX = 1 << 12
 """The maximum number of interned values in a Python dictionary, before they are merged."""
 
-BLOCK = 1 << 13
+BLOCK_ROWS = 1 << 13
 """The number of interned values in a block of a file."""
 
 
-class Growing:
+class GrowingArray:
     """An array that grows at its end.
 
     Attributes:
@@ -56,10 +56,10 @@ class Growing:
 class CodeDomain(Protocol):
     """The values of one type and their codes; null is code 0."""
 
-    def encode(self, values: Native) -> Codes:
+    def encode(self, values: NativeArray) -> Codes:
         """Return the codes of values, new ones interned."""
 
-    def decode(self, codes: Codes) -> Native:
+    def decode(self, codes: Codes) -> NativeArray:
         """Return the values of codes, an arbitrary one for null."""
 
     @property
@@ -86,17 +86,17 @@ class NumericDomain:
         self._dtype = np.dtype(dtype)
         self._inline = inline
         self._first = inline or 1
-        self._values = Growing(np.int64)
+        self._values = GrowingArray(np.int64)
         self._sorted = np.empty(0, np.int64)
         self._codes = np.empty(0, np.int64)
         self._recent: dict[int, int] = {}
         self._stored: tuple[Mapping[str, Any], Blocks] | None = None
 
-    def encode(self, values: Native) -> Codes:
+    def encode(self, values: NativeArray) -> Codes:
         """Return the codes of values, new ones interned."""
         bits = np.ascontiguousarray(values, self._dtype).view(np.int64)
         inline = self._inline
-        if len(bits) <= FEW:
+        if len(bits) <= SCALAR_VALUES_MAX:
             few = bits.tolist()
             return np.array(
                 [bit + 1 if 0 <= bit < inline - 1 else self._code(bit) for bit in few], np.int64
@@ -121,7 +121,7 @@ class NumericDomain:
                 return self._codes.item(index)
             code = self._recent[bits] = self._first + self._values.count
             self._values.extend([bits])
-            if len(self._recent) > RECENT:
+            if len(self._recent) > RECENT_VALUES_MAX:
                 self._merge_recent()
         return code
 
@@ -144,7 +144,7 @@ class NumericDomain:
         unique, inverse = np.unique(bits, return_inverse=True)
         codes = self._look_up(unique)
         unknown = (codes == 0).nonzero()[0]
-        if len(unknown) <= RECENT:
+        if len(unknown) <= RECENT_VALUES_MAX:
             codes[unknown] = [self._code(bit) for bit in unique[unknown].tolist()]
         else:
             # Some of the unknown values may be recent: merge these first, then look up again.
@@ -166,7 +166,7 @@ class NumericDomain:
         np.minimum(indices, len(self._sorted) - 1, out=indices)
         return np.where(self._sorted[indices] == values, self._codes[indices], 0)
 
-    def decode(self, codes: Codes) -> Native:
+    def decode(self, codes: Codes) -> NativeArray:
         """Return the values of codes, an arbitrary one for null."""
         if not self._inline:
             return self._interned(codes).view(self._dtype)
@@ -193,10 +193,10 @@ class NumericDomain:
             return dict(header), [blocks]
         self._merge_recent()
         steps = np.diff(self._sorted, prepend=self._sorted[:1])
-        starts = range(0, len(steps), BLOCK)
-        parts = [(steps[at : at + BLOCK], self._codes[at : at + BLOCK]) for at in starts]
+        starts = range(0, len(steps), BLOCK_ROWS)
+        parts = [(steps[at : at + BLOCK_ROWS], self._codes[at : at + BLOCK_ROWS]) for at in starts]
         header = {"count": len(steps), "least": self._sorted[:1].tolist()}
-        return header, [Blocks.of([pack(part) for part in parts])]
+        return header, [Blocks.of([pack_columns(part) for part in parts])]
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
         """Replace the contents by a header and parts of a file, to be decoded when needed."""
@@ -207,13 +207,13 @@ class NumericDomain:
         count = header["count"]
         steps, codes = np.empty(count, np.int64), np.empty(count, np.int64)
         for number in range(len(blocks)):
-            part = slice(number * BLOCK, (number + 1) * BLOCK)
-            columns, _ = unpack(blocks.block(number), 2, len(steps[part]))
+            part = slice(number * BLOCK_ROWS, (number + 1) * BLOCK_ROWS)
+            columns, _ = unpack_columns(blocks.block(number), 2, len(steps[part]))
             steps[part], codes[part] = columns
         self._sorted = np.cumsum(steps)
         self._sorted += np.array(header["least"], np.int64)
         self._codes = codes
-        self._values = Growing(np.int64, count)
+        self._values = GrowingArray(np.int64, count)
         self._values.array[codes - self._first] = self._sorted
         self._recent = {}
         self._stored = None

@@ -8,43 +8,43 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept, Limits, OnePlace
-from corollary.core.plan import Grow, Place, Plan, Remove, Settle, Store, steps_of
+from corollary.core.engine import Limits, SinglePlacement, TableHandle
+from corollary.core.plan import Add, CancelOut, PlacedCall, Plan, Remove, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.engines.local import reading
-from corollary.engines.local.blocks import identity
+from corollary.engines.local.blocks import file_identity
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.index_files import (
-    DICTIONARY,
-    SavedTable,
-    dictionary_file,
+    DICTIONARY_FILE,
+    TableSnapshot,
+    build_dictionary_file,
     open_dictionary,
     open_table,
 )
 from corollary.engines.local.interpreter import Interpreter
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.prepared import Prepared
+from corollary.engines.local.prepared import PreparedPlan
 from corollary.engines.local.table import Table
 
-TUPLES = ".tuples"
-OWN = re.compile(rf"\d+{re.escape(TUPLES)}")
+TUPLES_SUFFIX = ".tuples"
+TUPLES_FILE = re.compile(rf"\d+{re.escape(TUPLES_SUFFIX)}")
 """The names of the files of an index that hold tuples; there may be other files beside them."""
 
-PLANS = 64
+PREPARED_PLANS_MAX = 64
 """The maximum number of plans that stay prepared for their next run."""
 
 
-class LocalEngine(OnePlace):
+class LocalEngine(SinglePlacement):
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
     def __init__(self) -> None:
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
-        self._prepared: OrderedDict[int, Prepared] = OrderedDict()
+        self._prepared: OrderedDict[int, PreparedPlan] = OrderedDict()
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -136,12 +136,12 @@ class LocalEngine(OnePlace):
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
         names = self._relations[relation].columns
-        return reading.to_arrow(self._tables[relation], state, names, self._dictionary)
+        return reading.decode_table(self._tables[relation], state, names, self._dictionary)
 
-    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+    def keep(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle to the present tuples of a relation in a state, decoded when read."""
         names = self._relations[relation].columns
-        return reading.Kept(self._tables[relation], state, names, self._dictionary)
+        return reading.EncodedTableHandle(self._tables[relation], state, names, self._dictionary)
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -154,11 +154,11 @@ class LocalEngine(OnePlace):
 
         Changes to the relations while the files are yielded have no effect on them.
         """
-        dictionary = dictionary_file(self._dictionary.saved())
-        saved = [SavedTable.of(name, self._tables[name]) for name in relations]
-        yield DICTIONARY, dictionary
+        dictionary = build_dictionary_file(self._dictionary.saved())
+        saved = [TableSnapshot.of(name, self._tables[name]) for name in relations]
+        yield DICTIONARY_FILE, dictionary
         for number, each in enumerate(saved):
-            yield f"{number}{TUPLES}", each.file(identity(dictionary))
+            yield f"{number}{TUPLES_SUFFIX}", each.file(file_identity(dictionary))
 
     def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
         """Load the files of an index; return the relations that were loaded.
@@ -170,11 +170,11 @@ class LocalEngine(OnePlace):
         Raises:
             WarehouseError: a file is damaged. Blocks that are read later are checked later.
         """
-        buffer = files.get(DICTIONARY)
+        buffer = files.get(DICTIONARY_FILE)
         dictionary = None if buffer is None else open_dictionary(buffer)
         if dictionary is None:
             return set()
-        opened = [open_table(name, each) for name, each in files.items() if OWN.fullmatch(name)]
+        opened = [open_table(name, each) for name, each in files.items() if TUPLES_FILE.fullmatch(name)]
         stored = {
             each.relation: each
             for each in opened
@@ -224,13 +224,13 @@ class LocalEngine(OnePlace):
         except BaseException:
             self._prepared.pop(id(plan), None)  # its working tables are in an undefined state
             for step in steps_of(plan):
-                if isinstance(step, Store | Remove | Grow | Settle):
+                if isinstance(step, Store | Remove | Add | CancelOut):
                     prepared.tables[step.relation].rollback()
             raise
         prepared.end()
         return prepared.budget.handled
 
-    def _place(self, prepared: Prepared, step: Place) -> bool:  # noqa: ARG002 - one place only
+    def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure outside this process; return whether it was run."""
         return False
 
@@ -239,13 +239,13 @@ class LocalEngine(OnePlace):
         for key in [k for k, each in self._prepared.items() if relation in each.plan.types]:
             del self._prepared[key]
 
-    def _prepare(self, plan: Plan) -> Prepared:
+    def _prepare(self, plan: Plan) -> PreparedPlan:
         # The identity is a safe key while the prepared plan is here: it references the plan.
         prepared = self._prepared.get(id(plan))
         if prepared is None:
-            prepared = Prepared(plan, self._tables, self._relations, self._dictionary, self._place)
+            prepared = PreparedPlan(plan, self._tables, self._relations, self._dictionary, self._place)
             self._prepared[id(plan)] = prepared
-            if len(self._prepared) > PLANS:
+            if len(self._prepared) > PREPARED_PLANS_MAX:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(id(plan))
         return prepared

@@ -15,7 +15,7 @@ import numpy as np
 
 from corollary.core import functors
 from corollary.core.rules import (
-    CONSTRAINTS,
+    TEXT_PREDICATES,
     Condition,
     Constant,
     Expression,
@@ -30,11 +30,11 @@ from corollary.engines.local.layout import Codes, Mask
 
 RANGE_BATCH_ROWS = 1 << 16
 
-Frame = Mapping[str, Codes]
+Columns = Mapping[str, Codes]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ValueVector:
     """The values of an expression for all rows.
 
     Attributes:
@@ -43,7 +43,7 @@ class Batch:
         faults: masks of rows without a value, each with the reason.
     """
 
-    values: native.Native
+    values: native.NativeArray
     type: Type
     nulls: Mask | None = None
     faults: tuple[tuple[Mask, str], ...] = ()
@@ -62,19 +62,19 @@ def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
 
 
 @lru_cache(maxsize=1024)
-def _native(value: Value, type_: Type) -> native.Native:
+def _native(value: Value, type_: Type) -> native.NativeArray:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
 
 
-def either(one: Mask | None, other: Mask | None) -> Mask | None:
+def union_masks(one: Mask | None, other: Mask | None) -> Mask | None:
     """Return the union of two masks, each None for none."""
     if one is None or other is None:
         return one if other is None else other
     return one | other
 
 
-def mask_of(mask: Mask | None, count: int) -> Mask:
+def dense_mask(mask: Mask | None, count: int) -> Mask:
     """Return a mask as an array, None for none."""
     return np.zeros(count, np.bool_) if mask is None else mask
 
@@ -85,7 +85,7 @@ def type_of(expression: Expression) -> Type:
     return expression.type
 
 
-def evaluate(expression: Expression, frame: Frame, count: int, codes: Dictionary) -> Batch:
+def evaluate(expression: Expression, frame: Columns, count: int, codes: Dictionary) -> ValueVector:
     """Return the values of an expression for every row of a frame."""
     type_ = type_of(expression)
     match expression:
@@ -93,39 +93,39 @@ def evaluate(expression: Expression, frame: Frame, count: int, codes: Dictionary
             column = frame[name]
             nulls = column == 0
             has_null = np.count_nonzero(nulls)
-            return Batch(codes.decode(column, type_), type_, nulls if has_null else None)
+            return ValueVector(codes.decode(column, type_), type_, nulls if has_null else None)
         case Constant(value=value):
             if value is None:
-                return Batch(native.blank(count, type_), type_, np.ones(count, np.bool_))
-            return Batch(_native(value, type_).repeat(count), type_)
-        case Functor(name=functors.TOTAL, arguments=(Variable() as total,)):
+                return ValueVector(native.filler_values(count, type_), type_, np.ones(count, np.bool_))
+            return ValueVector(_native(value, type_).repeat(count), type_)
+        case Functor(name=functors.CHECKED_SUM, arguments=(Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
             batch = evaluate(total, frame, count, codes)
-            missing = mask_of(batch.nulls, count)
+            missing = dense_mask(batch.nulls, count)
             return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
-        case Functor(name=functors.SHARE, arguments=(value, Constant(value=int() as shares))):
+        case Functor(name=functors.PARTITION_OF, arguments=(value, Constant(value=int() as shares))):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
-            return Batch(native.share_of(batch.values, batch.nulls, batch.type, shares), type_)
+            return ValueVector(native.partition_of(batch.values, batch.nulls, batch.type, shares), type_)
         case Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)
 
 
-def _apply(name: str, inputs: list[Batch], type_: Type) -> Batch:
+def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
     nulls: Mask | None = None
     faults: tuple[tuple[Mask, str], ...] = ()
     for each in inputs:
-        nulls = either(nulls, each.nulls)
+        nulls = union_masks(nulls, each.nulls)
         faults += each.faults
-    compute: Callable[..., Any] = texts.FUNCTIONS.get(name) or arithmetic.FUNCTIONS[name]
+    compute: Callable[..., Any] = texts.TEXT_FUNCTIONS.get(name) or arithmetic.ARITHMETIC_FUNCTIONS[name]
     # Rows with a null or a missing operand are not computed: they must not add faults.
-    skip = either(nulls, _fault_mask(faults))
+    skip = union_masks(nulls, _fault_mask(faults))
     operands = [(each.values, each.type) for each in inputs]
     if skip is not None:
         operands = [(values[~skip], kind) for values, kind in operands]
     values, new_faults = compute(operands, type_)
     if skip is not None:
-        all_values = native.blank(len(skip), type_)
+        all_values = native.filler_values(len(skip), type_)
         all_values[~skip] = values
         values, expanded = all_values, []
         for mask, reason in new_faults:
@@ -134,19 +134,19 @@ def _apply(name: str, inputs: list[Batch], type_: Type) -> Batch:
             expanded.append((all_rows, reason))
         new_faults = expanded
     if type_.kind is Kind.FLOAT:
-        values = native.canonical(values)
-    return Batch(values, type_, nulls, faults + tuple(new_faults))
+        values = native.canonical_floats(values)
+    return ValueVector(values, type_, nulls, faults + tuple(new_faults))
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ConditionResult:
     """The mask of rows in which a condition is true, and its faults."""
 
     true: Mask
     faults: tuple[tuple[Mask, str], ...] = ()
 
 
-def holds(condition: Condition, frame: Frame, count: int, codes: Dictionary) -> Verdict:
+def evaluate_condition(condition: Condition, frame: Columns, count: int, codes: Dictionary) -> ConditionResult:
     """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
     left, right = condition.left, condition.right
     operator = condition.operator
@@ -154,19 +154,19 @@ def holds(condition: Condition, frame: Frame, count: int, codes: Dictionary) -> 
         case Variable(name=one_name), Variable(name=two_name) if operator in ("=", "!="):
             if type_of(left).domain == type_of(right).domain:
                 # One domain: values are equal if and only if codes are, no need to decode.
-                return Verdict(_same_codes(frame[one_name], frame[two_name], operator))
+                return ConditionResult(_same_codes(frame[one_name], frame[two_name], operator))
         case _:
             pass
     one = evaluate(left, frame, count, codes)
     two = evaluate(right, frame, count, codes)
-    if operator.removeprefix("!") in CONSTRAINTS:
-        true, new_faults = texts.constraint(operator.removeprefix("!"), one.values, two.values)
+    if operator.removeprefix("!") in TEXT_PREDICATES:
+        true, new_faults = texts.evaluate_constraint(operator.removeprefix("!"), one.values, two.values)
         true = ~true if operator.startswith("!") else true
     else:
         equation = "=" if operator == "is" else operator
-        true = arithmetic.compare(equation, one.values, one.type, two.values, two.type)
+        true = arithmetic.compare_values(equation, one.values, one.type, two.values, two.type)
         new_faults = []
-    nulls = either(one.nulls, two.nulls)
+    nulls = union_masks(one.nulls, two.nulls)
     both = one.nulls & two.nulls if one.nulls is not None and two.nulls is not None else None
     faults = one.faults + two.faults + tuple(new_faults)
     if nulls is not None:
@@ -175,7 +175,7 @@ def holds(condition: Condition, frame: Frame, count: int, codes: Dictionary) -> 
         true &= ~mask
     if operator == "is" and both is not None:
         true |= both
-    return Verdict(true, faults)
+    return ConditionResult(true, faults)
 
 
 def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
@@ -186,15 +186,15 @@ def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
     return result
 
 
-def encode(batch: Batch, codes: Dictionary) -> Codes:
+def encode_vector(batch: ValueVector, codes: Dictionary) -> Codes:
     """Return the codes of values, null for rows without a value."""
     faulty = batch.faulty
     if faulty is None or not np.count_nonzero(faulty):
         return codes.encode(batch.values, batch.nulls, batch.type)
-    return codes.encode(batch.values, either(batch.nulls, faulty), batch.type)
+    return codes.encode(batch.values, union_masks(batch.nulls, faulty), batch.type)
 
 
-class Numbers:
+class RangeValues:
     """The numbers of `range(a, b, step)` for every row of a frame, in batches.
 
     Without a step it counts up, or down if the end is below the start. A step that does not change
@@ -204,7 +204,7 @@ class Numbers:
         faulty: the rows whose range has no value.
     """
 
-    def __init__(self, functor: Functor, frame: Frame, count: int, dictionary: Dictionary) -> None:
+    def __init__(self, functor: Functor, frame: Columns, count: int, dictionary: Dictionary) -> None:
         inputs = [
             evaluate(each, frame, count, dictionary)  # type: ignore[arg-type]
             for each in functor.arguments
@@ -212,8 +212,8 @@ class Numbers:
         skip = np.zeros(count, np.bool_)
         faulty = np.zeros(count, np.bool_)
         for each in inputs:
-            skip |= mask_of(each.nulls, count)
-            faulty |= mask_of(each.faulty, count)
+            skip |= dense_mask(each.nulls, count)
+            faulty |= dense_mask(each.faulty, count)
         start, end = inputs[0].values, inputs[1].values
         step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
         faulty |= start + step.astype(start.dtype) == start

@@ -13,10 +13,10 @@ from corollary.engines.local.expressions import type_of
 from corollary.engines.local.layout import Codes, Layout, Mask, layout_of
 from corollary.engines.local.table import Table
 
-MARKED_BITS = 20
+BITMAP_MAX_BITS = 20
 """The maximum width of rows that are deduplicated by a bitmap."""
 
-BLOCK = 64
+CONSTANT_BLOCK_ROWS = 64
 """A constant operand keeps an array of this length, to be sliced for frames with few rows."""
 
 
@@ -41,7 +41,7 @@ class Frame:
             widths: for each column, a number of bits that all its codes fit in.
         """
         layout = layout_of(tuple(widths.values()))
-        if layout.bits > MARKED_BITS or self.count >> 2 < 1 << layout.bits:
+        if layout.bits > BITMAP_MAX_BITS or self.count >> 2 < 1 << layout.bits:
             return self
         occurs = np.zeros(1 << layout.bits, np.bool_)
         occurs[layout.pack([self.columns[name] for name in widths], self.count)] = True
@@ -50,16 +50,16 @@ class Frame:
         return Frame(columns, len(words))
 
 
-UNIT = Frame({}, 1)
-EMPTY = Frame({}, 0)
+UNIT_FRAME = Frame({}, 1)
+EMPTY_FRAME = Frame({}, 0)
 
 
-class Named:
+class VariableOperand:
     """A variable in an argument place."""
 
     __slots__ = ("_name", "_scope")
 
-    def __init__(self, name: str, scope: "Scope") -> None:
+    def __init__(self, name: str, scope: "VariableScope") -> None:
         self._name = name
         self._scope = scope
 
@@ -73,26 +73,26 @@ class Named:
         return frame.columns[self._name]
 
 
-class Fixed:
+class ConstantOperand:
     """A constant in an argument place."""
 
     __slots__ = ("_block", "width")
 
     def __init__(self, code: int) -> None:
         self.width = code.bit_length()
-        self._block = np.full(BLOCK, code, np.int64)
+        self._block = np.full(CONSTANT_BLOCK_ROWS, code, np.int64)
 
     def column(self, frame: Frame) -> Codes:
         """Return its code, once for each row."""
-        if frame.count <= BLOCK:
+        if frame.count <= CONSTANT_BLOCK_ROWS:
             return self._block[: frame.count]
         return np.full(frame.count, self._block[0], np.int64)
 
 
-Operand = Named | Fixed
+Operand = VariableOperand | ConstantOperand
 
 
-class Scope:
+class VariableScope:
     """The variables of a pipeline.
 
     The codes of a variable that a probe binds fit in the width of the column they are read from:
@@ -122,16 +122,16 @@ class Scope:
         """Return the operand for an argument place."""
         match slot:
             case Variable(name=name):
-                return Named(name, self)
+                return VariableOperand(name, self)
             case Constant(value=value):
-                return Fixed(self.dictionary.code(value, type_of(slot)))
+                return ConstantOperand(self.dictionary.code(value, type_of(slot)))
             case Wildcard():
                 raise AssertionError("`_` has no value")
             case _:
                 assert_never(slot)
 
 
-def misfits(operands: Iterable[Operand], columns: list[Codes], layout: Layout) -> Mask | None:
+def overflow_mask(operands: Iterable[Operand], columns: list[Codes], layout: Layout) -> Mask | None:
     """Return the mask of rows with a code too large for the layout's first columns, None for none.
 
     The codes are inspected only if the widths of the operands do not decide.

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.types import Domain, Kind
-from corollary.engines.local.arrangement import Layer, Order, words_of
-from corollary.engines.local.blocks import Blocks, from_buffer, identity, to_bytes
+from corollary.engines.local.arrangement import Layer, Order, merge_layers
+from corollary.engines.local.blocks import Blocks, build_file, file_identity, open_file
 from corollary.engines.local.layout import Layout, layout_of
-from corollary.engines.local.runs import spread
-from corollary.engines.local.stored import Stored, StoredRun, store
+from corollary.engines.local.runs import estimate_distinct_values
+from corollary.engines.local.stored import StoredOrder, StoredRun, store_order
 from corollary.engines.local.table import Table
 
-DICTIONARY = "dictionary"
+DICTIONARY_FILE = "dictionary"
 
 SavedDomain = tuple[Domain, Mapping[str, Any], list[Blocks]]
 """A code domain as a header and parts of a file."""
@@ -27,13 +27,13 @@ SavedDomain = tuple[Domain, Mapping[str, Any], list[Blocks]]
 # --- the dictionary ------------------------------------------------------------------------------
 
 
-def dictionary_file(saved: Iterable[SavedDomain]) -> bytes:
+def build_dictionary_file(saved: Iterable[SavedDomain]) -> bytes:
     """Return the file of all code domains."""
     domains, parts = [], []
     for (kind, scale), header, blocks in saved:
         domains.append([str(kind), scale, header, len(blocks)])
         parts += blocks
-    return to_bytes(DICTIONARY, {"domains": domains}, parts)
+    return build_file(DICTIONARY_FILE, {"domains": domains}, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StoredDictionary:
 
 def open_dictionary(buffer: pa.Buffer) -> StoredDictionary | None:
     """Open the file of all code domains; return None if it is of another format."""
-    opened = from_buffer(DICTIONARY, buffer)
+    opened = open_file(DICTIONARY_FILE, buffer)
     if opened is None:
         return None
     header, parts = opened
@@ -54,14 +54,14 @@ def open_dictionary(buffer: pa.Buffer) -> StoredDictionary | None:
     for kind, scale, each, count in header["domains"]:
         domains.append(((Kind(kind), scale), each, parts[:count]))
         parts = parts[count:]
-    return StoredDictionary(identity(buffer), tuple(domains))
+    return StoredDictionary(file_identity(buffer), tuple(domains))
 
 
 # --- relations -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class SavedTable:
+class TableSnapshot:
     """The OLD state of a relation, unaffected by later changes to it.
 
     Attributes:
@@ -91,9 +91,9 @@ class SavedTable:
             layout = self.layout.permuted(order)
             stored = _as_stored(layers)
             if stored is None:
-                words = words_of(layers, layout)
-                stored = store(words, layout)
-                estimates = estimates if orders else spread(words, layout)
+                words = merge_layers(layers, layout)
+                stored = store_order(words, layout)
+                estimates = estimates if orders else estimate_distinct_values(words, layout)
             count = stored.count
             orders.append((order, stored.lead))
             parts += [Blocks.of([stored.fences.tobytes()]), stored.blocks]
@@ -106,10 +106,10 @@ class SavedTable:
             "spread": estimates,
             "orders": orders,
         }
-        return to_bytes(_name(self.relation), header, parts)
+        return build_file(_name(self.relation), header, parts)
 
 
-def _as_stored(layers: list[Layer]) -> Stored | None:
+def _as_stored(layers: list[Layer]) -> StoredOrder | None:
     """Return the blocks that layers were read from, if they are unchanged."""
     if len(layers) == 1 and not layers[0].absent and isinstance(layers[0].run, StoredRun):
         return layers[0].run.stored
@@ -133,7 +133,7 @@ class StoredTable:
     domains: tuple[Domain, ...]
     widths: tuple[int, ...]
     spread: tuple[int, ...]
-    orders: Mapping[Order, Stored]
+    orders: Mapping[Order, StoredOrder]
 
     def fits(self, table: Table) -> bool:
         """Return whether a table has the same code domains."""
@@ -147,7 +147,7 @@ class StoredTable:
 
 def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
     """Open the file of a relation; return None if it is of another format."""
-    opened = from_buffer(name, buffer)
+    opened = open_file(name, buffer)
     if opened is None:
         return None
     header, parts = opened
@@ -157,7 +157,7 @@ def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
         order = tuple(listed)
         layout = layout_of(widths).permuted(order)
         fences = np.frombuffer(parts[2 * at].block(0), layout.dtype).copy()
-        orders[order] = Stored(layout, lead, count, fences, parts[2 * at + 1])
+        orders[order] = StoredOrder(layout, lead, count, fences, parts[2 * at + 1])
     return StoredTable(
         header["relation"],
         header["dictionary"],

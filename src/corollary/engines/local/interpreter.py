@@ -13,19 +13,19 @@ import pyarrow as pa
 
 from corollary.core.pipeline import Reference
 from corollary.core.plan import (
+    Add,
     Aggregate,
     Call,
+    CancelOut,
     Clear,
     Derive,
     Extend,
-    Grow,
+    ExtendWithRound,
     Loop,
-    Number,
-    Place,
+    PlacedCall,
     Plan,
+    RecordTrace,
     Remove,
-    Row,
-    Settle,
     Step,
     Store,
     When,
@@ -33,45 +33,45 @@ from corollary.core.plan import (
 )
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.engines.local.budget import Budget, Exceeded
+from corollary.engines.local.budget import Budget, BudgetExceeded
 from corollary.errors import LimitError
 
-Tuples = TypeVar("Tuples", bound=Sized)
+TupleSet = TypeVar("TupleSet", bound=Sized)
 """The type in which an engine moves sets of tuples between its tables."""
 
 
-class Holder(Protocol[Tuples]):
+class StepTable(Protocol[TupleSet]):
     """A table of an engine, with the operations that steps need."""
 
-    def words(self, state: State) -> Tuples:
+    def words(self, state: State) -> TupleSet:
         """Return all tuples of a state."""
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
 
-    def assign(self, words: Tuples) -> None:
+    def assign(self, words: TupleSet) -> None:
         """Replace the contents by these tuples, as ADDED."""
 
     def clear(self) -> None:
         """Remove all tuples, in every state."""
 
-    def extend(self, words: Tuples) -> None:
+    def extend(self, words: TupleSet) -> None:
         """Commit, then add tuples that the table does not contain."""
 
-    def replace(self, words: Tuples) -> None:
+    def replace(self, words: TupleSet) -> None:
         """Make NEW equal to these tuples."""
 
-    def remove(self, words: Tuples) -> None:
+    def remove(self, words: TupleSet) -> None:
         """Remove tuples of OLD from NEW."""
 
-    def grow(self, words: Tuples) -> None:
+    def grow(self, words: TupleSet) -> None:
         """Add tuples that are not in NEW."""
 
     def settle(self) -> None:
         """Drop tuples that were removed and added again from both sides of the change."""
 
 
-class Work(Protocol[Tuples]):
+class StepExecutor(Protocol[TupleSet]):
     """A plan with the tables it runs on: the operations of an engine behind the data steps."""
 
     @property
@@ -79,7 +79,7 @@ class Work(Protocol[Tuples]):
         """The plan."""
 
     @property
-    def tables(self) -> Mapping[str, Holder[Tuples]]:
+    def tables(self) -> Mapping[str, StepTable[TupleSet]]:
         """The tables by name; locals are those of the innermost invocation."""
 
     @property
@@ -96,10 +96,10 @@ class Work(Protocol[Tuples]):
     def leave(self, procedure: str, saved: tuple[Any, ...]) -> None:
         """Give the locals of a procedure the tables of its caller again."""
 
-    def derive(self, step: Derive, number: int) -> tuple[Tuples, int]:
+    def derive(self, step: Derive, number: int) -> tuple[TupleSet, int]:
         """Return the tuples of a step in a round, and the size of what its first stages read."""
 
-    def aggregate(self, step: Aggregate) -> Tuples:
+    def aggregate(self, step: Aggregate) -> TupleSet:
         """Return the tuples of a step."""
 
     def number(self, target: str, source: str, number: int) -> None:
@@ -108,7 +108,7 @@ class Work(Protocol[Tuples]):
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""
 
-    def place(self, step: Place) -> bool:
+    def place(self, step: PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
 
     def walk(self, loop: Loop, number: int) -> int:
@@ -156,8 +156,8 @@ class _Attempt(_Frame):
 class Interpreter:
     """One run of a prepared plan."""
 
-    def __init__(self, prepared: Work[Tuples]) -> None:
-        self._prepared: Work[Any] = prepared
+    def __init__(self, prepared: StepExecutor[TupleSet]) -> None:
+        self._prepared: StepExecutor[Any] = prepared
         self._tables = prepared.tables
         self._budget = prepared.budget
         self._recorder = prepared.recorder
@@ -177,7 +177,7 @@ class Interpreter:
                     step = frame.steps[frame.at]
                     frame.at += 1
                     self._step(step, frame)
-            except Exceeded:
+            except BudgetExceeded:
                 self._switch()
 
     # --- the stack -----------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Interpreter:
                     self._stack.append(_Frame(steps, frame.round))
             case Extend(target=target, source=source):
                 self._tables[target].extend(self._words(source))
-            case Number(target=target, source=source):
+            case ExtendWithRound(target=target, source=source):
                 self._prepared.number(target, source, frame.round)
             case Aggregate(body=body):
                 size = self._tables[body.relation].size(body.state)
@@ -275,9 +275,9 @@ class Interpreter:
                 self._tables[source].clear()
             case Remove(relation=relation, source=source):
                 self._tables[relation].remove(self._words(source))
-            case Grow(relation=relation, source=source):
+            case Add(relation=relation, source=source):
                 self._tables[relation].grow(self._words(source))
-            case Settle(relation=relation):
+            case CancelOut(relation=relation):
                 self._tables[relation].settle()
             case Loop():
                 self._loop(step)
@@ -285,10 +285,10 @@ class Interpreter:
                 self._try(step, frame.round)
             case Call():
                 self._call(step)
-            case Place(procedure=procedure):
+            case PlacedCall(procedure=procedure):
                 if not self._prepared.place(step):
                     self._call(Call(procedure))
-            case Row():
+            case RecordTrace():
                 self._row(step)
             case _:
                 assert_never(step)
@@ -318,7 +318,7 @@ class Interpreter:
         self._budget.ceiling = min(outer_ceiling, limit)
         self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
 
-    def _row(self, row: Row) -> None:
+    def _row(self, row: RecordTrace) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
             return tuple(self._prepared.read(each) for each in references)
 

@@ -12,9 +12,16 @@ from typing import assert_never
 
 import numpy as np
 
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Stage
-from corollary.core.rules import Condition, Expression, Functor, Variable, names_in, variables_of
-from corollary.core.values import text_of
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Stage
+from corollary.core.rules import (
+    Condition,
+    Expression,
+    Functor,
+    Variable,
+    variable_names,
+    variables_of,
+)
+from corollary.core.values import format_value
 from corollary.engines.local import expressions, native
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.frames import Frame
@@ -23,7 +30,7 @@ from corollary.engines.local.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.table import Table
 from corollary.errors import EvaluationError
 
-INTERNAL = re.compile(r"_[0-9]")
+GENERATED_VARIABLE = re.compile(r"_[0-9]")
 """The names of variables that rewriting introduced; messages omit these."""
 
 
@@ -53,7 +60,7 @@ class Trial:
     def expand(self, variable: Variable, functor: Functor) -> None:
         """Bind a variable to the values of a range: a row becomes several, one without stays."""
         frame = self.frame
-        numbers = expressions.Numbers(functor, frame.columns, frame.count, self.dictionary)
+        numbers = expressions.RangeValues(functor, frame.columns, frame.count, self.dictionary)
         batches = list(numbers.batches())
         faulty = numbers.faulty
         rows = np.concatenate([faulty[:0], *(rows for rows, _ in batches)])
@@ -90,9 +97,9 @@ class Trial:
                 batch = expressions.evaluate(
                     expression, frame.columns, frame.count, self.dictionary
                 )
-                found = missing & known & ~expressions.mask_of(batch.faulty, frame.count)
+                found = missing & known & ~expressions.dense_mask(batch.faulty, frame.count)
                 if found.any():
-                    codes = expressions.encode(batch, self.dictionary)
+                    codes = expressions.encode_vector(batch, self.dictionary)
                     column = np.where(found, codes, frame.columns[variable.name])
                     self.frame = Frame({**frame.columns, variable.name: column}, frame.count)
                     self.lacking[variable.name] = missing & ~found
@@ -111,8 +118,8 @@ class Trial:
             batch = expressions.evaluate(side, frame.columns, frame.count, self.dictionary)
             known = ~self.lacks({each.name for each in variables_of(side)})
             self.reasons += [(mask & known, reason) for mask, reason in batch.faults]
-        verdict = expressions.holds(condition, frame.columns, frame.count, self.dictionary)
-        open_rows = self.lacks(names_in(condition))
+        verdict = expressions.evaluate_condition(condition, frame.columns, frame.count, self.dictionary)
+        open_rows = self.lacks(variable_names(condition))
         self.reasons += [(mask & ~open_rows, reason) for mask, reason in verdict.faults]
         for mask, _ in verdict.faults:
             open_rows = open_rows | mask
@@ -130,13 +137,13 @@ def judge(tried: PipelineRunner, context: RunContext) -> list[tuple[list[Codes],
     """
     heads: list[tuple[list[Codes], int]] = []
     pipeline, tables, dictionary = tried.pipeline, tried.tables, tried.dictionary
-    relational, rest = divided(pipeline)
-    head = tuple(Variable(name) for name in sorted(set().union(*map(binds, relational))))
+    relational, rest = split_stages(pipeline)
+    head = tuple(Variable(name) for name in sorted(set().union(*map(bound_variables, relational))))
     body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
     runner = PipelineRunner(body, tables, dictionary)
     for frame in runner.frames(context):
         trial = Trial(frame, dictionary, np.ones(frame.count, np.bool_))
-        weigh(trial, rest)
+        check_conditions(trial, rest)
         _look_up(trial, rest, tables, runner)
         if pipeline.is_lenient:
             heads.append(trial.heads(pipeline, runner))
@@ -144,18 +151,18 @@ def judge(tried: PipelineRunner, context: RunContext) -> list[tuple[list[Codes],
         for mask, reason in trial.reasons:
             guilty = np.flatnonzero(mask & trial.alive)
             if len(guilty):
-                raise error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
+                raise missing_value_error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
     return heads
 
 
-def divided(pipeline: Pipeline) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+def split_stages(pipeline: Pipeline) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
     """Return the stages of the judge up to its last probe, and the others."""
     probes = [at for at, stage in enumerate(pipeline.judge) if isinstance(stage, Probe)]
     end = probes[-1] + 1 if probes else 0
     return pipeline.judge[:end], pipeline.judge[end:]
 
 
-def binds(stage: Stage) -> set[str]:
+def bound_variables(stage: Stage) -> set[str]:
     """Return the variables that a stage binds."""
     match stage:
         case Probe(slots=slots):
@@ -166,22 +173,22 @@ def binds(stage: Stage) -> set[str]:
             return set()
 
 
-def weigh(trial: Trial, stages: tuple[Stage, ...]) -> None:
+def check_conditions(trial: Trial, stages: tuple[Stage, ...]) -> None:
     """Bind all variables that can be bound, then check every condition."""
     seen: list[Condition] = []
     for stage in stages:
         if isinstance(stage, Compute) and _is_range(stage.expression):
             assert isinstance(stage.expression, Functor)
-            trial.bind(list(equations(seen)))
+            trial.bind(list(equations_of(seen)))
             trial.expand(stage.variable, stage.expression)
         else:
-            seen += conditions((stage,))
-    trial.bind(list(equations(seen)))
+            seen += conditions_of((stage,))
+    trial.bind(list(equations_of(seen)))
     for condition in seen:
         trial.weigh(condition)
 
 
-def conditions(stages: tuple[Stage, ...]) -> list[Condition]:
+def conditions_of(stages: tuple[Stage, ...]) -> list[Condition]:
     """Return the conditions of stages; a computation, unless of a range, is an equation."""
     found: list[Condition] = []
     for stage in stages:
@@ -191,7 +198,7 @@ def conditions(stages: tuple[Stage, ...]) -> list[Condition]:
             case Compute(variable=variable, expression=expression, lets_null=lets_null):
                 if not _is_range(expression):
                     found.append(Condition("is" if lets_null else "=", variable, expression))
-            case Absent() | Probe():
+            case AntiProbe() | Probe():
                 pass
             case _:
                 assert_never(stage)
@@ -207,7 +214,7 @@ def _look_up(
 ) -> None:
     """Exclude the rows in which a negated literal is false."""
     for stage in stages:
-        if isinstance(stage, Absent):
+        if isinstance(stage, AntiProbe):
             variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
             table = tables[stage.source.relation]
             slots = [runner.column(slot, trial.frame) for slot in stage.slots]
@@ -215,7 +222,7 @@ def _look_up(
             trial.alive &= trial.lacks(variables) | ~found
 
 
-def equations(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
+def equations_of(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
     """Yield the variables that conditions equate with an expression, each with this."""
     for condition in found:
         if condition.operator in ("=", "is"):
@@ -227,7 +234,7 @@ def equations(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
                     yield one, other
 
 
-def error(
+def missing_value_error(
     pipeline: Pipeline, reason: str, frame: Frame, row: int, dictionary: Dictionary
 ) -> EvaluationError:
     """Return the error for an instance without a value."""
@@ -254,10 +261,10 @@ def _row_values(
             if (
                 isinstance(slot, Variable)
                 and slot.name not in seen
-                and not INTERNAL.match(slot.name)
+                and not GENERATED_VARIABLE.match(slot.name)
             ):
                 seen.add(slot.name)
                 code = frame.columns[slot.name][row : row + 1]
                 type_ = expressions.type_of(slot)
                 value = native.to_python(dictionary.decode(code, type_)[0], type_)
-                yield slot.name, "null" if code[0] == 0 else text_of(value, type_)
+                yield slot.name, "null" if code[0] == 0 else format_value(value, type_)

@@ -212,7 +212,7 @@ def width_of(codes: Codes) -> int:
     return int(codes.max()).bit_length() if len(codes) else 0
 
 
-class Family:
+class LayoutFamily:
     """The layout that some tables share.
 
     Attributes:
@@ -224,17 +224,17 @@ class Family:
 
     def __init__(self, arity: int) -> None:
         self.layout: Layout | None = layout_of((1,) * arity)
-        self.successor: Family | None = None
+        self.successor: LayoutFamily | None = None
 
     @property
-    def current(self) -> "Family":
+    def current(self) -> "LayoutFamily":
         """The family that this one has been merged into, or itself."""
         family = self
         while family.successor is not None:
             family = family.successor
         return family
 
-    def join(self, other: "Family") -> None:
+    def join(self, other: "LayoutFamily") -> None:
         """Merge another family into this one."""
         one, two = self.current, other.current
         if one is not two:

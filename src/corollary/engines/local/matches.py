@@ -9,16 +9,16 @@ import numpy.typing as npt
 from corollary.engines.local.arrangement import Layer
 from corollary.engines.local.layout import Codes, Layout, Mask, Words
 
-BATCH = 1 << 21
+JOIN_BATCH_ROWS = 1 << 21
 """The maximum number of rows in a batch of a join's output."""
 
-FEW = 16
+LIST_SUM_MAX = 16
 """Up to this many numbers are added faster as a list than as an array."""
 
 ZERO, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 
 Rows = npt.NDArray[np.int64]
-Matched = tuple[Rows | None, Words]
+MatchedRows = tuple[Rows | None, Words]
 """For each match the row of the frame (None: all belong to its only row), and the tuples."""
 
 
@@ -35,7 +35,7 @@ class Matches(NamedTuple):
     sizes: Codes
     total: int
 
-    def all(self) -> Matched:
+    def all(self) -> MatchedRows:
         """Return all matches at once."""
         if len(self.sizes) == 1:
             first = self.start.item(0)
@@ -48,15 +48,15 @@ class Matches(NamedTuple):
         shift = self.start - (self.sizes.cumsum() - self.sizes)
         return self._present(rows, self.layer.run.take(np.arange(self.total) + shift[rows]))
 
-    def batches(self) -> Iterator[Matched]:
+    def batches(self) -> Iterator[MatchedRows]:
         """Yield the matches in batches."""
-        if self.total <= BATCH:
+        if self.total <= JOIN_BATCH_ROWS:
             yield self.all()
             return
         ends = self.sizes.cumsum()
         shift = self.start - (ends - self.sizes)
-        for low in range(0, self.total, BATCH):
-            high = min(low + BATCH, self.total)
+        for low in range(0, self.total, JOIN_BATCH_ROWS):
+            high = min(low + JOIN_BATCH_ROWS, self.total)
             if len(self.sizes) == 1:
                 first = self.start.item(0)
                 yield self._present(None, self.layer.run.slice(first + low, first + high))
@@ -69,7 +69,7 @@ class Matches(NamedTuple):
             rows = np.repeat(np.arange(first, last), cut)
             yield self._present(rows, self.layer.run.take(np.arange(low, high) + shift[rows]))
 
-    def _present(self, rows: Rows | None, words: Words) -> Matched:
+    def _present(self, rows: Rows | None, words: Words) -> MatchedRows:
         """Return matches without the tuples that the layer excludes."""
         mask = self.layer.keep(words) if self.layer.absent else None
         if mask is None:
@@ -77,20 +77,20 @@ class Matches(NamedTuple):
         return (None if rows is None else rows[mask]), words[mask]
 
 
-def matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matches:
+def find_matches(layer: Layer, layout: Layout, keys: list[Codes], count: int) -> Matches:
     """Return the tuples that match keys, the codes of the layout's first columns."""
     start, end = layer.run.ranges(layout, keys, count)
     sizes = end - start
-    total = sum(sizes.tolist()) if count <= FEW else int(sizes.sum())
+    total = sum(sizes.tolist()) if count <= LIST_SUM_MAX else int(sizes.sum())
     return Matches(layer, start, sizes, total)
 
 
-def scan(layer: Layer) -> Matches:
+def match_all(layer: Layer) -> Matches:
     """Return all tuples of a layer as matches of the only row of a frame."""
     return Matches(layer, ZERO, ONE, len(layer.run))
 
 
-def together(found: list[Matches]) -> Matched:
+def concatenate_matches(found: list[Matches]) -> MatchedRows:
     """Return the matches of several layers in one array."""
     rows, words = [], []
     for each in found:
@@ -100,7 +100,7 @@ def together(found: list[Matches]) -> Matched:
     return np.concatenate(rows), np.concatenate(words)
 
 
-def exist(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:
+def match_mask(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:
     """Return the mask of rows with a match in layers that exclude no tuples."""
     result: Mask | None = None
     for layer in layers:

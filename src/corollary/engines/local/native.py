@@ -25,21 +25,21 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type
 from corollary.core.types import Kind, Type
 
-Native = npt.NDArray[Any]
+NativeArray = npt.NDArray[Any]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 
-MIX = np.uint64(0x9E3779B97F4A7C15)
+HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: multiplying by it spreads neighbours over all high bits."""
 
-DIGITS = 10**18
+DECIMAL_BOUND = 10**18
 """The integers behind decimals are smaller: precision up to 18 fits an int64."""
 
-BOUNDS = dict.fromkeys(Kind, (-(2**63), 2**63 - 1)) | {
+INTEGER_BOUNDS = dict.fromkeys(Kind, (-(2**63), 2**63 - 1)) | {
     Kind.UNSIGNED: (0, 2**64 - 1),
-    Kind.DECIMAL: (1 - DIGITS, DIGITS - 1),
+    Kind.DECIMAL: (1 - DECIMAL_BOUND, DECIMAL_BOUND - 1),
 }
 """The least and the greatest integer for values of a kind that is represented by integers."""
 
@@ -55,7 +55,7 @@ def dtype_of(kind: Kind) -> Any:
     return DTYPES.get(kind, np.int64)
 
 
-def blank(count: int, type_: Type) -> Native:
+def filler_values(count: int, type_: Type) -> NativeArray:
     """Return values to fill the rows that have none."""
     values = np.zeros(count, dtype_of(type_.kind))
     if type_.kind is Kind.SYMBOL:
@@ -63,14 +63,14 @@ def blank(count: int, type_: Type) -> Native:
     return values
 
 
-def canonical(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def canonical_floats(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return floats with a single NaN and without -0.0, so that equal values have equal bits."""
     result = values + 0.0  # -0.0 + 0.0 is 0.0
     result[np.isnan(result)] = np.nan
     return result
 
 
-def from_python(values: Sequence[Any], type_: Type) -> Native:
+def from_python(values: Sequence[Any], type_: Type) -> NativeArray:
     """Return Python values, none of them None, as an array."""
     match type_.kind:
         case Kind.SYMBOL:
@@ -78,7 +78,7 @@ def from_python(values: Sequence[Any], type_: Type) -> Native:
             array[:] = values
             return array
         case Kind.FLOAT:
-            return canonical(np.array([float(value) for value in values], np.float64))
+            return canonical_floats(np.array([float(value) for value in values], np.float64))
         case Kind.UNSIGNED:
             return np.array([int(value) for value in values], np.uint64)
         case Kind.DECIMAL:
@@ -114,7 +114,7 @@ def to_python(value: Any, type_: Type) -> Any:
             return int(value)
 
 
-def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArray[np.bool_] | None]:
+def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[NativeArray, npt.NDArray[np.bool_] | None]:
     """Return an Arrow column as an array, and the mask of its nulls, None if there are none."""
     nulls = column.is_null().to_numpy() if column.null_count else None
     column = column.cast(arrow_type(type_))
@@ -131,7 +131,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Native, npt.NDArra
             pass
     nothing = "" if type_.kind is Kind.SYMBOL else 0
     values = (column if nulls is None else column.fill_null(nothing)).to_numpy()
-    return (canonical(values) if type_.kind is Kind.FLOAT else values), nulls
+    return (canonical_floats(values) if type_.kind is Kind.FLOAT else values), nulls
 
 
 def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
@@ -142,7 +142,7 @@ def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
     return words[array.offset : array.offset + len(array), 0].copy()
 
 
-def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
+def to_arrow(values: NativeArray, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
     """Return native values as an Arrow array, with the nulls of a mask."""
     mask = nulls if nulls.any() else None
     target = arrow_type(type_)
@@ -166,8 +166,8 @@ def to_arrow(values: Native, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Ar
             return pa.array(values, target, mask=mask, from_pandas=False)
 
 
-def share_of(
-    values: Native, nulls: npt.NDArray[np.bool_] | None, type_: Type, shares: int
+def partition_of(
+    values: NativeArray, nulls: npt.NDArray[np.bool_] | None, type_: Type, shares: int
 ) -> npt.NDArray[np.int64]:
     """Return the partition of each value, the same in every process; null is in the first.
 
@@ -180,7 +180,7 @@ def share_of(
     else:
         keys = values.view(np.uint64)
     # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.
-    hashes = (keys * MIX) >> np.uint64(40)
+    hashes = (keys * HASH_MULTIPLIER) >> np.uint64(40)
     result = ((hashes * np.uint64(shares)) >> np.uint64(24)).astype(np.int64)
     if nulls is not None:
         result[nulls] = 0

@@ -4,20 +4,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.recorder import Recorder
-from corollary.core.rules import Slot, Variable, names_in, variables_of
+from corollary.core.rules import Slot, Variable, variable_names, variables_of
 from corollary.core.states import State
 from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.frames import UNIT, Frame, Scope
+from corollary.engines.local.frames import UNIT_FRAME, Frame, VariableScope
 from corollary.engines.local.layout import Codes, Words
 from corollary.engines.local.stages import (
     ComputeStage,
     FilterStage,
     MemberStage,
+    PreparedStage,
     ProbeStage,
-    ReadyStage,
 )
 from corollary.engines.local.table import Table
 
@@ -54,8 +54,8 @@ class PipelineRunner:
         self.dictionary = dictionary
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
-        self.copied = copied(pipeline)
-        self._scope = Scope(pipeline.stages, tables, dictionary)
+        self.copied = copied_reference(pipeline)
+        self._scope = VariableScope(pipeline.stages, tables, dictionary)
         self._head = [self._scope.operand(slot) for slot in pipeline.head]
         self._stages = _prepare_stages(pipeline, self._scope, held)
         self._evaluating = [
@@ -79,7 +79,7 @@ class PipelineRunner:
         """
         for stage in self._evaluating:
             stage.has_fault = False
-        result = self._apply_stages(0, UNIT, context)
+        result = self._apply_stages(0, UNIT_FRAME, context)
         if isinstance(result, Frame):
             return (result,) if result.count else ()
         return self._run_pending(result, context)
@@ -137,13 +137,13 @@ class PipelineRunner:
 
 
 def _prepare_stages(
-    pipeline: Pipeline, scope: Scope, held: Collection[str]
-) -> list[tuple[ReadyStage, str | None]]:
+    pipeline: Pipeline, scope: VariableScope, held: Collection[str]
+) -> list[tuple[PreparedStage, str | None]]:
     """Return the prepared stages, each with the relation to record a lookup of, if any."""
-    result: list[tuple[ReadyStage, str | None]] = []
+    result: list[tuple[PreparedStage, str | None]] = []
     known: set[str] = set()
-    for stage, needed in zip(pipeline.stages, needed_after(pipeline), strict=True):
-        prepared: ReadyStage
+    for stage, needed in zip(pipeline.stages, live_variables(pipeline), strict=True):
+        prepared: PreparedStage
         match stage:
             case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
                 prepared = MemberStage(stage, scope)
@@ -151,7 +151,7 @@ def _prepare_stages(
                 prepared = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
                 known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
                 known &= needed
-            case Absent():
+            case AntiProbe():
                 prepared = MemberStage(stage, scope)
             case Filter():
                 prepared = FilterStage(stage, scope)
@@ -166,12 +166,12 @@ def _prepare_stages(
 
 def _recorded_relation(stage: Stage, held: Collection[str]) -> str | None:
     """Return the relation of the engine that a stage reads in OLD or NEW, not only its change."""
-    if isinstance(stage, Probe | Absent) and stage.source.relation in held:
+    if isinstance(stage, Probe | AntiProbe) and stage.source.relation in held:
         return stage.source.relation if stage.source.state in (State.OLD, State.NEW) else None
     return None
 
 
-def copied(pipeline: Pipeline) -> Reference | None:
+def copied_reference(pipeline: Pipeline) -> Reference | None:
     """Return the relation and state that a pipeline copies unchanged, None if it does more."""
     if len(pipeline.stages) == 1 and isinstance(stage := pipeline.stages[0], Probe):
         names = [slot.name for slot in stage.slots if isinstance(slot, Variable)]
@@ -181,17 +181,17 @@ def copied(pipeline: Pipeline) -> Reference | None:
     return None
 
 
-def needed_after(pipeline: Pipeline) -> list[frozenset[str]]:
+def live_variables(pipeline: Pipeline) -> list[frozenset[str]]:
     """Return for each stage the live variables after it, which later stages or the head read."""
     needed = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
     result: list[frozenset[str]] = []
     for stage in reversed(pipeline.stages):
         result.append(frozenset(needed))
         match stage:
-            case Probe(slots=slots) | Absent(slots=slots):
+            case Probe(slots=slots) | AntiProbe(slots=slots):
                 needed |= {slot.name for slot in slots if isinstance(slot, Variable)}
             case Filter(condition=condition):
-                needed |= names_in(condition)
+                needed |= variable_names(condition)
             case Compute(expression=expression):
                 needed |= {variable.name for variable in variables_of(expression)}
             case _:

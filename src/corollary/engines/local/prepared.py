@@ -8,19 +8,19 @@ import pyarrow as pa
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Reference
 from corollary.core.plan import (
+    Add,
     Aggregate,
     Call,
+    CancelOut,
     Clear,
     Derive,
     Extend,
-    Grow,
+    ExtendWithRound,
     Loop,
-    Number,
-    Place,
+    PlacedCall,
     Plan,
+    RecordTrace,
     Remove,
-    Row,
-    Settle,
     Step,
     Store,
     When,
@@ -36,17 +36,17 @@ from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.derive import Derivation
 from corollary.engines.local.layout import Words
-from corollary.engines.local.pipelines import RunContext, copied
-from corollary.engines.local.reading import to_arrow
+from corollary.engines.local.pipelines import RunContext, copied_reference
+from corollary.engines.local.reading import decode_table
 from corollary.engines.local.table import Table
-from corollary.engines.local.trails import trail_of
-from corollary.engines.local.walk import Walker
+from corollary.engines.local.trails import find_linear_loop
+from corollary.engines.local.walk import BreadthFirstSearch
 
-SPARE = 64
+SPARE_TABLES_MAX = 64
 """The maximum number of sets of local tables that are kept for a procedure's next invocations."""
 
 
-class Prepared:
+class PreparedPlan:
     """A plan, the tables it runs on, and its prepared steps.
 
     Attributes:
@@ -63,7 +63,7 @@ class Prepared:
         held: Mapping[str, Table],
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
-        place: "Callable[[Prepared, Place], bool]",
+        place: "Callable[[PreparedPlan, PlacedCall], bool]",
     ) -> None:
         self.plan = plan
         self._place = place
@@ -80,7 +80,7 @@ class Prepared:
         for name in plan.orders:
             self._arrange(name, self.tables[name])
         self._derivations: dict[int, Derivation] = {}
-        self._searches: dict[int, Walker | None] = {}
+        self._searches: dict[int, BreadthFirstSearch | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
     def begin(self, recorder: Recorder, limits: Limits) -> None:
@@ -138,9 +138,9 @@ class Prepared:
         relation = self.relations.get(reference.relation)
         unnamed = [f"c{at}" for at in range(len(table.types))]
         names = unnamed if relation is None else relation.columns
-        return to_arrow(table, reference.state, names, self.dictionary)
+        return decode_table(table, reference.state, names, self.dictionary)
 
-    def place(self, step: Place) -> bool:
+    def place(self, step: PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
         return self._place(self, step)
 
@@ -149,11 +149,11 @@ class Prepared:
         key = id(loop)
         if key not in self._searches:
             procedure_locals = {name for names in self.plan.locals.values() for name in names}
-            linear = trail_of(loop, procedure_locals)
+            linear = find_linear_loop(loop, procedure_locals)
             self._searches[key] = (
                 None
                 if linear is None
-                else Walker(linear, self.tables, self.dictionary, self._held.keys())
+                else BreadthFirstSearch(linear, self.tables, self.dictionary, self._held.keys())
             )
         search = self._searches[key]
         if search is None:
@@ -187,7 +187,7 @@ class Prepared:
             return
         names = self.plan.locals[procedure]
         spare = self._spare[procedure]
-        if len(spare) < SPARE:
+        if len(spare) < SPARE_TABLES_MAX:
             used = tuple([self.tables[name] for name in names])
             for table in used:
                 table.clear()
@@ -200,7 +200,7 @@ def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
     """Return the pairs of relations whose tuples a step moves or compares: they share a layout."""
     match step:
         case Derive(target=target, pipelines=pipelines, without=without):
-            sources = [source for each in pipelines if (source := copied(each)) is not None]
+            sources = [source for each in pipelines if (source := copied_reference(each)) is not None]
             return [(target, each.relation) for each in (*without, *sources)]
         case Aggregate(target=target, without=without):
             return [(target, each.relation) for each in without]
@@ -208,11 +208,11 @@ def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
             return [(target, source)]
         case Store(relation=target, source=source):
             return [(target, source)]
-        case Remove(relation=target, source=source) | Grow(relation=target, source=source):
+        case Remove(relation=target, source=source) | Add(relation=target, source=source):
             return [(target, source)]
         case Call(procedure=procedure, argument=argument):
             return [] if argument is None else [(argument, plan.locals[procedure][0])]
-        case Number() | Clear() | Settle() | Loop() | When() | Within() | Place() | Row():
+        case ExtendWithRound() | Clear() | CancelOut() | Loop() | When() | Within() | PlacedCall() | RecordTrace():
             return []
         case _:
             assert_never(step)

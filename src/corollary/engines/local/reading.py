@@ -5,16 +5,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
-from corollary.core.engine import OnePart
+from corollary.core.engine import LocalHandle
 from corollary.core.states import State
 from corollary.core.types import Type
-from corollary.engines.local.arrangement import words_of
+from corollary.engines.local.arrangement import merge_layers
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Layout, Words
 from corollary.engines.local.table import Table
 
 
-class Kept(OnePart):
+class EncodedTableHandle(LocalHandle):
     """The tuples that a relation had in a state, decoded when they are read.
 
     The arrays of a table are never modified, so keeping references to them costs no copy.
@@ -38,11 +38,11 @@ class Kept(OnePart):
 
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
-        words = words_of(self._layers, self._layout)
+        words = merge_layers(self._layers, self._layout)
         return _decode(words, self._layout, self._types, self._names, self._dictionary)
 
 
-def to_arrow(table: Table, state: State, names: Sequence[str], dictionary: Dictionary) -> pa.Table:
+def decode_table(table: Table, state: State, names: Sequence[str], dictionary: Dictionary) -> pa.Table:
     """Return the tuples of a table in a state."""
     return _decode(table.words(state), table.layout, table.types, names, dictionary)
 

@@ -7,20 +7,20 @@ import numpy.typing as npt
 
 from corollary.engines.local.layout import Codes, Layout, Mask, Words
 
-SCATTERED = 1 << 14
+SORTED_SEARCH_MIN_WORDS = 1 << 14
 """With more needles and more words than this, sorting the needles before searching pays."""
 
-DIRECTORY_BITS = 24
+DIRECTORY_MAX_BITS = 24
 """The maximum width of a prefix that has a directory (the start of every prefix)."""
 
-SMALL = 4096
+SINGLE_RUN_MAX_WORDS = 4096
 """Runs that fit in this size together are merged: copying costs less than probing two runs."""
 
-SAMPLE = 1 << 15
+SAMPLE_TUPLES = 1 << 15
 """The approximate number of tuples from which distinct values are estimated."""
 
 
-def distinct(words: Words) -> Words:
+def sort_distinct(words: Words) -> Words:
     """Return the words sorted, each once."""
     # Sorting and comparing neighbours is faster than `np.unique`.
     if len(words) < 2:
@@ -37,7 +37,7 @@ def is_member(needles: Words, words: Words) -> Mask:
     """Return for each needle whether it is among the sorted words."""
     if not len(words):
         return np.zeros(len(needles), np.bool_)
-    is_large = len(needles) > SCATTERED and len(words) > SCATTERED and needles.dtype == np.int64
+    is_large = len(needles) > SORTED_SEARCH_MIN_WORDS and len(words) > SORTED_SEARCH_MIN_WORDS and needles.dtype == np.int64
     if is_large and not (needles[1:] >= needles[:-1]).all():
         # Sort the needles first: binary searches that jump far miss every cache.
         order = needles.argsort()
@@ -53,7 +53,7 @@ def _is_found(needles: Words, words: Words) -> Mask:
     return found
 
 
-def merge(*runs: Words) -> Words:
+def merge_words(*runs: Words) -> Words:
     """Return the union of sorted, disjoint arrays, sorted."""
     filled = [run for run in runs if len(run)]
     if len(filled) < 2:
@@ -63,7 +63,7 @@ def merge(*runs: Words) -> Words:
     return joined
 
 
-def minus(words: Words, others: Words) -> Words:
+def subtract_words(words: Words, others: Words) -> Words:
     """Return the sorted words without the sorted others."""
     if not len(words) or not len(others):
         return words
@@ -97,7 +97,7 @@ class SortedRun(Protocol):
         """Return for each key (values of the first columns) the slice of words that have it."""
 
 
-class Run:
+class MemoryRun:
     """One sorted array in memory and, once it has been searched enough, directories of prefixes.
 
     A directory holds the start of every possible prefix, so that a probe is two gathers instead
@@ -156,7 +156,7 @@ class Run:
         size = 1 << bits
         has_few_prefixes = size << 3 < len(self.words)
         cost = size if has_few_prefixes else size + len(self.words)
-        if bits > DIRECTORY_BITS or self._searched << 2 < cost:
+        if bits > DIRECTORY_MAX_BITS or self._searched << 2 < cost:
             return None
         directory = np.zeros(size + 1, np.int64)
         if has_few_prefixes:
@@ -168,26 +168,26 @@ class Run:
         return directory
 
 
-def append(runs: list[SortedRun], words: Words) -> None:
+def append_run(runs: list[SortedRun], words: Words) -> None:
     """Add a sorted array to disjoint runs; runs of similar size are merged, so that they stay few.
 
     Sizes more than halve from run to run, so there are O(log n) runs, and a word is copied
     O(log n) times in all.
     """
     size = len(words)
-    while runs and len(runs[-1]) <= max(2 * size, SMALL - size):
-        words = merge(runs[-1].words, words)
+    while runs and len(runs[-1]) <= max(2 * size, SINGLE_RUN_MAX_WORDS - size):
+        words = merge_words(runs[-1].words, words)
         del runs[-1]
         size = len(words)
-    runs.append(Run(words))
+    runs.append(MemoryRun(words))
 
 
-def spread(words: Words, layout: Layout) -> tuple[int, ...]:
+def estimate_distinct_values(words: Words, layout: Layout) -> tuple[int, ...]:
     """Return estimates of the number of distinct values of every column."""
     size = len(words)
     if not size:
         return (0,) * len(layout.widths)
-    sample = words[:: 1 + size // SAMPLE]
+    sample = words[:: 1 + size // SAMPLE_TUPLES]
     return tuple(_distinct_values(column, size) for column in layout.columns(sample))
 
 

@@ -7,18 +7,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from corollary.core.pipeline import Absent, Compute, Filter, Probe
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Probe
 from corollary.core.rules import Functor, Variable
 from corollary.engines.local import expressions
 from corollary.engines.local.arrangement import Order
-from corollary.engines.local.frames import EMPTY, Frame, Scope, misfits
+from corollary.engines.local.frames import EMPTY_FRAME, Frame, VariableScope, overflow_mask
 from corollary.engines.local.layout import Codes, Layout, Mask
-from corollary.engines.local.matches import Matched, exist, matches, scan, together
+from corollary.engines.local.matches import (
+    MatchedRows,
+    concatenate_matches,
+    find_matches,
+    match_all,
+    match_mask,
+)
 
-SMALL = 1 << 14
+FRAME_MAX_ROWS = 1 << 14
 """Up to this many matches are one frame, those of several layers concatenated."""
 
-MANY = 1 << 16
+DEDUPLICATE_MIN_ROWS = 1 << 16
 """Frames with at least this many rows are deduplicated, if most rows must be equal."""
 
 
@@ -28,7 +34,7 @@ class ProbeStage:
     def __init__(
         self,
         stage: Probe,
-        scope: Scope,
+        scope: VariableScope,
         known: frozenset[str],
         needed: frozenset[str],
         is_bag: bool,
@@ -79,37 +85,37 @@ class ProbeStage:
         arrangement = table.arrangement(self._order)
         layers = arrangement.layers(self._state)
         if not layers:
-            return EMPTY
+            return EMPTY_FRAME
         layout = arrangement.layout
         keys: list[Codes] = []
         if self._keys:
             keys = [operand.column(frame) for operand in self._keys]
             # A code that is too large for the column is in no tuple of it, and cannot be packed.
-            overflow = misfits(self._keys, keys, layout)
+            overflow = overflow_mask(self._keys, keys, layout)
             if overflow is not None:
                 frame = frame.select(~overflow)
                 if not frame.count:
-                    return EMPTY
+                    return EMPTY_FRAME
                 keys = [operand.column(frame) for operand in self._keys]
         if self._is_test and not self._is_bag and not any(layer.absent for layer in layers):
             columns = {name: frame.columns[name] for name in self._carried}
-            return Frame(columns, frame.count).select(exist(layers, layout, keys, frame.count))
+            return Frame(columns, frame.count).select(match_mask(layers, layout, keys, frame.count))
         if not keys and frame.count == 1:
-            found = [scan(layer) for layer in layers]
+            found = [match_all(layer) for layer in layers]
         else:
-            found = [matches(layer, layout, keys, frame.count) for layer in layers]
+            found = [find_matches(layer, layout, keys, frame.count) for layer in layers]
         found = [each for each in found if each.total]
         if not found:
-            return EMPTY
-        if len(found) > 1 and sum(each.total for each in found) <= SMALL:
-            return self._join(frame, together(found), layout)
-        if len(found) > 1 or found[0].total > SMALL:
+            return EMPTY_FRAME
+        if len(found) > 1 and sum(each.total for each in found) <= FRAME_MAX_ROWS:
+            return self._join(frame, concatenate_matches(found), layout)
+        if len(found) > 1 or found[0].total > FRAME_MAX_ROWS:
             return (
                 self._join(frame, matched, layout) for each in found for matched in each.batches()
             )
         return self._join(frame, found[0].all(), layout)
 
-    def _join(self, frame: Frame, matched: Matched, layout: Layout) -> Frame:
+    def _join(self, frame: Frame, matched: MatchedRows, layout: Layout) -> Frame:
         rows, words = matched
         count = len(words)
         columns: dict[str, Codes]
@@ -128,7 +134,7 @@ class ProbeStage:
         joined = Frame(columns, count)
         if same is not None:
             joined = joined.select(same)
-        if count < MANY or self._is_bag or not self._is_projection:
+        if count < DEDUPLICATE_MIN_ROWS or self._is_bag or not self._is_projection:
             return joined
         widths = {name: self._scope.width(name) for name in self._carried}
         widths |= {name: layout.widths[position] for name, position in self._reads}
@@ -139,20 +145,20 @@ class ProbeStage:
 class MemberStage:
     """Keeps the rows whose tuple is in a relation, or, negated, those whose tuple is not."""
 
-    def __init__(self, stage: Probe | Absent, scope: Scope) -> None:
+    def __init__(self, stage: Probe | AntiProbe, scope: VariableScope) -> None:
         self._tables = scope.tables
         self._relation, self._state = stage.source.relation, stage.source.state
         self._operands = [scope.operand(slot) for slot in stage.slots]
-        self._is_negated = isinstance(stage, Absent)
+        self._is_negated = isinstance(stage, AntiProbe)
 
     def apply(self, frame: Frame) -> Frame:
         """Return the rows whose tuple is in the relation, or not."""
         table = self._tables[self._relation]
         if not table.size(self._state):
-            return frame if self._is_negated else EMPTY
+            return frame if self._is_negated else EMPTY_FRAME
         columns = [operand.column(frame) for operand in self._operands]
         layout = table.layout
-        if misfits(self._operands, columns, layout) is None:
+        if overflow_mask(self._operands, columns, layout) is None:
             found = table.contains(layout.pack(columns, frame.count), self._state)
         else:
             found = table.look_up(columns, frame.count, self._state)
@@ -166,14 +172,14 @@ class FilterStage:
         has_fault: whether the condition had no value for some row.
     """
 
-    def __init__(self, stage: Filter, scope: Scope) -> None:
+    def __init__(self, stage: Filter, scope: VariableScope) -> None:
         self._condition = stage.condition
         self._dictionary = scope.dictionary
         self.has_fault = False
 
     def apply(self, frame: Frame) -> Frame:
         """Return the rows for which the condition is true."""
-        verdict = expressions.holds(self._condition, frame.columns, frame.count, self._dictionary)
+        verdict = expressions.evaluate_condition(self._condition, frame.columns, frame.count, self._dictionary)
         self.has_fault |= any(np.count_nonzero(mask) for mask, _ in verdict.faults)
         return frame.select(verdict.true)
 
@@ -185,7 +191,7 @@ class ComputeStage:
         has_fault: whether the expression had no value for some row.
     """
 
-    def __init__(self, stage: Compute, scope: Scope) -> None:
+    def __init__(self, stage: Compute, scope: VariableScope) -> None:
         self._stage = stage
         self._dictionary = scope.dictionary
         self.has_fault = False
@@ -196,17 +202,17 @@ class ComputeStage:
         if isinstance(expression, Functor) and expression.name == "range":
             return self._range(expression, frame)
         batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
-        codes = expressions.encode(batch, self._dictionary)
+        codes = expressions.encode_vector(batch, self._dictionary)
         computed = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
         drop = batch.faulty
         if drop is not None and np.count_nonzero(drop):
             self.has_fault = True
         if not self._stage.lets_null:
-            drop = expressions.either(drop, batch.nulls)
+            drop = expressions.union_masks(drop, batch.nulls)
         return computed if drop is None else computed.select(~drop)
 
     def _range(self, functor: Functor, frame: Frame) -> Iterator[Frame]:
-        numbers = expressions.Numbers(functor, frame.columns, frame.count, self._dictionary)
+        numbers = expressions.RangeValues(functor, frame.columns, frame.count, self._dictionary)
         self.has_fault |= len(numbers.faulty) > 0
         for rows, codes in numbers.batches():
             columns = {name: column[rows] for name, column in frame.columns.items()}
@@ -214,4 +220,4 @@ class ComputeStage:
             yield Frame(columns, len(codes))
 
 
-ReadyStage = ProbeStage | MemberStage | FilterStage | ComputeStage
+PreparedStage = ProbeStage | MemberStage | FilterStage | ComputeStage

@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.blocks import Blocks, pack, unpack
+from corollary.engines.local.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.layout import NARROW_BITS, Codes, Layout, Mask, Words, layout_of
-from corollary.engines.local.runs import Run, is_member
+from corollary.engines.local.runs import MemoryRun, is_member
 
-BLOCK = 1 << 13
+BLOCK_ROWS = 1 << 13
 """The number of tuples in a block."""
 
-DENSE = 8
+BITMAP_BITS_PER_HEAD = 8
 """Heads with at most this many bits of a bitmap for each are stored as one: smaller and faster."""
 
-MANY = 4
+DECODE_ALL_RATIO = 4
 """All blocks are decoded once more than one in this many has been needed."""
 
 Rows = npt.NDArray[np.int64] | slice
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredOrder:
     """The tuples of a relation in one order, as blocks.
 
     Attributes:
@@ -56,7 +56,7 @@ class Stored:
         """
         layout, lead, count = self.layout, self.lead, len(into)
         columns = len(layout.widths) - lead
-        (steps, *rest), bits = unpack(self.blocks.block(number), 1 + columns, count)
+        (steps, *rest), bits = unpack_columns(self.blocks.block(number), 1 + columns, count)
         heads = into if layout.is_narrow else np.empty(count, np.int64)
         # Narrow words are built in place: heads first, shifted, then the other columns.
         if len(bits):
@@ -75,24 +75,24 @@ class Stored:
             into |= column.astype(np.int64) << shift if shift else column.astype(np.int64)
 
 
-def store(words: Words, layout: Layout) -> Stored:
+def store_order(words: Words, layout: Layout) -> StoredOrder:
     """Return sorted, distinct words as blocks."""
     lead = _lead(words, layout)
     heads = _heads(words, layout, lead)
     rest = [layout.column(words, at) for at in range(lead, len(layout.widths))]
     blocks = []
-    for start in range(0, len(words), BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, len(words), BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
         steps, bits = _differences(heads[part])
-        blocks.append(pack([steps, *(column[part] for column in rest)], bits))
-    return Stored(layout, lead, len(words), words[::BLOCK].copy(), Blocks.of(blocks))
+        blocks.append(pack_columns([steps, *(column[part] for column in rest)], bits))
+    return StoredOrder(layout, lead, len(words), words[::BLOCK_ROWS].copy(), Blocks.of(blocks))
 
 
 def _differences(heads: Codes) -> tuple[Codes, bytes]:
     """Return sorted integers as differences or, where they are dense and distinct, as a bitmap."""
     steps = np.diff(heads, prepend=heads[0])
     span = int(heads[-1] - heads[0]) + 1
-    if span > DENSE * len(heads) or not steps[1:].all():
+    if span > BITMAP_BITS_PER_HEAD * len(heads) or not steps[1:].all():
         return steps, b""
     is_head = np.zeros(span, np.bool_)
     is_head[heads - heads[0]] = True
@@ -132,12 +132,12 @@ class StoredRun:
 
     __slots__ = ("_is_missing", "_run", "_words", "stored")
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredOrder) -> None:
         self.stored = stored
         # The operating system gives memory to `np.empty` when a page is first written.
         self._words: Words = np.empty(stored.count, stored.layout.dtype)
         self._is_missing = np.ones(len(stored.blocks), np.bool_)
-        self._run: Run | None = None
+        self._run: MemoryRun | None = None
 
     def __len__(self) -> int:
         return self.stored.count
@@ -155,20 +155,20 @@ class StoredRun:
     @property
     def nbytes(self) -> int:
         """The size in bytes, the file included."""
-        decoded = self.decoded * BLOCK * self._words.itemsize
+        decoded = self.decoded * BLOCK_ROWS * self._words.itemsize
         memory = min(decoded, self._words.nbytes) if self._run is None else self._run.nbytes
         return memory + self.stored.blocks.nbytes + self.stored.fences.nbytes
 
     def slice(self, first: int, last: int) -> Words:
         """Return the words at the indices from the first to before the last."""
         if self._run is None:
-            self._decode(np.arange(first // BLOCK, -(-last // BLOCK)))
+            self._decode(np.arange(first // BLOCK_ROWS, -(-last // BLOCK_ROWS)))
         return self._words[first:last]
 
     def take(self, indices: npt.NDArray[Any]) -> Words:
         """Return the words at some indices."""
         if self._run is None:
-            self._decode(indices // BLOCK)
+            self._decode(indices // BLOCK_ROWS)
         found: Words = self._words[indices]
         return found
 
@@ -210,8 +210,8 @@ class StoredRun:
         order = blocks.argsort(kind="stable")
         numbers, starts = np.unique(blocks[order], return_index=True)
         for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
-            first = number * BLOCK
-            yield rows, first, self._words[first : first + BLOCK]
+            first = number * BLOCK_ROWS
+            yield rows, first, self._words[first : first + BLOCK_ROWS]
 
     def _decode(self, blocks: npt.NDArray[np.int64]) -> None:
         """Decode some blocks, or all once many have been needed."""
@@ -219,20 +219,20 @@ class StoredRun:
         if not len(missing):
             return
         missing = np.unique(missing)
-        if (self.decoded + len(missing)) * MANY > len(self._is_missing):
+        if (self.decoded + len(missing)) * DECODE_ALL_RATIO > len(self._is_missing):
             self._all()
         else:
             self._fill(missing)
 
-    def _all(self) -> Run:
+    def _all(self) -> MemoryRun:
         """Decode everything."""
         if self._run is None:
             self._fill(self._is_missing.nonzero()[0])
-            self._run = Run(self._words)
+            self._run = MemoryRun(self._words)
         return self._run
 
     def _fill(self, numbers: npt.NDArray[np.int64]) -> None:
         for number in numbers.tolist():
-            first = number * BLOCK
-            self.stored.decode(number, self._words[first : first + BLOCK])
+            first = number * BLOCK_ROWS
+            self.stored.decode(number, self._words[first : first + BLOCK_ROWS])
             self._is_missing[number] = False

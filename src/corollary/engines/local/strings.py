@@ -16,16 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.engines.local.blocks import Blocks, pack, unpack
+from corollary.engines.local.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.layout import Codes
 
-BLOCK = 1 << 9
+BLOCK_ROWS = 1 << 9
 """The number of strings in a block."""
 
-SORTED = 1 << 13
+SORTED_BLOCK_ROWS = 1 << 13
 """The number of entries in a block of the permutation."""
 
-MANY = 2
+DECODE_ALL_RATIO = 2
 """All blocks are decoded when more than one in this many is read."""
 
 Offsets = npt.NDArray[np.int64]
@@ -79,25 +79,25 @@ class StoredStrings:
 
     def take(self, numbers: Codes) -> pa.Array:
         """Return the strings of some numbers."""
-        blocks = numbers // BLOCK
+        blocks = numbers // BLOCK_ROWS
         distinct = np.unique(blocks)
-        if self._whole is not None or len(distinct) * MANY > len(self.texts):
+        if self._whole is not None or len(distinct) * DECODE_ALL_RATIO > len(self.texts):
             return self.all().take(pa.array(numbers))
         strings = _to_array(_join_texts([self._text(number) for number in distinct.tolist()]))
         # Only these blocks are joined: the n-th of them begins at n * BLOCK.
-        return strings.take(pa.array(numbers - (blocks - distinct.searchsorted(blocks)) * BLOCK))
+        return strings.take(pa.array(numbers - (blocks - distinct.searchsorted(blocks)) * BLOCK_ROWS))
 
     def _text(self, number: int) -> Text:
         known = self._texts.get(number)
         if known is None:
-            count = min(BLOCK, self.count - number * BLOCK)
+            count = min(BLOCK_ROWS, self.count - number * BLOCK_ROWS)
             known = self._texts[number] = _unpack_text(self.texts.block(number), count)
         return known
 
     def _bytes(self, number: int) -> bytes:
         """Return one string."""
         if self._whole is None:
-            (ends, text), at = self._text(number // BLOCK), number % BLOCK
+            (ends, text), at = self._text(number // BLOCK_ROWS), number % BLOCK_ROWS
         else:
             (ends, text), at = self._whole, number
         return bytes(text[ends.item(at) : ends.item(at + 1)])
@@ -123,20 +123,20 @@ class StoredStrings:
     def _numbers(self, block: int) -> list[int]:
         known = self._sorted.get(block)
         if known is None:
-            count = min(SORTED, self.count - 1 - block * SORTED)
-            (numbers,), _ = unpack(self.permutation.block(block), 1, count)
+            count = min(SORTED_BLOCK_ROWS, self.count - 1 - block * SORTED_BLOCK_ROWS)
+            (numbers,), _ = unpack_columns(self.permutation.block(block), 1, count)
             known = self._sorted[block] = numbers.tolist()
         return known
 
 
-def store(strings: pa.Array) -> StoredStrings:
+def store_strings(strings: pa.Array) -> StoredStrings:
     """Return a `large_string` array as blocks."""
     count = len(strings)
-    texts = [_pack_text(strings[start : start + BLOCK]) for start in range(0, count, BLOCK)]
+    texts = [_pack_text(strings[start : start + BLOCK_ROWS]) for start in range(0, count, BLOCK_ROWS)]
     order = 1 + pc.array_sort_indices(strings[1:]).to_numpy().astype(np.int64)
-    starts = range(0, count - 1, SORTED)
-    permutation = [pack([order[start : start + SORTED]]) for start in starts]
-    fences = _pack_text(strings.take(pa.array(order[::SORTED])))
+    starts = range(0, count - 1, SORTED_BLOCK_ROWS)
+    permutation = [pack_columns([order[start : start + SORTED_BLOCK_ROWS]]) for start in starts]
+    fences = _pack_text(strings.take(pa.array(order[::SORTED_BLOCK_ROWS])))
     parts = (Blocks.of(blocks) for blocks in (texts, permutation, [fences]))
     return StoredStrings(count, *parts)
 
@@ -144,14 +144,14 @@ def store(strings: pa.Array) -> StoredStrings:
 def _pack_text(strings: pa.Array) -> bytes:
     """Return a slice of an array as a block: the lengths, then the bytes."""
     if not len(strings):
-        return pack([np.empty(0, np.int64)])
+        return pack_columns([np.empty(0, np.int64)])
     _, offsets, text = strings.buffers()
     ends = np.frombuffer(offsets, np.int64, len(strings) + 1, 8 * strings.offset)
-    return pack([np.diff(ends)], memoryview(text)[ends.item(0) : ends.item(-1)].tobytes())
+    return pack_columns([np.diff(ends)], memoryview(text)[ends.item(0) : ends.item(-1)].tobytes())
 
 
 def _unpack_text(block: memoryview, count: int) -> Text:
-    (lengths,), text = unpack(block, 1, count)
+    (lengths,), text = unpack_columns(block, 1, count)
     ends = np.zeros(count + 1, np.int64)
     np.cumsum(lengths, dtype=np.int64, out=ends[1:])
     return ends, text

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.engines.local.blocks import Blocks
-from corollary.engines.local.domains import Growing
+from corollary.engines.local.domains import GrowingArray
 from corollary.engines.local.layout import Codes
-from corollary.engines.local.native import Native
-from corollary.engines.local.strings import StoredStrings, store
+from corollary.engines.local.native import NativeArray
+from corollary.engines.local.strings import StoredStrings, store_strings
 
-SEARCHES = 64
+LOAD_ALL_SEARCH_RATIO = 64
 """All stored strings are loaded once one in this many has been searched for by value."""
 
-READS = 16
+LOAD_ALL_READ_RATIO = 16
 """All stored strings are loaded once one in this many has been read by code."""
 
 _UNREAD = np.array(None, object)
@@ -30,7 +30,7 @@ class SymbolDomain:
 
     def __init__(self) -> None:
         self._code_of: dict[str, int] = {}
-        self._values = Growing(object)
+        self._values = GrowingArray(object)
         self._values.extend([""])  # null
         self._characters = 0
         self._stored: StoredStrings | None = None
@@ -38,7 +38,7 @@ class SymbolDomain:
 
     # --- values and codes ----------------------------------------------------------------------
 
-    def encode(self, values: Native) -> Codes:
+    def encode(self, values: NativeArray) -> Codes:
         """Return the codes of strings, new ones interned."""
         code_of = self._code_of
         get = code_of.get
@@ -58,7 +58,7 @@ class SymbolDomain:
         self._values.extend(new)
         return codes
 
-    def decode(self, codes: Codes) -> Native:
+    def decode(self, codes: Codes) -> NativeArray:
         """Return the strings of codes; the empty one for null."""
         values = self._values.array[codes]
         if self._stored is not None:
@@ -74,7 +74,7 @@ class SymbolDomain:
         Many strings of a file go from its bytes to Arrow without becoming Python objects.
         """
         stored = self._stored
-        if stored is None or len(codes) * READS < len(stored):
+        if stored is None or len(codes) * LOAD_ALL_READ_RATIO < len(stored):
             return None
         new = pa.array(self._values.array[len(stored) : self._values.count], pa.large_string())
         strings = pa.concat_arrays([stored.all(), new]).take(pa.array(codes, mask=codes == 0))
@@ -93,7 +93,7 @@ class SymbolDomain:
         """Cache the codes of those strings that are stored."""
         distinct = dict.fromkeys(values)
         self._searched += len(distinct)
-        if self._searched * SEARCHES > len(stored):
+        if self._searched * LOAD_ALL_SEARCH_RATIO > len(stored):
             self._load(stored)
         else:
             self._code_of.update(stored.find(distinct))
@@ -101,7 +101,7 @@ class SymbolDomain:
     def _read_stored(self, stored: StoredStrings, codes: Codes) -> None:
         """Cache the strings of codes, sorted and distinct, that are stored."""
         self._read += len(codes)
-        if self._read * READS > len(stored):
+        if self._read * LOAD_ALL_READ_RATIO > len(stored):
             self._load(stored)
         else:
             self._values.array[codes] = stored.take(codes).to_numpy(zero_copy_only=False)
@@ -120,15 +120,15 @@ class SymbolDomain:
         first = 0 if stored is None else len(stored)
         new = pa.array(values.array[first : values.count], pa.large_string())
         if stored is None:
-            stored = store(new)
+            stored = store_strings(new)
         elif len(new):
-            stored = store(pa.concat_arrays([stored.all(), new]))
+            stored = store_strings(pa.concat_arrays([stored.all(), new]))
         return {"count": len(stored)}, [stored.texts, stored.permutation, stored.fences]
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
         """Replace the contents by a header and parts of a file, to be read when needed."""
         self._stored = StoredStrings(header["count"], *blocks)
-        self._values = Growing(object, len(self._stored))
+        self._values = GrowingArray(object, len(self._stored))
         self._values.array[0] = ""
         self._code_of = {}
         self._characters = self._searched = self._read = 0

@@ -6,20 +6,26 @@ import numpy as np
 
 from corollary.core.states import State
 from corollary.core.types import Type
-from corollary.engines.local.arrangement import Arrangement, Layer, Order, arranged
-from corollary.engines.local.layout import Codes, Family, Layout, Mask, Words, layout_of
-from corollary.engines.local.runs import SortedRun, distinct, is_member, minus, spread
+from corollary.engines.local.arrangement import Arrangement, Layer, Order, build_arrangement
+from corollary.engines.local.layout import Codes, Layout, LayoutFamily, Mask, Words, layout_of
+from corollary.engines.local.runs import (
+    SortedRun,
+    estimate_distinct_values,
+    is_member,
+    sort_distinct,
+    subtract_words,
+)
 
-MANY = 1 << 10
+BITMAP_MIN_LOOKUPS = 1 << 10
 """Fewer lookups at once never build a bitmap, so that small transactions do not pay for one."""
 
-BITMAP_BITS = 27
+BITMAP_MAX_BITS = 27
 """The maximum width of tuples in a table with a bitmap."""
 
-BITMAP_WORTH = 256
+BITMAP_BITS_PER_LOOKUP = 256
 """A bitmap is built only if it has at most this many bits for each lookup so far…"""
 
-BITMAP_SPARSE = 64
+BITMAP_BITS_PER_TUPLE = 64
 """…and at most this many for each tuple."""
 
 
@@ -48,9 +54,9 @@ class Table:
         "types",
     )
 
-    def __init__(self, types: Sequence[Type], family: Family | None = None) -> None:
+    def __init__(self, types: Sequence[Type], family: LayoutFamily | None = None) -> None:
         self.types = tuple(types)
-        self.family = Family(len(self.types)) if family is None else family.current
+        self.family = LayoutFamily(len(self.types)) if family is None else family.current
         assert self.family.layout is not None
         self._layout = self.family.layout
         self.primary: Order = tuple(range(len(self.types)))
@@ -97,7 +103,7 @@ class Table:
             return self._main
         other = self._others.get(order)
         if other is None:
-            other = self._others[order] = arranged(self._main, order)
+            other = self._others[order] = build_arrangement(self._main, order)
         elif other.is_late:
             other.catch_up(self._main)
         return other
@@ -131,7 +137,7 @@ class Table:
         """Return for each tuple, packed in the current layout, whether it is in a state."""
         main = self.arrangement(self.primary)
         if state is State.NEW:
-            if self._bitmap is None and len(words) >= MANY and self.size(state):
+            if self._bitmap is None and len(words) >= BITMAP_MIN_LOOKUPS and self.size(state):
                 self._make_bitmap(len(words))
             if self._bitmap is not None:
                 return self._bitmap[words]
@@ -155,7 +161,7 @@ class Table:
         """
         if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
             return self.spread
-        return spread(self.words(State.NEW), self.layout)
+        return estimate_distinct_values(self.words(State.NEW), self.layout)
 
     @property
     def nbytes(self) -> int:
@@ -174,8 +180,8 @@ class Table:
         """Build a bitmap of NEW if it is worth the time and not too large."""
         self._searched += lookups
         bits = self._layout.bits
-        size = min(BITMAP_WORTH * self._searched, BITMAP_SPARSE * self.size(State.NEW))
-        if bits <= BITMAP_BITS and 1 << bits <= size:
+        size = min(BITMAP_BITS_PER_LOOKUP * self._searched, BITMAP_BITS_PER_TUPLE * self.size(State.NEW))
+        if bits <= BITMAP_MAX_BITS and 1 << bits <= size:
             self._bitmap = np.zeros(1 << bits, np.bool_)
             self._bitmap[self.words(State.NEW)] = True
 
@@ -221,8 +227,8 @@ class Table:
         if self._bitmap is not None:
             self._bitmap[words] = False
         if self._added:
-            self._open(minus(main.words(State.ADDED), words), main.removed)
-            words = minus(words, main.removed)
+            self._open(subtract_words(main.words(State.ADDED), words), main.removed)
+            words = subtract_words(words, main.removed)
         main.remove(words)
         self._removed += len(words)
         for other in self._others.values():
@@ -248,7 +254,7 @@ class Table:
         added, removed = main.words(State.ADDED), main.removed
         is_back = is_member(removed, added)
         if np.count_nonzero(is_back):
-            self._open(minus(added, removed), removed[~is_back])
+            self._open(subtract_words(added, removed), removed[~is_back])
 
     def read_ahead(self) -> None:
         """Read all that `commit` may need from files, so that it cannot fail."""
@@ -303,11 +309,11 @@ class Table:
     def replace(self, words: Words) -> None:
         """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
         old = self.words(State.OLD)
-        self.change(minus(words, old), minus(old, words))
+        self.change(subtract_words(words, old), subtract_words(old, words))
 
     def insert(self, columns: Sequence[Codes], count: int) -> None:
         """Add tuples to NEW; those that it contains already have no effect."""
-        words = distinct(self.pack(columns, count))
+        words = sort_distinct(self.pack(columns, count))
         words = words[~self.contains(words, State.NEW)]
         if self._removed:
             removed = self._main.removed
@@ -315,7 +321,7 @@ class Table:
             if np.count_nonzero(is_back):
                 if self._bitmap is not None:
                     self._bitmap[words[is_back]] = True
-                self._open(self._main.words(State.ADDED), minus(removed, words))
+                self._open(self._main.words(State.ADDED), subtract_words(removed, words))
                 words = words[~is_back]
         self.grow(words)
 
@@ -325,14 +331,14 @@ class Table:
         if overflow is not None:
             rows = (~overflow).nonzero()[0]
             columns, count = [column[rows] for column in columns], len(rows)
-        words = distinct(self._layout.pack(columns, count))
+        words = sort_distinct(self._layout.pack(columns, count))
         words = words[self.contains(words, State.NEW)]
         if len(words) and self._added:
             added = self._main.words(State.ADDED)
             if self._bitmap is not None:
                 self._bitmap[words] = False
-            self._open(minus(added, words), self._main.removed)
-            words = minus(words, added)
+            self._open(subtract_words(added, words), self._main.removed)
+            words = subtract_words(words, added)
         self.remove(words)
 
     def saved(self) -> dict[Order, list[Layer]]:

@@ -11,25 +11,25 @@ import numpy as np
 import re2
 
 from corollary.core.types import Kind, Type
-from corollary.core.values import text_of, value_of
+from corollary.core.values import format_value, parse_value
 from corollary.engines.local import native
 from corollary.engines.local.arithmetic import (
-    CONVERSION,
+    FAILED_CONVERSION,
     OVERFLOW,
     Faults,
     Operand,
     Result,
-    half_up,
+    round_half_up,
     to_float,
     to_integer,
 )
 from corollary.engines.local.layout import Mask
-from corollary.engines.local.native import DIGITS, Native
+from corollary.engines.local.native import DECIMAL_BOUND, NativeArray
 
 PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
 
-def _objects(values: list[str]) -> Native:
+def _objects(values: list[str]) -> NativeArray:
     array = np.empty(len(values), object)
     array[:] = values
     return array
@@ -63,22 +63,22 @@ def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     if source.kind is Kind.SYMBOL:
         return values, []
     listed = values.tolist()
-    return _objects([text_of(native.to_python(each, source), source) for each in listed]), []
+    return _objects([format_value(native.to_python(each, source), source) for each in listed]), []
 
 
-def _from_text(values: Native, type_: Type) -> Result:
+def _from_text(values: NativeArray, type_: Type) -> Result:
     """Parse symbols as values of a type; one that cannot be parsed is a failed conversion."""
     type_ = type_.with_null(False)
     parsed: list[Any] = []
     bad = np.zeros(len(values), np.bool_)
     for index, text in enumerate(values.tolist()):
         try:
-            parsed.append(native.from_python([value_of(text, type_)], type_)[0])
+            parsed.append(native.from_python([parse_value(text, type_)], type_)[0])
         except ValueError:
             bad[index] = True
             parsed.append(0)
     result = np.array(parsed, native.dtype_of(type_.kind))
-    return result, [(bad, CONVERSION)] if bad.any() else []
+    return result, [(bad, FAILED_CONVERSION)] if bad.any() else []
 
 
 def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], Result]:
@@ -107,31 +107,31 @@ def _to_decimal(operands: list[Operand], type_: Type) -> Result:
         number = 0
         try:
             numerator, denominator = _exact(each, source).as_integer_ratio()
-            number = half_up(numerator * 10**type_.scale, denominator)
-            if abs(number) >= DIGITS:
+            number = round_half_up(numerator * 10**type_.scale, denominator)
+            if abs(number) >= DECIMAL_BOUND:
                 number, reason = 0, OVERFLOW
         except (ArithmeticError, ValueError):
-            reason = CONVERSION
+            reason = FAILED_CONVERSION
         if reason:
             faults.setdefault(reason, np.zeros(len(values), np.bool_))[index] = True
         scaled.append(number)
     return np.array(scaled, np.int64), [(mask, reason) for reason, mask in faults.items()]
 
 
-DAY = 86_400_000_000
+DAY_MICROSECONDS = 86_400_000_000
 
 
 def _to_date(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
     if source.kind is Kind.TIMESTAMP:
-        return values // DAY, []
+        return values // DAY_MICROSECONDS, []
     return _from_text(values, type_) if source.kind is Kind.SYMBOL else (values, [])
 
 
 def _to_timestamp(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
     if source.kind is Kind.DATE:
-        return values * DAY, []
+        return values * DAY_MICROSECONDS, []
     return _from_text(values, type_) if source.kind is Kind.SYMBOL else (values, [])
 
 
@@ -145,7 +145,7 @@ def _pattern(text: str) -> Any:
         return None
 
 
-def constraint(operator: str, one: Native, two: Native) -> tuple[Mask, Faults]:
+def evaluate_constraint(operator: str, one: NativeArray, two: NativeArray) -> tuple[Mask, Faults]:
     """Return the rows in which `match(one, two)` or `contains(one, two)` holds, and the faults."""
     pairs = list(zip(one.tolist(), two.tolist(), strict=True))
     if operator == "contains":
@@ -162,7 +162,7 @@ def constraint(operator: str, one: Native, two: Native) -> tuple[Mask, Faults]:
     return true, [(bad, "invalid pattern")] if bad.any() else []
 
 
-FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+TEXT_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "cat": _cat,
     "strlen": _strlen,
     "substr": _substr,

@@ -19,15 +19,15 @@ own, here {(n, m) | par(n, m)}, that `breadth_first` reads once and searches.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.plan import Derive, Extend, Grow, Loop, Number, Reduce, Step
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.plan import Add, Derive, Extend, ExtendWithRound, Loop, Reduce, Step
 from corollary.core.rules import Constant, Functor, Slot, Variable
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class LinearLoop:
     """A loop that can be run as breadth-first search.
 
     Attributes:
@@ -53,7 +53,7 @@ class Trail:
         return tuple(_lead(each).source for each in self.successors)
 
 
-def trail_of(loop: Loop, moving: Collection[str]) -> Trail | None:
+def find_linear_loop(loop: Loop, moving: Collection[str]) -> LinearLoop | None:
     """Return a loop as a linear one, or None if it is of another kind.
 
     Args:
@@ -81,36 +81,36 @@ def trail_of(loop: Loop, moving: Collection[str]) -> Trail | None:
         stage.source.relation
         for each in pipelines
         for stage in each.stages
-        if isinstance(stage, Probe | Absent)
+        if isinstance(stage, Probe | AntiProbe)
     }
     if read & written or (read | written) & set(moving):
         return None
     return replace(linear, column=found[0][0], successors=pipelines)
 
 
-def _match_targets(step: Derive, delta: str, rest: list[Step]) -> Trail | None:
+def _match_targets(step: Derive, delta: str, rest: list[Step]) -> LinearLoop | None:
     """Return which relations a loop writes the tuples of a round to, if in a known way."""
     found, without = step.target, step.without
-    linear = Trail(step, delta, delta, None, None, (found,), 0, is_ranked=False, successors=())
+    linear = LinearLoop(step, delta, delta, None, None, (found,), 0, is_ranked=False, successors=())
     match rest:
         # Semi-naive evaluation without ranks.
         case [] if step.reduce is None and without == (Reference(delta),):
             return linear
         # Semi-naive evaluation, the round being the rank.
-        case [Number(target=ranked, source=source)] if (
+        case [ExtendWithRound(target=ranked, source=source)] if (
             source == found and step.reduce is None and without == (Reference(delta),)
         ):
             return replace(linear, ranked=ranked)
         # Insertion into a stored relation without ranks.
-        case [Grow(relation=grown, source=source)] if (
+        case [Add(relation=grown, source=source)] if (
             source == found and step.reduce is None and without == (Reference(grown),)
         ):
             return replace(linear, known=grown, grown=grown)
         # Insertion into a stored relation with ranks, which are computed in the pipelines.
         case [
             Derive(target=unranked, pipelines=(projection,)),
-            Grow(relation=ranked, source=source),
-            Grow(relation=grown, source=last),
+            Add(relation=ranked, source=source),
+            Add(relation=grown, source=last),
         ] if (
             (source, last) == (found, unranked)
             and step.reduce is Reduce.MIN
@@ -134,7 +134,7 @@ def _drops_last_column(pipeline: Pipeline, source: str) -> bool:
             return False
 
 
-def _successors(pipeline: Pipeline, linear: Trail) -> tuple[int, Pipeline] | None:
+def _successors(pipeline: Pipeline, linear: LinearLoop) -> tuple[int, Pipeline] | None:
     """Return the column that a pipeline changes, and a pipeline of its old and new values."""
     lead, *rest = pipeline.stages
     if not isinstance(lead, Probe) or lead.bound or pipeline.is_bag or pipeline.is_lenient:
@@ -176,14 +176,14 @@ def _lead(pipeline: Pipeline) -> Probe:
 
 
 def _slots(stage: Stage) -> tuple[object, ...]:
-    return stage.slots if isinstance(stage, Probe | Absent) else ()
+    return stage.slots if isinstance(stage, Probe | AntiProbe) else ()
 
 
 def _is_test(stage: Stage) -> bool:
     """Return whether a stage only looks up a tuple: it binds nothing and cannot fail."""
     if isinstance(stage, Probe):
         return len(stage.bound) == len(stage.slots)
-    return isinstance(stage, Absent)
+    return isinstance(stage, AntiProbe)
 
 
 def _without_rank(
@@ -192,7 +192,7 @@ def _without_rank(
     """Return stages without the ones that add 1 to the rank and that exclude known tuples."""
     next_rank = Functor("+", (rank, Constant(1, NUMBER)))
     computed = [each for each in stages if isinstance(each, Compute | Filter)]
-    excluded = [each for each in stages if each == Absent(Reference(known), head[:-1])]
+    excluded = [each for each in stages if each == AntiProbe(Reference(known), head[:-1])]
     match computed:
         case [Compute(variable=variable, expression=expression)] if (
             variable == head[-1] and expression == next_rank and len(excluded) == 1

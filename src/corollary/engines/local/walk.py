@@ -38,26 +38,26 @@ from corollary.engines.local.budget import Budget
 from corollary.engines.local.codes import Dictionary
 from corollary.engines.local.layout import Codes, Mask
 from corollary.engines.local.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.runs import distinct
+from corollary.engines.local.runs import sort_distinct
 from corollary.engines.local.table import Table
-from corollary.engines.local.trails import Trail
+from corollary.engines.local.trails import LinearLoop
 
-FEW = 64
+NARROW_ROUND_MAX_TUPLES = 64
 """The maximum number of tuples in a narrow round."""
 
-WIDE = 4 * FEW
+LEVEL_MAX_TUPLES = 4 * NARROW_ROUND_MAX_TUPLES
 """The maximum number of tuples in a level; wider ones are left to the steps of the loop."""
 
-ROUND = 256
+ROUND_COST_TUPLES = 256
 """The number of tuples that can be put into lists in the time of one round of steps."""
 
-START = 4 * ROUND
+SEARCH_COST_TUPLES = 4 * ROUND_COST_TUPLES
 """The fixed cost of a search, in the same unit."""
 
-MOST_STATES = 1 << 27
+STATES_MAX = 1 << 27
 """The maximum number of states of a search, each of which takes a byte."""
 
-MOST_TUPLES = 1 << 16
+FLUSH_TUPLES = 1 << 16
 """After this many tuples a search writes them to the tables and checks the limits."""
 
 
@@ -100,7 +100,7 @@ class _Path:
     expanded: int
 
 
-class Walker:
+class BreadthFirstSearch:
     """Runs rounds of a linear loop as breadth-first search; created once for a plan.
 
     Args:
@@ -112,7 +112,7 @@ class Walker:
 
     def __init__(
         self,
-        trail: Trail,
+        trail: LinearLoop,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
         held: Collection[str],
@@ -138,11 +138,11 @@ class Walker:
             number: of the last round.
         """
         delta = self._tables[self._loop.delta]
-        if not 0 < delta.size(State.ADDED) <= FEW:
+        if not 0 < delta.size(State.ADDED) <= NARROW_ROUND_MAX_TUPLES:
             self._narrow_rounds = 0
             return 0
         self._narrow_rounds += 1
-        if self._narrow_rounds * ROUND < self._cost():
+        if self._narrow_rounds * ROUND_COST_TUPLES < self._cost():
             return 0
         self._narrow_rounds = 0
         if self._successors is None:
@@ -152,7 +152,7 @@ class Walker:
             return 0
         level = self._first_level(space, number)
         rounds = 0
-        while level.states and len(level.states) <= WIDE:
+        while level.states and len(level.states) <= LEVEL_MAX_TUPLES:
             path = _search(self._successors, space.is_reached, level)
             self._write(path, space, context)
             rounds += path.rounds
@@ -162,7 +162,7 @@ class Walker:
 
     def _cost(self) -> int:
         """Return the cost of a search before its first level, in tuples to list or to mark."""
-        cost = START + self._tables[self._loop.known].size(State.NEW)
+        cost = SEARCH_COST_TUPLES + self._tables[self._loop.known].size(State.NEW)
         if self._successors is not None:
             return cost
         sources = self._loop.sources
@@ -177,7 +177,7 @@ class Walker:
         new = np.concatenate([nothing, *(each[1] for each in heads)])
         order = np.argsort(old, kind="stable")
         old, new = old[order], new[order]
-        codes = distinct(np.concatenate([old, new]))
+        codes = sort_distinct(np.concatenate([old, new]))
         starts = np.append(np.searchsorted(old, codes), len(old))
         return _Successors(codes, starts.tolist(), np.searchsorted(codes, new).tolist())
 
@@ -209,14 +209,14 @@ class Walker:
         # Twice, so that ADDED is the last level only, as after a round of steps.
         for first, end in ((0, last), (last, count)):
             part = [column[first:end] for column in delta_columns]
-            delta.extend(distinct(delta.pack(part, end - first)))
+            delta.extend(sort_distinct(delta.pack(part, end - first)))
         if loop.ranked is not None:
             table = self._tables[loop.ranked]
-            words = distinct(table.pack(numbered, count))
+            words = sort_distinct(table.pack(numbered, count))
             table.grow(words) if loop.is_ranked else table.extend(words)
         if loop.grown is not None:
             table = self._tables[loop.grown]
-            table.grow(distinct(table.pack(columns, count)))
+            table.grow(sort_distinct(table.pack(columns, count)))
         for name in loop.scratch:
             self._tables[name].clear()
         context.budget.check_totals()
@@ -236,23 +236,23 @@ class _StateSpace:
         is_reached: for each state whether its tuple is known; updated by the search.
     """
 
-    loop: Trail
+    loop: LinearLoop
     codes: Codes
     copied: Sequence[Codes]
     is_reached: bytearray
 
     @classmethod
     def of(
-        cls, loop: Trail, tables: Mapping[str, Table], successors: _Successors
+        cls, loop: LinearLoop, tables: Mapping[str, Table], successors: _Successors
     ) -> "_StateSpace | None":
         """Return the states of a search, the known ones marked; None if there are too many."""
         delta, known = tables[loop.delta], tables[loop.known]
         columns = delta.layout.columns(delta.words(State.ADDED))
         if loop.is_ranked:
             columns.pop()
-        copied = [distinct(each) for at, each in enumerate(columns) if at != loop.column]
+        copied = [sort_distinct(each) for at, each in enumerate(columns) if at != loop.column]
         size = len(successors.codes) * int(np.prod([len(each) for each in copied]))
-        if size > MOST_STATES:
+        if size > STATES_MAX:
             return None
         space = cls(loop, successors.codes, copied, bytearray(size))
         states, has_state = space.states(known.layout.columns(known.words(State.NEW)))
@@ -291,8 +291,8 @@ def _search(successors: _Successors, is_reached: bytearray, level: _Level) -> _P
     starts, indices, size = successors.starts, successors.indices, len(successors.codes)
     states, ranks = list(level.states), list(level.ranks)
     first, end, rounds = 0, len(states), 0
-    most = end + MOST_TUPLES
-    while first < end < most and end - first <= WIDE:
+    most = end + FLUSH_TUPLES
+    while first < end < most and end - first <= LEVEL_MAX_TUPLES:
         for at in range(first, end):
             state = states[at]
             index = state % size

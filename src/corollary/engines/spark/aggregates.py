@@ -3,8 +3,8 @@
 from sqlglot import exp
 
 from corollary.core.plan import Aggregate
-from corollary.core.types import MAXIMAL_PRECISION, Kind, Type
-from corollary.engines.local.native import BOUNDS
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.engines.local.native import INTEGER_BOUNDS
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import names_of
 from corollary.engines.spark.functions import Functions
@@ -19,9 +19,9 @@ def total(value: sql.Node, source: Type, target: Type) -> tuple[sql.Node, sql.No
     Decimals of 38 digits hold every sum of fewer than 10^18 values.
     """
     scale = source.scale if source.kind is Kind.DECIMAL else 0
-    wide = exp.DataType.build(f"DECIMAL({MAXIMAL_PRECISION + 2}, {scale})", dialect="spark")
+    wide = exp.DataType.build(f"DECIMAL({DECIMAL_MAX_DIGITS + 2}, {scale})", dialect="spark")
     exact = exp.Sum(this=exp.Cast(this=value, to=wide))
-    low, high = BOUNDS.get(target.kind, (-(2**63), 2**63 - 1))
+    low, high = INTEGER_BOUNDS.get(target.kind, (-(2**63), 2**63 - 1))
     inside = exp.Between(this=exact, low=_bound(low, scale), high=_bound(high, scale))
     fitting = exp.Case(ifs=[exp.If(this=inside, true=sql.cast(exact.copy(), target))])
     return fitting, exact

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from corollary.core import arrow
-from corollary.core.types import BOOL, MAXIMAL_PRECISION, Kind, Type
-from corollary.engines.spark.frames import UNSIGNED
+from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.engines.spark.frames import UNSIGNED_TYPE
 
 UNIT = "unit"
 FAULT = "fault"
@@ -44,16 +44,16 @@ def sql_type(type_: Type) -> str:
     'DECIMAL(18, 2)'
     """
     if type_.kind is Kind.DECIMAL:
-        return f"DECIMAL({MAXIMAL_PRECISION}, {type_.scale})"
+        return f"DECIMAL({DECIMAL_MAX_DIGITS}, {type_.scale})"
     return SQL[type_.kind]
 
 
 def held_type(type_: Type) -> pa.DataType:
     """Return the type of a column as Spark gives and takes it in Arrow."""
     if type_.kind is Kind.UNSIGNED:
-        return UNSIGNED
+        return UNSIGNED_TYPE
     if type_.kind is Kind.DECIMAL:
-        return pa.decimal128(MAXIMAL_PRECISION, type_.scale)
+        return pa.decimal128(DECIMAL_MAX_DIGITS, type_.scale)
     return arrow.arrow_type(type_)
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plan import Derive, Reduce
 from corollary.core.types import Kind, Type
-from corollary.engines.local.pipelines import copied
+from corollary.engines.local.pipelines import copied_reference
 from corollary.engines.spark import sql
 from corollary.engines.spark.aggregates import total
 from corollary.engines.spark.columns import FAULT, names_of
@@ -88,7 +88,7 @@ class Derivation:
 
     def _copied(self, live: list[Pipeline], *, has_known: bool) -> Tuples | None:
         """Return what a lone pipeline copies, in the pieces that it is in."""
-        source = copied(live[0]) if len(live) == 1 else None
+        source = copied_reference(live[0]) if len(live) == 1 else None
         if source is None:
             return None
         layers = self.tables[source.relation].layers(source.state)

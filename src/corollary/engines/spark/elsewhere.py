@@ -6,8 +6,15 @@ from typing import Generic, Protocol
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept, Limits, Made
-from corollary.core.plan import Place, Plan, part_of, read_by, steps_of, written_by
+from corollary.core.engine import Limits, MapResult, TableHandle
+from corollary.core.plan import (
+    PlacedCall,
+    Plan,
+    references_read,
+    relations_written,
+    steps_of,
+    subplan,
+)
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -86,7 +93,7 @@ class RemoteStore(Protocol):
     def read(self, name: str, state: State) -> pa.Table:
         """Return the tuples of such a relation in OLD, ADDED or REMOVED."""
 
-    def handle(self, name: str, state: State) -> Kept | None:
+    def handle(self, name: str, state: State) -> TableHandle | None:
         """Return a handle of such a relation, if it is better read later, or in partitions."""
 
     def run(self, remote_run: RemoteRun, recorder: Recorder) -> int:
@@ -102,14 +109,14 @@ class RemoteStore(Protocol):
         """Release everything."""
 
 
-class PlanCache(Generic[Made]):
+class PlanCache(Generic[MapResult]):
     """Computes something from a plan once, as long as the plan is the same object."""
 
-    def __init__(self, make: Callable[[Plan], Made]) -> None:
+    def __init__(self, make: Callable[[Plan], MapResult]) -> None:
         self._make = make
-        self._entries: dict[int, tuple[Plan, Made]] = {}
+        self._entries: dict[int, tuple[Plan, MapResult]] = {}
 
-    def __call__(self, plan: Plan) -> Made:
+    def __call__(self, plan: Plan) -> MapResult:
         """Return what was computed from the plan."""
         entry = self._entries.get(id(plan))
         if entry is None:
@@ -137,19 +144,19 @@ class DriverNeeds:
 
 def driver_needs(plan: Plan) -> DriverNeeds:
     """Return how the part of a plan that runs on the driver uses relations."""
-    part = part_of(plan, plan.main)
-    references = set(read_by(part))
+    part = subplan(plan, plan.main)
+    references = set(references_read(part))
     return DriverNeeds(
         frozenset(each.relation for each in references if each.state not in CHANGES),
         frozenset(each.relation for each in references if each.state in CHANGES),
-        frozenset(written_by(part)),
+        frozenset(relations_written(part)),
     )
 
 
 def placed_parts(plan: Plan) -> dict[str, Plan]:
     """Return the parts of a plan that run in remote stores, by procedure."""
     return {
-        each.procedure: part_of(plan, each.procedure)
+        each.procedure: subplan(plan, each.procedure)
         for each in steps_of(plan)
-        if isinstance(each, Place)
+        if isinstance(each, PlacedCall)
     }

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
-from corollary.core.engine import Limits, OnePart, OnePlace
-from corollary.core.plan import Grow, Plan, Remove, Settle, Store, steps_of
+from corollary.core.engine import Limits, LocalHandle, SinglePlacement
+from corollary.core.plan import Add, CancelOut, Plan, Remove, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -23,7 +23,7 @@ from corollary.engines.spark.functions import Functions
 from corollary.engines.spark.pieces import SMALL, Pieces, Tuples
 from corollary.engines.spark.prepared import Prepared, fetched
 from corollary.engines.spark.projections import distinct
-from corollary.engines.spark.session import private, release
+from corollary.engines.spark.session import private_session, release_session
 from corollary.engines.spark.table import Layers, Table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ DRIFT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(OnePart):
+class SparkTableHandle(LocalHandle):
     """The tuples a relation had in a state; pieces never change, so they stay right."""
 
     layers: Layers
@@ -49,7 +49,7 @@ class Kept(OnePart):
         return from_held(fetched(self.layers, self.pieces), self.layers.types, self.names)
 
 
-class SparkEngine(OnePlace):
+class SparkEngine(SinglePlacement):
     """Relations as pieces in a Spark session; plans run step by step, each step as one query.
 
     Args:
@@ -65,7 +65,7 @@ class SparkEngine(OnePlace):
         small: int = SMALL,
         scratch: Path | None = None,
     ) -> None:
-        self.pieces = Pieces(private(spark), small, scratch)
+        self.pieces = Pieces(private_session(spark), small, scratch)
         self._functions = Functions(self.pieces)
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
@@ -140,10 +140,10 @@ class SparkEngine(OnePlace):
         """Return the tuples of a relation in a state, as an Arrow table."""
         return self.keep(relation, state).table()
 
-    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+    def keep(self, relation: str, state: State = State.NEW) -> SparkTableHandle:
         """Return the tuples of a relation in a state as they are now, to be read when asked."""
         names = self._relations[relation].columns
-        return Kept(self._tables[relation].layers(state), tuple(names), self.pieces)
+        return SparkTableHandle(self._tables[relation].layers(state), tuple(names), self.pieces)
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -226,7 +226,7 @@ class SparkEngine(OnePlace):
             Interpreter(prepared).run()
         except BaseException:
             for step in steps_of(plan):
-                if isinstance(step, Store | Remove | Grow | Settle):
+                if isinstance(step, Store | Remove | Add | CancelOut):
                     self._tables[step.relation].rollback()
             raise
         return prepared.budget.handled
@@ -234,7 +234,7 @@ class SparkEngine(OnePlace):
     def close(self) -> None:
         """Drop all views and files."""
         self.pieces.close()
-        release(self.pieces.session)
+        release_session(self.pieces.session)
 
 
 def _counts(relation: str, layers: Layers) -> sql.Node:

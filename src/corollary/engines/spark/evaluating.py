@@ -14,9 +14,9 @@ from corollary.core.arrow import arrow_type
 from corollary.core.rules import Condition, Expression, Functor
 from corollary.core.types import FLOAT, Kind, Type
 from corollary.engines.local import expressions, native
-from corollary.engines.local.aggregates import exact_sums
+from corollary.engines.local.aggregates import sum_groups
 from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.expressions import Numbers
+from corollary.engines.local.expressions import RangeValues
 from corollary.engines.local.layout import Codes
 from corollary.engines.spark.columns import held_column, held_type, plain_column
 
@@ -54,12 +54,12 @@ class Evaluate:
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         batch = expressions.evaluate(self.expression, frame, count, codes)
-        faulty = expressions.mask_of(batch.faulty, count)
-        nulls = expressions.mask_of(batch.nulls, count) | faulty
+        faulty = expressions.dense_mask(batch.faulty, count)
+        nulls = expressions.dense_mask(batch.nulls, count) | faulty
         return _struct(_held(batch.values, nulls, batch.type), faulty)
 
 
-def _held(values: native.Native, nulls: Any, type_: Type) -> pa.Array:
+def _held(values: native.NativeArray, nulls: Any, type_: Type) -> pa.Array:
     widest = Type(type_.kind, precision=18, scale=type_.scale)
     return held_column(native.to_arrow(values, nulls, widest), widest)
 
@@ -75,7 +75,7 @@ class Holds:
         """Return an array as long as the batch."""
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
-        verdict = expressions.holds(self.condition, frame, count, codes)
+        verdict = expressions.evaluate_condition(self.condition, frame, count, codes)
         faulty = np.zeros(count, np.bool_)
         for mask, _ in verdict.faults:
             faulty |= mask
@@ -93,7 +93,7 @@ class Range:
         """Return an array as long as the batch."""
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
-        numbers = Numbers(self.functor, frame, count, codes)
+        numbers = RangeValues(self.functor, frame, count, codes)
         type_ = expressions.type_of(self.functor)
         rows, made = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for owners, values in numbers.batches():
@@ -126,10 +126,10 @@ class FloatTotal:
         values = np.array([value for each in lists_.to_pylist() for value in each], np.float64)
         begins = np.concatenate([[0], np.cumsum(sizes[filled])])[:-1]
         if len(filled):
-            sums, _ = exact_sums(values, begins, sizes[filled], FLOAT, FLOAT)
+            sums, _ = sum_groups(values, begins, sizes[filled], FLOAT, FLOAT)
             with np.errstate(all="ignore"):
                 result[filled] = sums / sizes[filled] if self.is_mean else sums
-        return pa.array(native.canonical(result), pa.float64(), mask=sizes == 0)
+        return pa.array(native.canonical_floats(result), pa.float64(), mask=sizes == 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.functors import TOTAL
-from corollary.core.rules import CONSTRAINTS, Condition, Constant, Expression, Functor, Variable
+from corollary.core.functors import CHECKED_SUM
+from corollary.core.rules import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import Kind, Type
 from corollary.engines.local.expressions import type_of
 from corollary.engines.spark import sql
@@ -25,7 +25,7 @@ INFINITY = "Infinity"
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredExpression:
     """A value (or a truth), and where there is none; None is nowhere.
 
     Attributes:
@@ -41,7 +41,7 @@ CALLED = "called"
 """The column that a call is computed in."""
 
 
-def lower(expression: Expression, scope: Scope, functions: Functions) -> Lowered:
+def lower(expression: Expression, scope: Scope, functions: Functions) -> LoweredExpression:
     """Return an expression as SQL."""
     native = _native(expression, scope)
     if native is not None:
@@ -49,19 +49,19 @@ def lower(expression: Expression, scope: Scope, functions: Functions) -> Lowered
     return _called(functions.evaluate(expression, scope))
 
 
-def _called(call: sql.Node) -> Lowered:
+def _called(call: sql.Node) -> LoweredExpression:
     def part(name: str) -> sql.Node:
         return exp.Dot(this=sql.column(CALLED), expression=exp.to_identifier(name, quoted=True))
 
-    return Lowered(part(VALUE), part(FAULT), call)
+    return LoweredExpression(part(VALUE), part(FAULT), call)
 
 
-def called(call: sql.Node) -> Lowered:
+def called(call: sql.Node) -> LoweredExpression:
     """Return the parts of a call that gives a value and a fault."""
     return _called(call)
 
 
-def lower_condition(condition: Condition, scope: Scope, functions: Functions) -> Lowered:
+def lower_condition(condition: Condition, scope: Scope, functions: Functions) -> LoweredExpression:
     """Return a condition as SQL; where it is null it does not hold."""
     left, right = _native(condition.left, scope), _native(condition.right, scope)
     operator = condition.operator
@@ -69,11 +69,11 @@ def lower_condition(condition: Condition, scope: Scope, functions: Functions) ->
     if left is None or right is None or is_pattern:
         return _called(functions.holds(condition, scope))
     fault = sql.any_of(each for each in (left.fault, right.fault) if each is not None)
-    return Lowered(_compared(operator, left.value, right.value), fault)
+    return LoweredExpression(_compared(operator, left.value, right.value), fault)
 
 
 def _compared(operator: str, left: sql.Node, right: sql.Node) -> sql.Node:
-    if operator.removeprefix("!") in CONSTRAINTS:
+    if operator.removeprefix("!") in TEXT_PREDICATES:
         found = sql.call("CONTAINS", right, left)
         return sql.negated(found) if operator.startswith("!") else found
     if operator == "is":
@@ -93,25 +93,25 @@ _COMPARISONS: dict[str, type[exp.Binary]] = {
 }
 
 
-def _native(expression: Expression, scope: Scope) -> Lowered | None:
+def _native(expression: Expression, scope: Scope) -> LoweredExpression | None:
     """Return an expression in plain SQL, None if some part of it has no equal there."""
     match expression:
         case Variable(name=name):
-            return Lowered(scope[name][0])
+            return LoweredExpression(scope[name][0])
         case Constant(value=value):
-            return Lowered(sql.constant(value, type_of(expression)))
+            return LoweredExpression(sql.constant(value, type_of(expression)))
         case Functor(name=name, arguments=arguments):
             inputs = [_native(each, scope) for each in arguments]  # type: ignore[arg-type]
             found = [each for each in inputs if each is not None]
             if len(found) < len(inputs):
                 return None
-            if name == TOTAL:
-                return Lowered(found[0].value, sql.is_null(found[0].value))
+            if name == CHECKED_SUM:
+                return LoweredExpression(found[0].value, sql.is_null(found[0].value))
             types = [type_of(each) for each in arguments]  # type: ignore[arg-type]
             return _applied(name, types, type_of(expression), found)
 
 
-def _applied(name: str, types: list[Type], type_: Type, inputs: list[Lowered]) -> Lowered | None:
+def _applied(name: str, types: list[Type], type_: Type, inputs: list[LoweredExpression]) -> LoweredExpression | None:
     kinds = {each.kind for each in (*types, type_)}
     made = _FUNCTIONS.get((name, next(iter(kinds)))) if len(kinds) == 1 else None
     made = made or _MIXED.get((name, types[0].kind))
@@ -126,7 +126,7 @@ def _applied(name: str, types: list[Type], type_: Type, inputs: list[Lowered]) -
         lacks = sql.every(tests)
         assert lacks is not None
         faults.append(lacks)
-    return Lowered(result, sql.any_of(faults))
+    return LoweredExpression(result, sql.any_of(faults))
 
 
 # --- functions that Spark SQL computes as we do --------------------------------------------------

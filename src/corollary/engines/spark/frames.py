@@ -22,22 +22,22 @@ import pyarrow as pa
 
 from corollary.core.arrow import schema_of
 from corollary.core.program import Directive, Relation
-from corollary.core.through_spark import CORRUPT, called, options_of
-from corollary.engines.spark.session import described, local, require
-from corollary.errors import InputError, without_password
+from corollary.core.through_spark import CORRUPT_COLUMN, display_name, spark_options
+from corollary.engines.spark.session import describe_jobs, local_session, require_packages
+from corollary.errors import InputError, redact_password
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-HOLDS = "holds"
-UNSIGNED = pa.decimal128(20, 0)
+HOLDS_COLUMN = "holds"
+UNSIGNED_TYPE = pa.decimal128(20, 0)
 """Spark has no unsigned integers."""
 
-READING: Mapping[str, Mapping[str, str]] = {"json": {"primitivesAsString": "true"}}
+READ_OPTIONS: Mapping[str, Mapping[str, str]] = {"json": {"primitivesAsString": "true"}}
 """Default options by format: values are read as texts, and converted here."""
 
 _EXACT = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
-WRITING: Mapping[str, Mapping[str, str]] = {
+WRITE_OPTIONS: Mapping[str, Mapping[str, str]] = {
     "csv": _EXACT,
     "json": {**_EXACT, "ignoreNullFields": "false"},
 }
@@ -55,7 +55,7 @@ _HINTS = {
 """Hints, by what the message of Spark contains."""
 
 
-def read(
+def read_input(
     spark: "SparkSession | None", directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
 ) -> tuple[tuple[str, ...], pa.Table]:
     """Return the names of all columns of an `.input`, and the wanted columns with their rows.
@@ -70,16 +70,16 @@ def read(
     Raises:
         InputError: `C0987`, Spark cannot read it; `C0988`, there is no such table.
     """
-    name = called(directive)
+    name = display_name(directive)
     with _reported("C0987", f"Spark cannot read `{name}`", directive):
         session = _session(spark)
         frame = _frame(session, directive, paths)
         names = tuple(frame.columns)
-        with described(session, f"read {name} for {directive.relation}"):
+        with describe_jobs(session, f"read {name} for {directive.relation}"):
             return names, _selected(frame, names, wanted)
 
 
-def frame_of(
+def make_frame(
     spark: "SparkSession | None", table: pa.Table, schema: pa.Schema, view: str | None = None
 ) -> "DataFrame":
     """Return a frame of the user's session.
@@ -101,7 +101,7 @@ def frame_of(
         return frame
 
 
-def write(
+def write_output(
     spark: "SparkSession | None",
     table: pa.Table,
     relation: Relation,
@@ -114,13 +114,13 @@ def write(
         InputError: `C0989`, Spark cannot write it.
     """
     format_, name = directive.parameter("format"), directive.parameter("table")
-    frame = frame_of(spark, table, schema_of(relation))
+    frame = make_frame(spark, table, schema_of(relation))
     with (
-        _reported("C0989", f"Spark cannot write `{called(directive)}`", directive),
-        described(frame.sparkSession, f"write {relation.name} to {called(directive)}"),
+        _reported("C0989", f"Spark cannot write `{display_name(directive)}`", directive),
+        describe_jobs(frame.sparkSession, f"write {relation.name} to {display_name(directive)}"),
     ):
         writer = frame.write.mode(directive.parameter("mode", "error"))
-        writer = writer.options(**{**WRITING.get(format_.lower(), {}), **options_of(directive)})
+        writer = writer.options(**{**WRITE_OPTIONS.get(format_.lower(), {}), **spark_options(directive)})
         writer = writer.format(format_) if format_ else writer
         if name:
             writer.saveAsTable(name)
@@ -129,13 +129,13 @@ def write(
 
 
 def _session(spark: "SparkSession | None") -> "SparkSession":
-    require()
-    return local() if spark is None else spark
+    require_packages()
+    return local_session() if spark is None else spark
 
 
 def _frame(session: "SparkSession", directive: Directive, paths: Sequence[Path]) -> "DataFrame":
     format_, table = directive.parameter("format"), directive.parameter("table")
-    options = {**READING.get(format_.lower(), {}), **options_of(directive)}
+    options = {**READ_OPTIONS.get(format_.lower(), {}), **spark_options(directive)}
     reader = session.read.options(**options)
     if not table:
         return reader.format(format_).load([_literal(each) for each in paths] or None)
@@ -160,11 +160,11 @@ def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -
     from pyspark.sql import functions as spark
 
     if not wanted:
-        return frame.limit(1).select(spark.lit(True).alias(HOLDS)).toArrow()
-    present = [name for name in names if name in wanted or name == CORRUPT]
+        return frame.limit(1).select(spark.lit(True).alias(HOLDS_COLUMN)).toArrow()
+    present = [name for name in names if name in wanted or name == CORRUPT_COLUMN]
     if len(set(present)) < len(present):  # the caller reports that they are ambiguous
         return frame.limit(0).toArrow()
-    if not set(present) - {CORRUPT}:
+    if not set(present) - {CORRUPT_COLUMN}:
         return pa.table({})
     quoted = ["`" + name.replace("`", "``") + "`" for name in present]
     return frame.select(*quoted).toArrow()
@@ -173,8 +173,8 @@ def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -
 def _to_spark(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows in the types that Spark has."""
     if not schema.names:
-        return pa.table({HOLDS: pa.array([True] * table.num_rows, pa.bool_())})
-    fields = [field.with_type(UNSIGNED) if field.type == pa.uint64() else field for field in schema]
+        return pa.table({HOLDS_COLUMN: pa.array([True] * table.num_rows, pa.bool_())})
+    fields = [field.with_type(UNSIGNED_TYPE) if field.type == pa.uint64() else field for field in schema]
     return table.cast(schema).cast(pa.schema(fields))
 
 
@@ -212,8 +212,8 @@ def _sentence(cause: str, directive: Directive | None) -> str:
     """Return a message without class names, error classes, SQL states and secrets."""
     text = re.sub(r"^([\w$]+\.)+(?=\w+(Exception|Error)\b)", "", cause)
     text = re.sub(r"^Spark\w*Exception: |\[[A-Z_.]+\] ", "", text)
-    text = without_password(re.sub(r"\s*SQLSTATE: \w+", "", text))
-    for name, value in options_of(directive).items() if directive is not None else ():
+    text = redact_password(re.sub(r"\s*SQLSTATE: \w+", "", text))
+    for name, value in spark_options(directive).items() if directive is not None else ():
         if value and re.search("password|secret|token", name, re.IGNORECASE):
             text = text.replace(value, "…")
     return text.rstrip(" .")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.rules import Condition, Expression, Functor, names_in, variables_of
+from corollary.core.rules import Condition, Expression, Functor, variable_names, variables_of
 from corollary.core.types import BOOL, Type
 from corollary.engines.local.expressions import type_of
 from corollary.engines.spark import sql
@@ -56,7 +56,7 @@ class Functions:
 
     def holds(self, condition: Condition, scope: Scope) -> sql.Node:
         """Return a struct of the truth of a condition, and whether it has none."""
-        arguments, nodes = _arguments(names_in(condition), scope)
+        arguments, nodes = _arguments(variable_names(condition), scope)
         function = Holds(condition, arguments)
         return sql.call(self.name(function, _struct(sql_type(BOOL))), *nodes)
 

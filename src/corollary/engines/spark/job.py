@@ -10,7 +10,7 @@ from corollary.core.recorder import Recorder
 from corollary.engines.spark.elsewhere import RemoteRun
 from corollary.engines.spark.messages import Reply, Request, TaskRecorder
 from corollary.engines.spark.serving import serve
-from corollary.engines.spark.session import described
+from corollary.engines.spark.session import describe_jobs
 from corollary.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run_spark_job(session: "SparkSession", request: Request) -> list[bytes]:
     task = udf(partial(serve, request), BinaryType(), useArrow=False).asNondeterministic()
     partitions = session.range(0, request.partitions, 1, request.partitions)
     try:
-        with described(session, f"corollary: {request.title}"):
+        with describe_jobs(session, f"corollary: {request.title}"):
             return [bytes(row[0]) for row in partitions.select(task(col("id"))).collect()]
     except PySparkException as error:
         if "No module named 'corollary" not in str(error):

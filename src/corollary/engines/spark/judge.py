@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from corollary.core.pipeline import Absent, Compute, Pipeline, Stage
+from corollary.core.pipeline import AntiProbe, Compute, Pipeline, Stage
 from corollary.core.rules import Constant, Variable
 from corollary.core.types import Type
 from corollary.engines.local import judge as local
@@ -51,7 +51,7 @@ class Try:
         # The row that each one comes from goes along as a variable of its own.
         frame[""] = np.arange(count, dtype=np.int64)
         trial = local.Trial(Frame(frame, count), codes, np.ones(count, np.bool_))
-        local.weigh(trial, self.stages)
+        local.check_conditions(trial, self.stages)
         made = trial.frame
         order = np.argsort(made.columns[""], kind="stable")
         reasons = np.full(made.count, None, object)
@@ -99,8 +99,8 @@ class Judge:
         self._pieces = pieces
         self._about = f"{about}: judging missing values"
         self._inputs = inputs_of(pipeline, tables)
-        relational, self._rest = local.divided(pipeline)
-        bound = sorted(set().union(*map(local.binds, relational)))
+        relational, self._rest = local.split_stages(pipeline)
+        bound = sorted(set().union(*map(local.bound_variables, relational)))
         head = tuple(Variable(name) for name in bound)
         body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
         frame = Lowering(body, tables, functions).frame()
@@ -121,7 +121,7 @@ class Judge:
         for stage in self._rest:
             if isinstance(stage, Compute):
                 found[stage.variable.name] = type_of(stage.expression)
-        for one, _ in local.equations(local.conditions(self._rest)):
+        for one, _ in local.equations_of(local.conditions_of(self._rest)):
             found.setdefault(one.name, type_of(one))
         return found
 
@@ -129,7 +129,7 @@ class Judge:
         """Return the rows in which nothing is false, negated literals included."""
         query: sql.Node = sql.select([exp.Star()], sql.of(rows, TRIED), sql.column(ALIVE, TRIED))
         for stage in self._rest:
-            if isinstance(stage, Absent):
+            if isinstance(stage, AntiProbe):
                 table = self._tables[stage.source.relation]
                 if not table.size(stage.source.state):
                     continue
@@ -183,4 +183,4 @@ class Judge:
             for at, (name, type_) in enumerate(self._types.items())
         }
         why = found.column(REASON)[0].as_py()
-        raise local.error(self._pipeline, why, Frame(columns, found.num_rows), 0, codes)
+        raise local.missing_value_error(self._pipeline, why, Frame(columns, found.num_rows), 0, codes)

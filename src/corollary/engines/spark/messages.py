@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.engine import Limits
-from corollary.core.plan import Aggregate, Derive, Row, Within
+from corollary.core.plan import Aggregate, Derive, RecordTrace, Within
 from corollary.core.program import Relation
-from corollary.engines.local.native import from_arrow, share_of
+from corollary.engines.local.native import from_arrow, partition_of
 from corollary.engines.spark.elsewhere import RelationDelta
 from corollary.errors import CorollaryError
 
@@ -145,7 +145,7 @@ class TaskRecorder:
         """Record steps that exceeded their budget."""
         self.switched.add(self.steps[id(within)])
 
-    def row(self, row: Row, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
+    def row(self, row: RecordTrace, relations: Mapping[str, tuple[pa.Table, ...]]) -> None:
         """Record a row of a trace."""
         self.rows.append((self.steps[id(row)], relations))
 
@@ -180,7 +180,7 @@ def partitions_of(
 ) -> npt.NDArray[np.int64]:
     """Return the partition that each tuple belongs to."""
     type_ = relation.types[pivot]
-    return share_of(*from_arrow(rows.column(pivot), type_), type_, partitions)
+    return partition_of(*from_arrow(rows.column(pivot), type_), type_, partitions)
 
 
 def write_pickle(data: Any, root: Path, job: str = "driver") -> str:

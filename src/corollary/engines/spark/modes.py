@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from corollary.engines.spark.session import SHUFFLES
+from corollary.engines.spark.session import SHUFFLE_PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ QUICK = {
     FACTORY: "NO_CODEGEN",
     BROADCAST: "-1",
     EXCLUDED: "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin",
-    SHUFFLES: "1",
+    SHUFFLE_PARTITIONS: "1",
 }
 """For small inputs: compiling a query takes longer than running it, and a broadcast is a job.
 
@@ -39,7 +39,7 @@ class Modes:
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
-        own = {name: session.conf.get(name) or "" for name in (BROADCAST, SHUFFLES)}
+        own = {name: session.conf.get(name) or "" for name in (BROADCAST, SHUFFLE_PARTITIONS)}
         self._bulky = {**BULKY, **own, EXCLUDED: session.conf.get(EXCLUDED, "") or ""}
         self._vast = {**self._bulky, ADAPTIVE: "true"}
         self._now: dict[str, str] = {}

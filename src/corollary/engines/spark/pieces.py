@@ -24,7 +24,7 @@ from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, ddl_of, names_of, schema_of
 from corollary.engines.spark.in_one_part import in_one_part
 from corollary.engines.spark.modes import Modes
-from corollary.engines.spark.session import described
+from corollary.engines.spark.session import describe_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ SMALL = 20_000
 """Up to so many tuples are fetched to the driver, and sent along with queries that read them."""
 
 
-class Piece:
+class ImmutableSet:
     """Distinct tuples.
 
     Attributes:
@@ -106,7 +106,7 @@ class Tuples:
 
     __slots__ = ("pieces", "types")
 
-    def __init__(self, types: tuple[Type, ...], pieces: Iterable[Piece] = ()) -> None:
+    def __init__(self, types: tuple[Type, ...], pieces: Iterable[ImmutableSet] = ()) -> None:
         self.types = types
         self.pieces = tuple(each for each in pieces if each.size)
 
@@ -188,11 +188,11 @@ class Pieces:
     def of_table(self, table: pa.Table, types: tuple[Type, ...]) -> Tuples:
         """Return tuples that are distinct, and as Spark holds them."""
         if table.num_rows <= self.small:
-            return Tuples(types, [Piece(self, types, table.num_rows, table)])
+            return Tuples(types, [ImmutableSet(self, types, table.num_rows, table)])
         path = self._new_path()
         path.mkdir()
         pq.write_table(table, path / "0.parquet")
-        piece = Piece(self, types, table.num_rows, path=path, nulls=_nulls(table))
+        piece = ImmutableSet(self, types, table.num_rows, path=path, nulls=_nulls(table))
         return Tuples(types, [piece])
 
     def run(
@@ -256,7 +256,7 @@ class Pieces:
         said = noted.get
         faults = set(said["faults"]) if has_faults else set()
         nulls = tuple(said[name] < said["rows"] for name in names)
-        piece = Piece(self, types, said["rows"], path=path, nulls=nulls)
+        piece = ImmutableSet(self, types, said["rows"], path=path, nulls=nulls)
         return Tuples(types, [piece]), faults
 
     def fetch(self, query: sql.Node, about: str, inputs: int, limit: int | None = None) -> pa.Table:
@@ -311,7 +311,7 @@ class Pieces:
         self._modes.set_for(inputs, is_small=is_small)
         self.jobs += 1
         try:
-            with described(self.session, about):
+            with describe_jobs(self.session, about):
                 yield self.session.sql(sql.text_of(in_one_part(query) if is_small else query))
         finally:
             self._modes.rest()

@@ -12,14 +12,20 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from corollary.core.pipeline import Absent, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.rules import Constant, Functor, Slot, Variable
 from corollary.core.types import Type
 from corollary.engines.local.expressions import type_of
-from corollary.engines.local.pipelines import needed_after
+from corollary.engines.local.pipelines import live_variables
 from corollary.engines.spark import sql
 from corollary.engines.spark.columns import FAULT, UNIT, names_of
-from corollary.engines.spark.expressions import CALLED, Lowered, called, lower, lower_condition
+from corollary.engines.spark.expressions import (
+    CALLED,
+    LoweredExpression,
+    called,
+    lower,
+    lower_condition,
+)
 from corollary.engines.spark.functions import Functions, Scope
 from corollary.engines.spark.table import Table
 
@@ -77,7 +83,7 @@ class Lowering:
     def frame(self) -> Frame:
         """Return the rows that pass all stages."""
         stages = self._pipeline.stages
-        needed = needed_after(self._pipeline)
+        needed = live_variables(self._pipeline)
         tail = 1 + max((at for at, each in enumerate(stages) if _is_join(each)), default=-1)
         frame = Frame()
         for at, stage in enumerate(stages):
@@ -119,7 +125,7 @@ class Lowering:
         match stage:
             case Probe():
                 return self._probed(stage, frame, needed)
-            case Absent():
+            case AntiProbe():
                 return self._absent(stage, frame)
             case Filter(condition=condition):
                 lowered = lower_condition(condition, frame.scope(), self._functions)
@@ -169,7 +175,7 @@ class Lowering:
         sql.joined(made.query, source, on, kind)
         return made
 
-    def _absent(self, stage: Absent, frame: Frame) -> Frame:
+    def _absent(self, stage: AntiProbe, frame: Frame) -> Frame:
         table = self._tables[stage.source.relation]
         if not table.size(stage.source.state):
             return frame
@@ -218,7 +224,7 @@ class Lowering:
         )
 
     def _kept(
-        self, frame: Frame, lowered: Lowered, test: sql.Node | None, fresh: Scope, *, is_tail: bool
+        self, frame: Frame, lowered: LoweredExpression, test: sql.Node | None, fresh: Scope, *, is_tail: bool
     ) -> Frame:
         """Return the rows that pass a test, with further columns; rows without a value go."""
         frame = self._with_call(frame, lowered)
@@ -253,7 +259,7 @@ class Lowering:
     def _mark(frame: Frame) -> sql.Node | None:
         return sql.column(MARK, FRAME) if frame.is_marked else None
 
-    def _note(self, frame: Frame, lowered: Lowered) -> None:
+    def _note(self, frame: Frame, lowered: LoweredExpression) -> None:
         """Look for rows of a frame whose expression has no value."""
         if self._is_judged and lowered.fault is not None:
             nodes = [sql.named(exp.Boolean(this=True), UNIT)]
@@ -286,7 +292,7 @@ class Lowering:
         nodes = nodes or [sql.named(exp.Boolean(this=True), UNIT)]
         return Frame(sql.select(nodes, source, where), named)
 
-    def _with_call(self, frame: Frame, lowered: Lowered) -> Frame:
+    def _with_call(self, frame: Frame, lowered: LoweredExpression) -> Frame:
         """Return a frame in which the call of a lowered expression has been made."""
         if lowered.call is None:
             return frame
@@ -311,7 +317,7 @@ def _listed(node: sql.Node | None) -> list[sql.Node]:
 def _is_join(stage: Stage) -> bool:
     if isinstance(stage, Compute):
         return isinstance(stage.expression, Functor) and stage.expression.name == "range"
-    return isinstance(stage, Probe | Absent)
+    return isinstance(stage, Probe | AntiProbe)
 
 
 def is_empty(pipeline: Pipeline, tables: Mapping[str, Table]) -> bool:
@@ -327,5 +333,5 @@ def inputs_of(pipeline: Pipeline, tables: Mapping[str, Table]) -> int:
     return sum(
         tables[stage.source.relation].size(stage.source.state)
         for stage in pipeline.stages
-        if isinstance(stage, Probe | Absent)
+        if isinstance(stage, Probe | AntiProbe)
     )

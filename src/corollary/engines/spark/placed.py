@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.engine import Engine, Held, Kept, Limits
+from corollary.core.engine import Engine, Limits, LocalTable, TableHandle
 from corollary.core.pipeline import Reference
-from corollary.core.plan import WORKING, Place, Placement, Plan, written_by
+from corollary.core.plan import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.local.prepared import Prepared
+from corollary.engines.local.prepared import PreparedPlan
 from corollary.engines.spark.elsewhere import (
     CHANGES,
     DriverNeeds,
@@ -36,9 +36,9 @@ from corollary.engines.spark.elsewhere import (
 from corollary.engines.spark.job import run_spark_job
 from corollary.engines.spark.messages import Request
 from corollary.engines.spark.queries import Queries
-from corollary.engines.spark.session import parallelism, private, release
+from corollary.engines.spark.session import parallelism_of, private_session, release_session
 from corollary.engines.spark.shares import PartitionedStratum
-from corollary.rewrite.shares import SHARES
+from corollary.rewrite.shares import PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ MANIFEST = "shares.json"
 """The file of an index that describes the partitioned strata."""
 
 
-class PlacedEngine(LocalEngine):
+class DriverEngine(LocalEngine):
     """Holds relations on the driver and in remote stores; runs plans here and placed strata there.
 
     Args:
@@ -91,14 +91,14 @@ class PlacedEngine(LocalEngine):
         self._private_session: SparkSession | None = None
         self._directory: Path | None = None
         self._queries: Queries | None = None
-        super().declare({SHARES.name: SHARES})
+        super().declare({PARTITIONS.name: PARTITIONS})
 
     # --- Spark ---------------------------------------------------------------------------------
 
     @property
     def _session(self) -> "SparkSession":
         if self._private_session is None:
-            self._private_session = private(self._spark)
+            self._private_session = private_session(self._spark)
         return self._private_session
 
     @property
@@ -128,7 +128,7 @@ class PlacedEngine(LocalEngine):
     def shares(self) -> int:
         """The number of partitions of a stratum."""
         if self._partition_count is None:
-            self._partition_count = parallelism(self._session)
+            self._partition_count = parallelism_of(self._session)
         return self._partition_count
 
     def placement(
@@ -157,7 +157,7 @@ class PlacedEngine(LocalEngine):
         self._partitioned.clear()
         self._remote.clear()
         if self._private_session is not None:
-            release(self._private_session)
+            release_session(self._private_session)
             self._private_session = None
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -363,12 +363,12 @@ class PlacedEngine(LocalEngine):
             self._fetch_copy(relation)
         return super().read(relation, state)
 
-    def keep(self, relation: str, state: State = State.NEW) -> Kept:
+    def keep(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle of the tuples of a relation in a state, as they are now."""
         if not self._is_remote_only(relation):
             return super().keep(relation, state)
         handle = self._remote[relation].handle(relation, state)
-        return Held(self.read(relation, state)) if handle is None else handle
+        return LocalTable(self.read(relation, state)) if handle is None else handle
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -396,9 +396,9 @@ class PlacedEngine(LocalEngine):
         for name in needs.copies & self._remote.keys():
             self._fetch_copy(name)
         self._limits = limits
-        if not self.size(SHARES.name) and SHARES.name in plan.types:
-            super().insert(SHARES.name, [(number,) for number in range(self.shares)])
-            super().commit([SHARES.name])
+        if not self.size(PARTITIONS.name) and PARTITIONS.name in plan.types:
+            super().insert(PARTITIONS.name, [(number,) for number in range(self.shares)])
+            super().commit([PARTITIONS.name])
         try:
             return super().run(plan, recorder, limits)
         except BaseException:
@@ -406,7 +406,7 @@ class PlacedEngine(LocalEngine):
                 store.rollback()
             raise
 
-    def _place(self, prepared: Prepared, step: Place) -> bool:
+    def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
         """Run the procedure of a stratum in a remote store."""
         store = self._store_of(step)
         part = self._parts(prepared.plan)[step.procedure]
@@ -416,10 +416,10 @@ class PlacedEngine(LocalEngine):
         pivots = {
             each: columns[owner]
             for each in relations
-            if (owner := each.partition(WORKING)[0]) in columns
+            if (owner := each.partition(WORKING_SEPARATOR)[0]) in columns
         }
         for name in relations:
-            if name != SHARES.name and not store.holds(name, pivots.get(name)):
+            if name != PARTITIONS.name and not store.holds(name, pivots.get(name)):
                 if name in pivots:
                     self._take_back(name)
                 store.add(self._relations[name], self.read(name, State.OLD), pivots.get(name))
@@ -441,7 +441,7 @@ class PlacedEngine(LocalEngine):
             self._note_maintained(name, store, needs)
         return True
 
-    def _store_of(self, step: Place) -> RemoteStore:
+    def _store_of(self, step: PlacedCall) -> RemoteStore:
         if step.placement is Placement.TASKS:
             known = self._partitioned.get(step.procedure)
             return known or self._new_stratum(step.procedure, dict(step.columns))
@@ -450,10 +450,10 @@ class PlacedEngine(LocalEngine):
         return self._queries
 
     def _working_relations(
-        self, part: Plan, prepared: Prepared
+        self, part: Plan, prepared: PreparedPlan
     ) -> dict[str, tuple[Relation, pa.Table]]:
         """Return the working relations that a part of a plan reads and does not derive."""
-        derived = set(written_by(part))
+        derived = set(relations_written(part))
         found = {}
         for name, types in part.types.items():
             if name not in self._relations and name not in derived:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from corollary.core.engine import Limits
-from corollary.core.pipeline import Absent, Pipeline, Probe, Reference
-from corollary.core.plan import WORKING, Aggregate, Derive, Loop, Place, Plan
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.plan import WORKING_SEPARATOR, Aggregate, Derive, Loop, PlacedCall, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -111,7 +111,7 @@ class Prepared:
         lead = first.source if isinstance(first, Probe) else None
         rows = 1 if lead is None else self.tables[lead.relation].size(lead.state)
         for stage in pipeline.stages if rows else ():
-            if not isinstance(stage, Probe | Absent) or stage.source.relation not in self._held:
+            if not isinstance(stage, Probe | AntiProbe) or stage.source.relation not in self._held:
                 continue
             if stage.source.state in (State.OLD, State.NEW):
                 self.recorder.probe(stage.source.relation, 1 if stage is first else rows)
@@ -153,7 +153,7 @@ class Prepared:
         found, _ = self._pieces.run(query, table.types, "numbering", size, expected=size)
         return found
 
-    def place(self, step: Place) -> bool:  # noqa: ARG002 - one place only
+    def place(self, step: PlacedCall) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure elsewhere; return whether that was done."""
         return False
 
@@ -179,6 +179,6 @@ def fetched(layers: Layers, pieces: Pieces) -> pa.Table:
 
 def _about(target: str, number: int) -> str:
     """Return what Spark shows for a step: the relation, the step and the round."""
-    relation, _, role = target.partition(WORKING)
-    words = [f"corollary: {relation or target}", *([role.replace(WORKING, " ")] if role else [])]
+    relation, _, role = target.partition(WORKING_SEPARATOR)
+    words = [f"corollary: {relation or target}", *([role.replace(WORKING_SEPARATOR, " ")] if role else [])]
     return f"{' · '.join(words)}{f' · round {number}' if number else ''}"

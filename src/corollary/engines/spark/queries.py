@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from corollary.core.engine import Engine, Kept
-from corollary.core.plan import Aggregate, Derive, Row, Within
+from corollary.core.engine import Engine, TableHandle
+from corollary.core.plan import Aggregate, Derive, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -38,7 +38,7 @@ class _Onward:
     def switch(self, within: Within) -> None:
         self.recorder.switch(within)
 
-    def row(self, row: Row, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
+    def row(self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]") -> None:
         self.recorder.row(row, relations)
 
 
@@ -102,7 +102,7 @@ class Queries:
         """Return the tuples of a relation in a state."""
         return self._engine.read(name, state)
 
-    def handle(self, name: str, state: State) -> Kept | None:
+    def handle(self, name: str, state: State) -> TableHandle | None:
         """Return tuples of a relation, to be read when somebody asks for them."""
         return self._engine.keep(name, state)
 

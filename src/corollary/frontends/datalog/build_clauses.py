@@ -8,8 +8,8 @@ from typing import assert_never
 from lark import Transformer, v_args
 
 from corollary.core.rules import (
-    NEGATED,
-    Aggregate,
+    NEGATED_OPERATORS,
+    AggregateTerm,
     Atom,
     BodyItem,
     Clause,
@@ -28,7 +28,13 @@ from corollary.core.types import UNSIGNED
 from corollary.core.words import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
 from corollary.errors import InputError
 from corollary.frontends.datalog.lexer import Lexeme
-from corollary.frontends.datalog.pieces import Item, Listed, Named, cover, listed
+from corollary.frontends.datalog.pieces import (
+    BracketedList,
+    Item,
+    SpannedName,
+    bracketed_list,
+    span_between,
+)
 from corollary.source import Span
 
 Body = tuple[BodyItem, ...]
@@ -44,7 +50,7 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         body = rest[0] if isinstance(rest[0], tuple) else ()
         end = rest[-1]
         assert isinstance(end, Lexeme)
-        return (Clause(heads, body, cover(heads[0].span, end.span)),)
+        return (Clause(heads, body, span_between(heads[0].span, end.span)),)
 
     def heads(self, *heads: Atom) -> tuple[Atom, ...]:
         return heads
@@ -52,7 +58,7 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     def body(self, *alternatives: Body) -> Body:
         if len(alternatives) == 1:
             return alternatives[0]
-        span = cover(alternatives[0][0].span, alternatives[-1][-1].span)
+        span = span_between(alternatives[0][0].span, alternatives[-1][-1].span)
         return (Disjunction(alternatives, span),)
 
     def conjunction(self, *literals: Body) -> Body:
@@ -62,18 +68,18 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         return (atom,)
 
     def negation(self, sign: Lexeme, literal: Body) -> Body:
-        return negate(literal, cover(sign.span, literal[-1].span))
+        return negate(literal, span_between(sign.span, literal[-1].span))
 
     def group(self, start: Lexeme, body: Body, end: Lexeme) -> Body:
         if len(body) == 1 and isinstance(body[0], Disjunction):
-            return (replace(body[0], span=cover(start.span, end.span)),)
+            return (replace(body[0], span=span_between(start.span, end.span)),)
         return body
 
     def comparison(self, left: Term, operator: Lexeme, right: Term) -> Body:
-        return (Comparison(operator.text, left, right, cover(left.span, right.span)),)
+        return (Comparison(operator.text, left, right, span_between(left.span, right.span)),)
 
     def constraint(self, operator: Lexeme, _: Lexeme, left: Term, right: Term, end: Lexeme) -> Body:
-        return (Comparison(operator.text, left, right, cover(operator.span, end.span)),)
+        return (Comparison(operator.text, left, right, span_between(operator.span, end.span)),)
 
     def lone_term(self, term: Term) -> Body:
         if isinstance(term, Constant) and isinstance(term.value, bool):
@@ -86,17 +92,17 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         )
 
     def signed_atom(self, sign: Lexeme, atom: Atom) -> Atom:
-        return replace(atom, sign=sign.text, span=cover(sign.span, atom.span))
+        return replace(atom, sign=sign.text, span=span_between(sign.span, atom.span))
 
-    def atom(self, name: Named, *rest: Lexeme | Listed) -> Atom:
+    def atom(self, name: SpannedName, *rest: Lexeme | BracketedList) -> Atom:
         arguments = rest[-1]
-        assert isinstance(arguments, Listed)
+        assert isinstance(arguments, BracketedList)
         state = State(str(rest[0].value)) if isinstance(rest[0], Lexeme) else None
-        span = cover(name.span, arguments.span)
+        span = span_between(name.span, arguments.span)
         return Atom(name.name, _terms(arguments), "", state, span)
 
-    def arguments(self, *children: Lexeme | Term) -> Listed:
-        return listed(children)
+    def arguments(self, *children: Lexeme | Term) -> BracketedList:
+        return bracketed_list(children)
 
     def first(self, atom: Atom, *_: Lexeme) -> Atom:
         return atom
@@ -104,7 +110,7 @@ class ClauseBuilder(Transformer[Lexeme, object]):
     # --- terms ----------------------------------------------------------------------------------
 
     def term(self, *row: Lexeme | Term) -> Term:
-        return operation(row)
+        return build_operation(row)
 
     def variable(self, name: Lexeme) -> Variable:
         return Variable(str(name.value), span=name.span)
@@ -117,20 +123,20 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         return Constant(literal.value, UNSIGNED if is_unsigned else None, literal.span)
 
     def parenthesised(self, start: Lexeme, term: Term, end: Lexeme) -> Term:
-        return replace(term, span=cover(start.span, end.span))
+        return replace(term, span=span_between(start.span, end.span))
 
-    def call(self, name: Lexeme, arguments: Listed) -> Functor:
+    def call(self, name: Lexeme, arguments: BracketedList) -> Functor:
         return _call(name, arguments)
 
     def extreme(self, name: Lexeme, *rest: Lexeme | Term) -> Functor:
-        return _call(name, listed(rest))
+        return _call(name, bracketed_list(rest))
 
-    def aggregate(self, operator: Lexeme, *rest: Term | Listed) -> Aggregate:
+    def aggregate(self, operator: Lexeme, *rest: Term | BracketedList) -> AggregateTerm:
         *target, body = rest
-        assert isinstance(body, Listed)
+        assert isinstance(body, BracketedList)
         items = tuple(item for item in body.items if isinstance(item, BodyItem))
-        goal = target[0] if target and not isinstance(target[0], Listed) else None
-        span = cover(operator.span, body.span)
+        goal = target[0] if target and not isinstance(target[0], BracketedList) else None
+        span = span_between(operator.span, body.span)
         if goal is None and operator.text != "count":
             message = f"The aggregate `{operator.text}` needs a term to aggregate."
             note = f"write `{operator.text} x : {{ p(x) }}`"
@@ -138,13 +144,13 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         if goal is not None and operator.text == "count":
             message = "The aggregate `count` counts tuples and takes no term."
             raise InputError.of("C0101", message, goal.span, "write `count : { p(x) }`")
-        return Aggregate(operator.text, goal, items, span=span)
+        return AggregateTerm(operator.text, goal, items, span=span)
 
-    def aggregate_body(self, start: Lexeme, body: Body, end: Lexeme) -> Listed:
-        return Listed(body, cover(start.span, end.span))
+    def aggregate_body(self, start: Lexeme, body: Body, end: Lexeme) -> BracketedList:
+        return BracketedList(body, span_between(start.span, end.span))
 
-    def aggregate_atom(self, atom: Atom) -> Listed:
-        return Listed((atom,), cover(atom.span, atom.span))
+    def aggregate_atom(self, atom: Atom) -> BracketedList:
+        return BracketedList((atom,), span_between(atom.span, atom.span))
 
 
 def negate(body: tuple[BodyItem, ...], span: Span | None = None) -> tuple[BodyItem, ...]:
@@ -165,7 +171,7 @@ def _negate_item(item: BodyItem, span: Span | None) -> tuple[BodyItem, ...]:
         case Negation(atom=atom):
             return (atom,)
         case Comparison(operator=operator):
-            return (replace(item, operator=NEGATED[operator]),)
+            return (replace(item, operator=NEGATED_OPERATORS[operator]),)
         case Truth(value=value):
             return (replace(item, value=not value),)
         case Disjunction(alternatives=alternatives):
@@ -178,7 +184,7 @@ def _negate_item(item: BodyItem, span: Span | None) -> tuple[BodyItem, ...]:
             assert_never(item)
 
 
-def operation(row: Sequence[Lexeme | Term]) -> Term:
+def build_operation(row: Sequence[Lexeme | Term]) -> Term:
     """Return the term of a flat row of operands and operators, by operator precedence."""
     operands: list[Term] = []
     pending: list[tuple[int, Lexeme, bool]] = []  # precedence, operator, whether it is a prefix
@@ -208,16 +214,16 @@ def _apply(operator: tuple[int, Lexeme, bool], operands: list[Term]) -> None:
     _, sign, is_prefix = operator
     right = operands.pop()
     if is_prefix:
-        span = cover(sign.span, right.span)
+        span = span_between(sign.span, right.span)
         operands.append(Functor(_PREFIX_NAMES[sign.text], (right,), span=span))
     else:
         left = operands.pop()
-        operands.append(Functor(sign.text, (left, right), span=cover(left.span, right.span)))
+        operands.append(Functor(sign.text, (left, right), span=span_between(left.span, right.span)))
 
 
-def _call(name: Lexeme, arguments: Listed) -> Functor:
-    return Functor(name.text, _terms(arguments), span=cover(name.span, arguments.span))
+def _call(name: Lexeme, arguments: BracketedList) -> Functor:
+    return Functor(name.text, _terms(arguments), span=span_between(name.span, arguments.span))
 
 
-def _terms(arguments: Listed) -> tuple[Term, ...]:
+def _terms(arguments: BracketedList) -> tuple[Term, ...]:
     return tuple(term for term in arguments.items if isinstance(term, Term))

@@ -8,15 +8,21 @@ from lark import Transformer, v_args
 from corollary.core.program import (
     Column,
     Declaration,
-    Dependency,
     Directive,
+    FunctionalDependency,
     Reaction,
     TypeDeclaration,
     TypeName,
 )
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.lexer import Lexeme
-from corollary.frontends.datalog.pieces import Item, Listed, Named, cover, listed
+from corollary.frontends.datalog.pieces import (
+    BracketedList,
+    Item,
+    SpannedName,
+    bracketed_list,
+    span_between,
+)
 
 
 @v_args(inline=True)
@@ -28,9 +34,9 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def declaration(
         self,
         start: Lexeme,
-        names: tuple[Named, ...],
-        columns: Listed,
-        qualifiers: tuple[Lexeme | Listed, ...],
+        names: tuple[SpannedName, ...],
+        columns: BracketedList,
+        qualifiers: tuple[Lexeme | BracketedList, ...],
     ) -> tuple[Item, ...]:
         key: tuple[str, ...] = ()
         storage = ""
@@ -39,7 +45,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         end = columns.span
         for qualifier in qualifiers:
             end = qualifier.span
-            if isinstance(qualifier, Listed):
+            if isinstance(qualifier, BracketedList):
                 if key:
                     raise InputError.of("C0101", "A relation has one `key` only.", end)
                 key = tuple(str(word) for word in qualifier.items)
@@ -54,7 +60,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
                 hints.append(qualifier.text)
         found: list[Item] = []
         for name in names:
-            span = cover(start.span if len(names) == 1 else name.span, end)
+            span = span_between(start.span if len(names) == 1 else name.span, end)
             found.append(
                 Declaration(
                     name.name,
@@ -69,31 +75,31 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
             found += [Directive(directive, name.name, (), span) for directive in directives]
         return tuple(found)
 
-    def names(self, *names: Named) -> tuple[Named, ...]:
+    def names(self, *names: SpannedName) -> tuple[SpannedName, ...]:
         return names
 
-    def columns(self, *children: Lexeme | Column) -> Listed:
-        return listed(children)
+    def columns(self, *children: Lexeme | Column) -> BracketedList:
+        return bracketed_list(children)
 
-    def column(self, word: Named, type_name: TypeName) -> Column:
-        return Column(word.name, type_name, cover(word.span, type_name.span))
+    def column(self, word: SpannedName, type_name: TypeName) -> Column:
+        return Column(word.name, type_name, span_between(word.span, type_name.span))
 
-    def qualifiers(self, *qualifiers: Lexeme | Listed) -> tuple[Lexeme | Listed, ...]:
+    def qualifiers(self, *qualifiers: Lexeme | BracketedList) -> tuple[Lexeme | BracketedList, ...]:
         return qualifiers
 
-    def key(self, start: Lexeme, _: Lexeme, words: tuple[Named, ...], end: Lexeme) -> Listed:
-        return Listed(tuple(word.name for word in words), cover(start.span, end.span))
+    def key(self, start: Lexeme, _: Lexeme, words: tuple[SpannedName, ...], end: Lexeme) -> BracketedList:
+        return BracketedList(tuple(word.name for word in words), span_between(start.span, end.span))
 
-    def words(self, *words: Named) -> tuple[Named, ...]:
+    def words(self, *words: SpannedName) -> tuple[SpannedName, ...]:
         return words
 
-    def plain_type(self, name: Named) -> TypeName:
+    def plain_type(self, name: SpannedName) -> TypeName:
         return TypeName(name.name, span=name.span)
 
-    def sized_type(self, name: Named, _: Lexeme, *rest: Lexeme) -> TypeName:
+    def sized_type(self, name: SpannedName, _: Lexeme, *rest: Lexeme) -> TypeName:
         *digits, end = rest
         precision, scale = (*(_integer(digit) for digit in digits), 0)[:2]
-        return TypeName(name.name, (precision, scale), span=cover(name.span, end.span))
+        return TypeName(name.name, (precision, scale), span=span_between(name.span, end.span))
 
     def type_name(self, base: TypeName) -> TypeName:
         return base
@@ -101,39 +107,39 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def nullable(self, base: TypeName) -> TypeName:
         return replace(base, nullable=True)
 
-    def old_type(self, start: Lexeme, name: Named) -> tuple[Item, ...]:
+    def old_type(self, start: Lexeme, name: SpannedName) -> tuple[Item, ...]:
         kind = "number" if start.text == ".number_type" else "symbol"
-        span = cover(start.span, name.span)
+        span = span_between(start.span, name.span)
         return (TypeDeclaration(name.name, (TypeName(kind, span=name.span),), True, span),)
 
-    def subtype(self, start: Lexeme, name: Named, base: TypeName) -> tuple[Item, ...]:
-        return (TypeDeclaration(name.name, (base,), True, cover(start.span, base.span)),)
+    def subtype(self, start: Lexeme, name: SpannedName, base: TypeName) -> tuple[Item, ...]:
+        return (TypeDeclaration(name.name, (base,), True, span_between(start.span, base.span)),)
 
-    def union(self, start: Lexeme, name: Named, _: Lexeme, *bases: TypeName) -> tuple[Item, ...]:
-        return (TypeDeclaration(name.name, bases, False, cover(start.span, bases[-1].span)),)
+    def union(self, start: Lexeme, name: SpannedName, _: Lexeme, *bases: TypeName) -> tuple[Item, ...]:
+        return (TypeDeclaration(name.name, bases, False, span_between(start.span, bases[-1].span)),)
 
     def dependency(
         self,
         start: Lexeme,
-        name: Named,
+        name: SpannedName,
         _: Lexeme,
-        determinants: tuple[Named, ...],
-        dependents: tuple[Named, ...],
+        determinants: tuple[SpannedName, ...],
+        dependents: tuple[SpannedName, ...],
         end: Lexeme,
     ) -> tuple[Item, ...]:
         return (
-            Dependency(
+            FunctionalDependency(
                 name.name,
                 tuple(word.name for word in determinants),
                 tuple(word.name for word in dependents),
-                cover(start.span, end.span),
+                span_between(start.span, end.span),
             ),
         )
 
     # --- directives -----------------------------------------------------------------------------
 
     def directive(
-        self, start: Lexeme, names: tuple[Named, ...], parameters: Listed | None = None
+        self, start: Lexeme, names: tuple[SpannedName, ...], parameters: BracketedList | None = None
     ) -> tuple[Item, ...]:
         end = names[-1].span if parameters is None else parameters.span
         return tuple(
@@ -141,26 +147,26 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
                 start.text.removeprefix("."),
                 name.name,
                 _pairs(parameters),
-                cover(start.span if len(names) == 1 else name.span, end),
+                span_between(start.span if len(names) == 1 else name.span, end),
             )
             for name in names
         )
 
-    def parameters(self, *children: Lexeme | tuple[str, str]) -> Listed:
-        return listed(children)
+    def parameters(self, *children: Lexeme | tuple[str, str]) -> BracketedList:
+        return bracketed_list(children)
 
-    def parameter(self, word: Named, _: Lexeme, value: str) -> tuple[str, str]:
+    def parameter(self, word: SpannedName, _: Lexeme, value: str) -> tuple[str, str]:
         return (word.name, value)
 
-    def value(self, value: Lexeme | Named) -> str:
-        if isinstance(value, Named):
+    def value(self, value: Lexeme | SpannedName) -> str:
+        if isinstance(value, SpannedName):
             return value.name
         return str(value.value) if value.type == "STRING" else value.text
 
     def reaction(
-        self, start: Lexeme, name: Named, message: Lexeme, parameters: Listed | None = None
+        self, start: Lexeme, name: SpannedName, message: Lexeme, parameters: BracketedList | None = None
     ) -> tuple[Item, ...]:
-        span = cover(start.span, message.span if parameters is None else parameters.span)
+        span = span_between(start.span, message.span if parameters is None else parameters.span)
         kind, text = start.text.removeprefix("."), str(message.value)
         return (Reaction(kind, name.name, text, _pairs(parameters), span),)
 
@@ -176,15 +182,15 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
 
     # --- names ----------------------------------------------------------------------------------
 
-    def name(self, lexeme: Lexeme) -> Named:
-        return Named(str(lexeme.value), lexeme.span)
+    def name(self, lexeme: Lexeme) -> SpannedName:
+        return SpannedName(str(lexeme.value), lexeme.span)
 
-    def word(self, lexeme: Lexeme) -> Named:
+    def word(self, lexeme: Lexeme) -> SpannedName:
         name = str(lexeme.value) if lexeme.type == "QUOTED" else lexeme.text
-        return Named(name, lexeme.span)
+        return SpannedName(name, lexeme.span)
 
 
-def _pairs(parameters: Listed | None) -> tuple[tuple[str, str], ...]:
+def _pairs(parameters: BracketedList | None) -> tuple[tuple[str, str], ...]:
     items = () if parameters is None else parameters.items
     return tuple((pair[0], pair[1]) for pair in items if isinstance(pair, tuple))
 

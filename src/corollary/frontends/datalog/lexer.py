@@ -16,7 +16,7 @@ from corollary.frontends.datalog.literals import (
     read_string,
     read_time,
 )
-from corollary.frontends.datalog.source_map import Expanded
+from corollary.frontends.datalog.source_map import ExpandedText
 from corollary.source import Span
 
 
@@ -124,13 +124,13 @@ _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
 }
 
 
-def tokenise(expanded: Expanded, diagnostics: list[Diagnostic]) -> list[Lexeme]:
+def tokenise(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> list[Lexeme]:
     """Return the lexemes of a text; bad literals are reported and replaced by the number 0."""
     lexemes = list(_scan(expanded, diagnostics))
     return list(_mark_qualifiers(list(_join_signs(lexemes, diagnostics))))
 
 
-def _scan(expanded: Expanded, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
+def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lexeme]:
     text = expanded.text
     previous_end = 0
     for found in _LEXEME.finditer(text):

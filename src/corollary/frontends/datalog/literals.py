@@ -4,7 +4,7 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 
-from corollary.core.values import NUMBER_RANGE, UNSIGNED_RANGE, is_text
+from corollary.core.values import NUMBER_RANGE, UNSIGNED_RANGE, is_encodable
 
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
 _FRACTION = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -96,7 +96,7 @@ def read_string(text: str) -> str:
     >>> read_string(r"a\tb \"c\"") == 'a\tb "c"'
     True
     """
-    if not is_text(text):
+    if not is_encodable(text):
         raise LiteralError(
             "The text has half a surrogate pair, which is not a character.",
             "write the character itself, or leave it out",

@@ -11,13 +11,21 @@ from typing import TypeVar, cast
 
 from corollary.core.program import (
     Declaration,
-    Dependency,
     Directive,
+    FunctionalDependency,
     Program,
     Reaction,
     TypeDeclaration,
 )
-from corollary.core.rules import Aggregate, Atom, Clause, Comparison, Disjunction, Functor, Negation
+from corollary.core.rules import (
+    AggregateTerm,
+    Atom,
+    Clause,
+    Comparison,
+    Disjunction,
+    Functor,
+    Negation,
+)
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
 from corollary.frontends.datalog.pieces import Item
@@ -25,8 +33,8 @@ from corollary.frontends.datalog.preprocess import Include, Preprocessor, includ
 from corollary.frontends.datalog.syntax_errors import (
     ITEM_STARTS,
     UNSUPPORTED_DIRECTIVES,
-    explain,
-    explain_end,
+    diagnose_end,
+    diagnose_lexeme,
 )
 from corollary.source import SourceFile, Span
 
@@ -63,7 +71,7 @@ def parse(source: SourceFile, include: Include | None = None) -> Program:
     return Program(
         tuple(item for item in items if isinstance(item, TypeDeclaration)),
         tuple(item for item in items if isinstance(item, Declaration)),
-        tuple(item for item in items if isinstance(item, Dependency)),
+        tuple(item for item in items if isinstance(item, FunctionalDependency)),
         tuple(item for item in items if isinstance(item, Clause)),
         tuple(item for item in items if isinstance(item, Directive)),
         tuple(item for item in items if isinstance(item, Reaction)),
@@ -140,7 +148,7 @@ def _parse_single(text: str, start: str, place: str) -> object:
         _check_nesting(lexemes)
         item, position = _parse_at(lexemes, 0, start, end)
         if position < len(lexemes):
-            raise _StopError(explain(lexemes, position, {"$END"}), position)
+            raise _StopError(diagnose_lexeme(lexemes, position, {"$END"}), position)
     except InputError as error:
         raise InputError(_sort_by_place([*diagnostics, *error.diagnostics], [source])) from None
     except _StopError as stop:
@@ -201,13 +209,13 @@ def _parse_at(
         expected = set(parser.accepts())
         is_end = position > first and "$END" in expected and _may_follow(lexemes, position)
         if not is_end:
-            diagnostic = explain(lexemes, position, expected)
+            diagnostic = diagnose_lexeme(lexemes, position, expected)
             raise _StopError(diagnostic, position, "DOT" in expected) from None
     try:
         result = parser.feed_eof()
     except UnexpectedToken:
         expected = set(parser.accepts())
-        raise _StopError(explain_end(lexemes, first, expected, end), position) from None
+        raise _StopError(diagnose_end(lexemes, first, expected, end), position) from None
     if position - first > NESTING_MAX_DEPTH:  # no item is deeper than it has lexemes
         _check_depth(result if isinstance(result, tuple) else (result,))
     return result, position
@@ -306,7 +314,7 @@ def _check_depth(items: Iterable[object]) -> None:
                 below = (left, right)
             case Disjunction(alternatives=alternatives):
                 below = tuple(item for alternative in alternatives for item in alternative)
-            case Aggregate(target=target, body=body):
+            case AggregateTerm(target=target, body=body):
                 below = body if target is None else (target, *body)
             case _:
                 pass  # a leaf

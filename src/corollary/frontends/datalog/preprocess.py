@@ -12,7 +12,7 @@ from pathlib import Path
 
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.macros import Macro, MacroError, Macros, read_arguments
-from corollary.frontends.datalog.source_map import Expanded, Piece, whole
+from corollary.frontends.datalog.source_map import ExpandedText, Segment, identity_map
 from corollary.source import SourceFile
 
 Include = Callable[[str, SourceFile], SourceFile]
@@ -61,16 +61,16 @@ class Preprocessor:
     macros: Macros = field(default_factory=Macros)
     _stack: list[str] = field(default_factory=list)
     _texts: list[str] = field(default_factory=list)
-    _pieces: list[Piece] = field(default_factory=list)
-    _places: dict[int, Expanded] = field(default_factory=dict)
+    _pieces: list[Segment] = field(default_factory=list)
+    _places: dict[int, ExpandedText] = field(default_factory=dict)
     _length: int = 0
     _included: int = 0
 
-    def run(self, source: SourceFile) -> Expanded:
+    def run(self, source: SourceFile) -> ExpandedText:
         """Return the text of a file with everything included and expanded."""
         self._file(source)
-        return Expanded(
-            "".join(self._texts), tuple(self._pieces) or (Piece(0, source, 0, 0, True),)
+        return ExpandedText(
+            "".join(self._texts), tuple(self._pieces) or (Segment(0, source, 0, 0, True),)
         )
 
     def _file(self, source: SourceFile) -> None:
@@ -123,7 +123,7 @@ class Preprocessor:
     def _emit(
         self, text: str, source: SourceFile, start: int, end: int, *, is_verbatim: bool
     ) -> None:
-        self._pieces.append(Piece(self._length, source, start, end, is_verbatim))
+        self._pieces.append(Segment(self._length, source, start, end, is_verbatim))
         self._texts.append(text)
         self._length += len(text)
 
@@ -137,7 +137,7 @@ class Preprocessor:
         *,
         note: str | None = None,
     ) -> None:
-        places = self._places.setdefault(id(source), whole(source))
+        places = self._places.setdefault(id(source), identity_map(source))
         self.diagnostics.append(Diagnostic(code, message, places.span(start, end), note))
 
     # --- macros ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from corollary.source import SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Segment:
     """A range of the expanded text and the range of a file that it comes from.
 
     Attributes:
@@ -27,11 +27,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Expanded:
+class ExpandedText:
     """The text after preprocessing, with the map to the user's files."""
 
     text: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Segment, ...]
     _starts: list[int] = field(default_factory=list)
     _lines: dict[int, list[int]] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ class Expanded:
         end_line, end_column = self._place(first.file, max(begin, finish))
         return Span(first.file, line, column, end_line, end_column)
 
-    def _piece(self, offset: int) -> Piece:
+    def _piece(self, offset: int) -> Segment:
         return self.pieces[max(0, bisect_right(self._starts, offset) - 1)]
 
     def _place(self, file: SourceFile, offset: int) -> tuple[int, int]:
@@ -78,6 +78,6 @@ def line_starts(text: str) -> list[int]:
     return starts
 
 
-def whole(file: SourceFile) -> Expanded:
+def identity_map(file: SourceFile) -> ExpandedText:
     """Return the identity map of a file."""
-    return Expanded(file.text, (Piece(0, file, 0, len(file.text), True),))
+    return ExpandedText(file.text, (Segment(0, file, 0, len(file.text), True),))

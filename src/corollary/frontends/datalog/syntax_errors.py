@@ -72,7 +72,7 @@ _LABELS = {
 _ORDER = ("_COMMA", "_SEMICOLON", "RPAR", "RBRACE", "_IF", "DOT")
 
 
-def explain(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnostic:
+def diagnose_lexeme(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnostic:
     """Return the error for a lexeme that the grammar does not accept."""
     lexeme = lexemes[position]
     unsupported = _unsupported(lexemes, position)
@@ -94,7 +94,7 @@ def explain(lexemes: list[Lexeme], position: int, expected: set[str]) -> Diagnos
     return Diagnostic("C0101", message, lexeme.span, note, related)
 
 
-def explain_end(
+def diagnose_end(
     lexemes: list[Lexeme], first: int, expected: set[str], end: Span | None
 ) -> Diagnostic:
     """Return the error for a text that ends too early."""

@@ -19,18 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corollary.core.engine import Kept
+from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
 from corollary.warehouse import files
-from corollary.warehouse.publishing.log import Finding, Trouble, as_error
+from corollary.warehouse.publishing.log import TableDefect, TableFinding, table_error
 from corollary.warehouse.publishing.rows import published_rows, published_schema
 from corollary.warehouse.publishing.statistics import has_nan, rows_within, statistics_of
 
-GROUP = 32_768
+ROW_GROUP_ROWS = 32_768
 """The rows of a row group, which readers skip as a whole."""
-LARGEST = 4 * GROUP
+FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
 """The maximum rows of a file: to remove one tuple, one such file is rewritten."""
-TIER = 16
+TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
 _SORT_COLUMNS = 4
 """The number of columns by which the rows of a file are sorted."""
@@ -39,7 +39,7 @@ _POSITION, _SOUGHT = "position", "sought"
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class PublishedFile:
     """A file that the log references.
 
     Attributes:
@@ -65,15 +65,15 @@ class NewFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class FileReplacement:
     """Files that replace others."""
 
     new: list[NewFile]
-    old: list[DataFile]
+    old: list[PublishedFile]
 
 
 @dataclass(frozen=True, slots=True)
-class PartOfTable:
+class PublishedFileWriter:
     """Writes tuples into files; it is pickled, and called in the processes that have the tuples."""
 
     directory: Path
@@ -85,11 +85,11 @@ class PartOfTable:
         if not self.directory.is_dir():
             return None
         schema = published_schema(self.relation)
-        data = DataFiles(self.directory, self.owner, self.relation.name, schema)
+        data = PublishedFiles(self.directory, self.owner, self.relation.name, schema)
         return data.write(published_rows(tuples, self.relation))
 
 
-class DataFiles:
+class PublishedFiles:
     """Reads and writes the data files of one table.
 
     Args:
@@ -111,17 +111,17 @@ class DataFiles:
         """Write rows into files, sorted, and sync them to the disk."""
         if rows.num_rows > 1 and not is_sorted:
             rows = rows.sort_by([(name, "ascending") for name in rows.column_names[:_SORT_COLUMNS]])
-        count = -(-rows.num_rows // LARGEST)  # rounded up; the files get about equal sizes
+        count = -(-rows.num_rows // FILE_MAX_ROWS)  # rounded up; the files get about equal sizes
         ends = [rows.num_rows * at // count for at in range(count + 1)] if count else []
         return [
             self._write_file(rows.slice(start, end - start))
             for start, end in itertools.pairwise(ends)
         ]
 
-    def write_apart(self, tuples: Kept, relation: Relation) -> list[NewFile] | None:
+    def write_apart(self, tuples: TableHandle, relation: Relation) -> list[NewFile] | None:
         """Write tuples in the processes that have them; None if the files are not visible here."""
         files.make_directory(self._directory)
-        use = PartOfTable(self._directory.absolute(), self._owner, relation)
+        use = PublishedFileWriter(self._directory.absolute(), self._owner, relation)
         parts = tuples.each(use)
         found = [file for part in parts for file in part or ()]
         is_seen = [files.has_size(self._directory / each.path, each.size) for each in found]
@@ -136,7 +136,7 @@ class DataFiles:
             rows,
             sink,
             compression="zstd",
-            row_group_size=GROUP,
+            row_group_size=ROW_GROUP_ROWS,
             write_statistics=[name for name, column in columns.items() if not has_nan(column)],
             use_dictionary=[name for name, column in columns.items() if _has_repeats(column)],
         )
@@ -144,7 +144,7 @@ class DataFiles:
         files.write(self._directory, name, data)
         return NewFile(name, len(data), rows.num_rows, statistics_of(rows))
 
-    def read(self, file: DataFile) -> pa.Table:
+    def read(self, file: PublishedFile) -> pa.Table:
         """Return the rows of a file.
 
         Raises:
@@ -156,21 +156,21 @@ class DataFiles:
         except (OSError, ValueError, pa.ArrowException):
             rows = None
         if rows is None or rows.num_rows != file.rows:
-            finding = Finding(Trouble.CONTENT, f"its file `{file.path}` is missing or damaged")
-            raise as_error(self._relation, self._directory, [finding])
+            finding = TableFinding(TableDefect.CONTENT, f"its file `{file.path}` is missing or damaged")
+            raise table_error(self._relation, self._directory, [finding])
         return rows
 
-    def read_all(self, held: Iterable[DataFile]) -> pa.Table:
+    def read_all(self, held: Iterable[PublishedFile]) -> pa.Table:
         """Return the rows of several files."""
         return pa.concat_tables([self._schema.empty_table(), *map(self.read, held)])
 
-    def without(self, held: Sequence[DataFile], gone: pa.Table) -> tuple[Exchange, int]:
+    def without(self, held: Sequence[PublishedFile], gone: pa.Table) -> tuple[FileReplacement, int]:
         """Rewrite the files that contain some of these rows without them.
 
         Returns:
             the exchange, and how many of the rows were found.
         """
-        exchange = Exchange([], [])
+        exchange = FileReplacement([], [])
         found = 0
         for file in sorted(held, key=lambda each: each.rows):
             if found == gone.num_rows:
@@ -179,7 +179,7 @@ class DataFiles:
             if not within.num_rows:
                 continue
             rows = self.read(file)
-            positions = places_of(within, rows)
+            positions = find_rows(within, rows)
             if not len(positions):
                 continue
             found += len(positions)
@@ -187,14 +187,14 @@ class DataFiles:
             exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
 
-    def merge(self, held: Iterable[DataFile]) -> Exchange:
+    def merge(self, held: Iterable[PublishedFile]) -> FileReplacement:
         """Merge the files of each tier that has too many."""
         tiers = _crowded_tiers(held)
         new = [file for tier in tiers for file in self.write(self.read_all(tier))]
-        return Exchange(new, [file for tier in tiers for file in tier])
+        return FileReplacement(new, [file for tier in tiers for file in tier])
 
 
-def places_of(sought: pa.Table, rows: pa.Table) -> pa.Array:
+def find_rows(sought: pa.Table, rows: pa.Table) -> pa.Array:
     """Return the positions of some rows in a table.
 
     >>> places_of(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).to_pylist()
@@ -228,25 +228,25 @@ def _has_repeats(column: pa.ChunkedArray) -> bool:
 
 def _tier_of(rows: int) -> int | None:
     """Return the tier of a file with this many rows, log₁₆ rounded down; a large one has none."""
-    if rows > LARGEST // 4:
+    if rows > FILE_MAX_ROWS // 4:
         return None
-    return (max(rows, 1).bit_length() - 1) // (TIER.bit_length() - 1)
+    return (max(rows, 1).bit_length() - 1) // (TIER_MAX_FILES.bit_length() - 1)
 
 
 def is_crowded(rows: Iterable[int]) -> bool:
     """Return whether a table with files of these numbers of rows has too many small ones."""
     tiers = Counter(map(_tier_of, rows))
-    return any(number > TIER for tier, number in tiers.items() if tier is not None)
+    return any(number > TIER_MAX_FILES for tier, number in tiers.items() if tier is not None)
 
 
-def _crowded_tiers(held: Iterable[DataFile]) -> list[list[DataFile]]:
+def _crowded_tiers(held: Iterable[PublishedFile]) -> list[list[PublishedFile]]:
     """Return the files of each tier that has too many."""
-    tiers: dict[int, list[DataFile]] = defaultdict(list)
+    tiers: dict[int, list[PublishedFile]] = defaultdict(list)
     for file in held:
         tier = _tier_of(file.rows)
         if tier is not None:
             tiers[tier].append(file)
-    return [tier for _, tier in sorted(tiers.items()) if len(tier) > TIER]
+    return [tier for _, tier in sorted(tiers.items()) if len(tier) > TIER_MAX_FILES]
 
 
 def _without(rows: pa.Table, positions: pa.Array) -> pa.Table:

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import nullary_table, schema_of
-from corollary.core.engine import Held, Kept
+from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
-from corollary.warehouse.steady import steadily
-from corollary.warehouse.warehouse import Delta, Warehouse
+from corollary.warehouse.steady import read_consistently
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 _SIGN = "sign"
 
@@ -31,7 +31,7 @@ _SIGN = "sign"
 class History(Protocol):
     """The history of a warehouse, as far as it is kept."""
 
-    def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
+    def changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
         """Return the net change of a relation by the commits after one and up to another.
 
         No change is two tables without rows; None means that the change is unknown: the commits
@@ -39,7 +39,7 @@ class History(Protocol):
         had columns of other types then.
         """
 
-    def content(self, relation: Relation, at: int) -> Kept:
+    def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
 
 
@@ -49,12 +49,12 @@ class StoredHistory:
 
     warehouse: Warehouse
 
-    def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
+    def changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
         """Return the net change of a relation by some commits."""
         catalog = self.warehouse.catalog
-        return steadily(catalog, lambda: self._changes(relation, after, upto))
+        return read_consistently(catalog, lambda: self._changes(relation, after, upto))
 
-    def _changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
+    def _changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
         catalog = self.warehouse.catalog
         if after < int(catalog.meta("oldest")):
             return None
@@ -62,30 +62,30 @@ class StoredHistory:
         deltas = [self.warehouse.change(each) for _, each in stored]
         if any(each.is_full or not _has_types(each.added, relation) for each in deltas):
             return None
-        return net(deltas, relation)
+        return net_delta(deltas, relation)
 
-    def content(self, relation: Relation, at: int) -> Kept:
+    def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit.
 
         Changes from a time when it had columns of other types do not count.
         """
         snapshot, deltas = self.warehouse.history(relation.name, at)
         if snapshot is not None:
-            deltas = [Delta(snapshot, snapshot.slice(0, 0), is_full=True), *deltas]
-        relevant: list[Delta] = []
+            deltas = [RelationDelta(snapshot, snapshot.slice(0, 0), is_full=True), *deltas]
+        relevant: list[RelationDelta] = []
         for each in deltas:
             if each.is_full or not _has_types(each.added, relation):
                 relevant = []
             if _has_types(each.added, relation):
                 relevant.append(each)
-        state = net(relevant, relation)
+        state = net_delta(relevant, relation)
         if state.removed.num_rows:
             raise _does_not_add_up(relation)
-        return Held(state.added)
+        return LocalTable(state.added)
 
 
 @dataclass(frozen=True, slots=True)
-class FreshHistory:
+class RecentHistory:
     """The last commits, whose changes are still in memory and need not be read.
 
     Attributes:
@@ -98,11 +98,11 @@ class FreshHistory:
 
     after: int
     upto: int
-    changed: Callable[[str], Delta | None]
-    contents: Callable[[str], Kept]
+    changed: Callable[[str], RelationDelta | None]
+    contents: Callable[[str], TableHandle]
     rest: History
 
-    def changes(self, relation: Relation, after: int, upto: int) -> Delta | None:
+    def changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
         """Return the net change of a relation by some commits."""
         if upto != self.upto or after > self.after:
             return self.rest.changes(relation, after, upto)
@@ -110,18 +110,18 @@ class FreshHistory:
         if recent is not None and recent.is_full:
             return None
         if after == self.after:
-            return net([], relation) if recent is None else recent
+            return net_delta([], relation) if recent is None else recent
         earlier = self.rest.changes(relation, after, self.after)
         if earlier is None or recent is None:
             return earlier
-        return net([earlier, recent], relation)
+        return net_delta([earlier, recent], relation)
 
-    def content(self, relation: Relation, at: int) -> Kept:
+    def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
         return self.contents(relation.name) if at == self.upto else self.rest.content(relation, at)
 
 
-def net(deltas: Sequence[Delta], relation: Relation) -> Delta:
+def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDelta:
     """Return consecutive changes of a relation as one.
 
     Raises:
@@ -133,7 +133,7 @@ def net(deltas: Sequence[Delta], relation: Relation) -> Delta:
         total = sum(each.added.num_rows - each.removed.num_rows for each in deltas)
         if abs(total) > 1:
             raise _does_not_add_up(relation)
-        return Delta(nullary_table(max(total, 0)), nullary_table(max(-total, 0)))
+        return RelationDelta(nullary_table(max(total, 0)), nullary_table(max(-total, 0)))
     schema = schema_of(relation)
     keys = [f"key{at}" for at in range(relation.arity)]
     signed = [
@@ -147,7 +147,7 @@ def net(deltas: Sequence[Delta], relation: Relation) -> Delta:
     if pc.any(pc.greater(pc.abs(sign), 1)).as_py():
         raise _does_not_add_up(relation)
     added, removed = (sums.filter(pc.equal(sign, one)).select(keys) for one in (1, -1))
-    return Delta(*(pa.Table.from_arrays(each.columns, schema=schema) for each in (added, removed)))
+    return RelationDelta(*(pa.Table.from_arrays(each.columns, schema=schema) for each in (added, removed)))
 
 
 def _signed(table: pa.Table, keys: list[str], sign: int) -> pa.Table:

@@ -15,13 +15,13 @@ from typing import Any
 
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse import files
-from corollary.warehouse.delta_entries import actions_in, entry_path, versions_in
+from corollary.warehouse.delta_entries import entry_path, list_versions, read_actions
 
-MARK = "corollary"
+MARK_FIELD = "corollary"
 """The field of an entry's `commitInfo` that holds our mark."""
 
 
-class Trouble(StrEnum):
+class TableDefect(StrEnum):
     """The kinds of defects of a published table."""
 
     STRANGER = "stranger"
@@ -39,16 +39,16 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class TableFinding:
     """A defect of a published table."""
 
-    trouble: Trouble
+    trouble: TableDefect
     what: str
     version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class VersionMark:
     """What each version of ours says about itself; the log holds these fields as JSON.
 
     Attributes:
@@ -72,50 +72,50 @@ class Mark:
 
     def as_metadata(self) -> dict[str, Any]:
         """Return the mark as `deltalake` takes it."""
-        return {MARK: asdict(self)}
+        return {MARK_FIELD: asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """A version in the log: with our mark, or with a finding."""
 
     version: int
-    mark: Mark | None = None
-    finding: Finding | None = None
+    mark: VersionMark | None = None
+    finding: TableFinding | None = None
 
 
-def read_entry(log: Path, version: int, application: str) -> Entry:
+def read_entry(log: Path, version: int, application: str) -> LogEntry:
     """Return the entry of a version, verified."""
     try:
-        actions = actions_in(entry_path(log, version))
+        actions = read_actions(entry_path(log, version))
     except OSError as error:
         return _damaged(version, f"cannot be read: {error.strerror}")
     except ValueError:
         return _damaged(version, "is empty or cut off")
     info: Mapping[str, Any] = next((e["commitInfo"] for e in actions if "commitInfo" in e), {})
     applications = {each["txn"].get("appId") for each in actions if "txn" in each}
-    fields = info.get(MARK)
+    fields = info.get(MARK_FIELD)
     if fields and not applications:
         return _damaged(version, "is cut off")
     if not fields or application not in applications:
         what = f"is {info.get('operation', 'a change')} by another writer"
-        return Entry(version, None, Finding(Trouble.FOREIGN, what, version))
+        return LogEntry(version, None, TableFinding(TableDefect.FOREIGN, what, version))
     try:
-        mark = Mark(**fields)
+        mark = VersionMark(**fields)
     except TypeError:
         return _damaged(version, "has the mark of another version of corollary")
     if sum("add" in each or "remove" in each for each in actions) != mark.actions:
         return _damaged(version, "is cut off")
-    return Entry(version, mark)
+    return LogEntry(version, mark)
 
 
-def _damaged(version: int, what: str) -> Entry:
-    return Entry(version, None, Finding(Trouble.DAMAGE, what, version))
+def _damaged(version: int, what: str) -> LogEntry:
+    return LogEntry(version, None, TableFinding(TableDefect.DAMAGE, what, version))
 
 
-def entries_back(log: Path, application: str, noted: int | None) -> Iterator[Entry]:
+def recent_entries(log: Path, application: str, noted: int | None) -> Iterator[LogEntry]:
     """Yield the entries from the newest back to the last one that is known to be good."""
-    versions = versions_in(log)
+    versions = list_versions(log)
     for before, version in enumerate(reversed(versions)):
         if version != versions[-1] - before:
             return  # older entries were removed; or one is missing, which `deltalake` reports
@@ -125,32 +125,32 @@ def entries_back(log: Path, application: str, noted: int | None) -> Iterator[Ent
             return
 
 
-def take_back_torn_entry(log: Path, application: str, warehouse: str, noted: int | None) -> None:
+def remove_torn_entry(log: Path, application: str, warehouse: str, noted: int | None) -> None:
     """Remove the newest entry if a power failure has torn it while we wrote it.
 
     It was never acknowledged: the catalog records a version only after its entry is synced. Only an
     empty entry, or one that names this warehouse, counts as ours.
     """
-    versions = versions_in(log)
+    versions = list_versions(log)
     if not versions or versions[-1] <= (-1 if noted is None else noted):
         return
     finding = read_entry(log, versions[-1], application).finding
     path = entry_path(log, versions[-1])
-    if finding is not None and finding.trouble is Trouble.DAMAGE:
+    if finding is not None and finding.trouble is TableDefect.DAMAGE:
         data = path.read_bytes()
         if not data or warehouse.encode() in data:
             path.unlink()
-            files.force_directory(log)
+            files.sync_path(log)
 
 
-def as_error(relation: str, directory: Path, findings: list[Finding]) -> WarehouseError:
+def table_error(relation: str, directory: Path, findings: list[TableFinding]) -> WarehouseError:
     """Return the error about the defects of a published table, with the cure."""
     parts = [
         finding.what if finding.version is None else f"version {finding.version} {finding.what}"
         for finding in findings
     ]
     shown = "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
-    is_stranger = any(each.trouble is Trouble.STRANGER for each in findings)
+    is_stranger = any(each.trouble is TableDefect.STRANGER for each in findings)
     cure = (
         f"move `{directory}` away; the next `corollary run PROGRAM --warehouse WAREHOUSE` publishes"
         if is_stranger

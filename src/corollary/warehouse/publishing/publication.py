@@ -15,22 +15,27 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from corollary.core.engine import Kept
+from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit
 from corollary.warehouse.publishing import swap
-from corollary.warehouse.publishing.data_files import DataFiles, Exchange, NewFile, is_crowded
+from corollary.warehouse.publishing.data_files import (
+    FileReplacement,
+    NewFile,
+    PublishedFiles,
+    is_crowded,
+)
 from corollary.warehouse.publishing.history import History
-from corollary.warehouse.publishing.log import Finding, Mark, Trouble, as_error
+from corollary.warehouse.publishing.log import TableDefect, TableFinding, VersionMark, table_error
 from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
-from corollary.warehouse.publishing.table import Shown, Target, files_of
+from corollary.warehouse.publishing.table import PublishedState, PublishedTable, files_of
 from corollary.warehouse.set_difference import difference
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedVersion:
     """A new version of a relation's table.
 
     Attributes:
@@ -54,7 +59,7 @@ class Publication:
 
     def __init__(
         self,
-        target: Target,
+        target: PublishedTable,
         relation: Relation,
         commit: Commit,
         history: History,
@@ -66,38 +71,38 @@ class Publication:
         self._history = history
         self._catalog = catalog
         self._schema = published_schema(relation)
-        self._data = DataFiles(target.directory, target.warehouse, relation.name, self._schema)
+        self._data = PublishedFiles(target.directory, target.warehouse, relation.name, self._schema)
 
-    def begin(self) -> Published:
+    def begin(self) -> PublishedVersion:
         """Make the first version of a table."""
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
-        version = swap.create(self._target, self._schema, new, mark)
+        version = swap.create_table(self._target, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
 
-    def write_anew(self) -> Published:
+    def write_anew(self) -> PublishedVersion:
         """Make a version that does not depend on those before it."""
         delta = self._target.open()
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
-        version = swap.overwrite(self._target, delta, self._schema, new, mark)
+        version = swap.overwrite_table(self._target, delta, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
 
-    def replace(self) -> Published:
+    def replace(self) -> PublishedVersion:
         """Replace a damaged table by a new one."""
         directory = self._target.directory
-        new = Target(beside(directory), self._target.warehouse, self._relation.name)
+        new = PublishedTable(temporary_sibling(directory), self._target.warehouse, self._relation.name)
         other = Publication(new, self._relation, self._commit, self._history, self._catalog)
         published = other.begin()
         # A crash between the renames leaves no table, which the next publication creates.
-        old = beside(directory)
+        old = temporary_sibling(directory)
         directory.rename(old)
         new.directory.rename(directory)
-        files.force_directory(directory.parent)
+        files.sync_path(directory.parent)
         shutil.rmtree(old)
         return published
 
-    def forward(self, shown: Shown, start: int) -> Published | None:
+    def forward(self, shown: PublishedState, start: int) -> PublishedVersion | None:
         """Apply the changes since the commit that the table shows."""
         if not shown.held:
             return self._fill(shown)
@@ -108,11 +113,11 @@ class Publication:
         exchange, found = self._data.without(shown.held, removed)
         if found != removed.num_rows:
             what = f"{removed.num_rows - found} of its rows are gone or altered"
-            finding = Finding(Trouble.CONTENT, what)
-            raise as_error(self._relation.name, self._target.directory, [finding])
+            finding = TableFinding(TableDefect.CONTENT, what)
+            raise table_error(self._relation.name, self._target.directory, [finding])
         exchange.new.extend(self._data.write(added))
         mark = self._mark(shown.mark.rows + added.num_rows - removed.num_rows)
-        version = swap.exchange(self._target, shown.delta, exchange, mark, is_change=True)
+        version = swap.replace_files(self._target, shown.delta, exchange, mark, is_change=True)
         replaced = {file.path for file in exchange.old}
         sizes = [file.rows for file in shown.held if file.path not in replaced]
         sizes += [file.rows for file in exchange.new]
@@ -120,18 +125,18 @@ class Publication:
             version = self._merge(mark, version)
         return self._record(version, added.num_rows, removed.num_rows, len(exchange.new))
 
-    def _fill(self, shown: Shown) -> Published | None:
+    def _fill(self, shown: PublishedState) -> PublishedVersion | None:
         """Write the whole relation into a table without files."""
         rows, new = self._write_all()
         if not rows:
             self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
             return None
-        exchange = Exchange(new, [])
+        exchange = FileReplacement(new, [])
         mark = self._mark(rows)
-        version = swap.exchange(self._target, shown.delta, exchange, mark, is_change=True)
+        version = swap.replace_files(self._target, shown.delta, exchange, mark, is_change=True)
         return self._record(version, rows, 0, len(new))
 
-    def _changes(self, shown: Shown, start: int) -> tuple[pa.Table, pa.Table]:
+    def _changes(self, shown: PublishedState, start: int) -> tuple[pa.Table, pa.Table]:
         """Return the rows to add to the table, and those to remove from it."""
         delta = self._history.changes(self._relation, start, self._commit.number)
         if delta is None:
@@ -143,7 +148,7 @@ class Publication:
             published_rows(delta.removed, self._relation),
         )
 
-    def _content(self) -> Kept:
+    def _content(self) -> TableHandle:
         """Return all tuples of the relation."""
         return self._history.content(self._relation, self._commit.number)
 
@@ -157,16 +162,16 @@ class Publication:
         rows = published_rows(content.table(), self._relation)
         return rows.num_rows, self._data.write(rows)
 
-    def _merge(self, mark: Mark, version: int) -> int:
+    def _merge(self, mark: VersionMark, version: int) -> int:
         """Make a version with fewer files and the same rows, unless another writer was first."""
         delta = self._target.open()
         if delta.version() != version:
             return version
         exchange = self._data.merge(files_of(delta))
-        return swap.exchange(self._target, delta, exchange, mark, is_change=False)
+        return swap.replace_files(self._target, delta, exchange, mark, is_change=False)
 
-    def _mark(self, rows: int, *, is_start: bool = False) -> Mark:
-        return Mark(
+    def _mark(self, rows: int, *, is_start: bool = False) -> VersionMark:
+        return VersionMark(
             self._target.warehouse,
             self._commit.number,
             repr(self._commit.created),
@@ -176,12 +181,12 @@ class Publication:
             is_start=is_start,
         )
 
-    def _record(self, version: int, added: int, removed: int, written: int) -> Published:
+    def _record(self, version: int, added: int, removed: int, written: int) -> PublishedVersion:
         name, commit = self._relation.name, self._commit.number
         self._catalog.note_published(name, commit, version)
-        return Published(name, commit, version, added, removed, written)
+        return PublishedVersion(name, commit, version, added, removed, written)
 
 
-def beside(directory: Path) -> Path:
+def temporary_sibling(directory: Path) -> Path:
     """Return a temporary name beside a table, for replacing or removing it as a whole."""
     return directory.with_name(f"{directory.name}.{secrets.token_hex(8)}")

@@ -23,13 +23,17 @@ from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.catalog import Catalog
 from corollary.warehouse.entries import Commit
-from corollary.warehouse.publishing.data_files import DataFiles
+from corollary.warehouse.publishing.data_files import PublishedFiles
 from corollary.warehouse.publishing.history import History
-from corollary.warehouse.publishing.log import Finding, Mark, Trouble, as_error
-from corollary.warehouse.publishing.publication import Publication, Published, beside
+from corollary.warehouse.publishing.log import TableDefect, TableFinding, VersionMark, table_error
+from corollary.warehouse.publishing.publication import (
+    Publication,
+    PublishedVersion,
+    temporary_sibling,
+)
 from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
-from corollary.warehouse.publishing.table import Shown, Target
-from corollary.warehouse.publishing.tables import KEEP_SECONDS, Tables
+from corollary.warehouse.publishing.table import PublishedState, PublishedTable
+from corollary.warehouse.publishing.tables import KEEP_SECONDS, TableDirectory
 from corollary.warehouse.set_difference import difference
 
 _PUBLISH_ATTEMPTS = 3
@@ -40,7 +44,7 @@ to date, so that the history since is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PublishResult:
     """The result of publishing several tables.
 
     Attributes:
@@ -48,7 +52,7 @@ class Outcome:
         problems: why other tables have none, as warnings: the commit itself is safe.
     """
 
-    published: tuple[Published, ...]
+    published: tuple[PublishedVersion, ...]
     problems: tuple[Diagnostic, ...]
 
 
@@ -62,7 +66,7 @@ class Publisher:
 
     def __init__(self, root: Path, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._tables = Tables(root, catalog.meta("id"))
+        self._tables = TableDirectory(root, catalog.meta("id"))
 
     def path(self, relation: str) -> Path:
         """Return the directory of a relation's table."""
@@ -70,9 +74,9 @@ class Publisher:
 
     # --- publishing ----------------------------------------------------------------------------
 
-    def publish_all(self, relations: Iterable[Relation], upto: int, history: History) -> Outcome:
+    def publish_all(self, relations: Iterable[Relation], upto: int, history: History) -> PublishResult:
         """Bring the tables of several relations forward to a commit; problems become warnings."""
-        published: list[Published] = []
+        published: list[PublishedVersion] = []
         problems: list[Diagnostic] = []
         for relation in relations:
             try:
@@ -81,9 +85,9 @@ class Publisher:
                 problems += (replace(e, severity=Severity.WARNING) for e in error.diagnostics)
             else:
                 published += [] if made is None else [made]
-        return Outcome(tuple(published), tuple(problems))
+        return PublishResult(tuple(published), tuple(problems))
 
-    def publish(self, relation: Relation, upto: int, history: History) -> Published | None:
+    def publish(self, relation: Relation, upto: int, history: History) -> PublishedVersion | None:
         """Bring the table of a relation forward to a commit; return the new version, if any.
 
         However far the table lags, it is brought forward from the commit that it shows: after a
@@ -106,7 +110,7 @@ class Publisher:
             "stop them, and publish again; the commit itself is safe",
         )
 
-    def _publish(self, relation: Relation, commit: Commit, history: History) -> Published | None:
+    def _publish(self, relation: Relation, commit: Commit, history: History) -> PublishedVersion | None:
         with self._tables.locked(relation.name) as target:
             publication = Publication(target, relation, commit, history, self._catalog)
             recorded = self._catalog.published().get(relation.name)
@@ -127,7 +131,7 @@ class Publisher:
                 return publication.write_anew()
             return publication.forward(shown, start)
 
-    def _is_up_to_date(self, target: Target, relation: Relation, commit: int, version: int) -> bool:
+    def _is_up_to_date(self, target: PublishedTable, relation: Relation, commit: int, version: int) -> bool:
         """Return whether neither the relation nor its table has changed since that version."""
         newest = target.newest()
         return (
@@ -140,7 +144,7 @@ class Publisher:
             and not self._catalog.count_changes(relation.name, commit)
         )
 
-    def republish(self, relation: Relation, upto: int, history: History) -> Published:
+    def republish(self, relation: Relation, upto: int, history: History) -> PublishedVersion:
         """Rebuild the table of a relation from the warehouse, whatever its state.
 
         It becomes a new version, so that readers can continue. Where the log is damaged, or uses
@@ -157,9 +161,9 @@ class Publisher:
                 return publication.begin()
             _, findings = target.look(None)
             troubles = {each.trouble for each in findings}
-            if Trouble.STRANGER in troubles:
-                raise as_error(relation.name, target.directory, findings)
-            if troubles & {Trouble.DAMAGE, Trouble.FEATURE} or target.has_torn_entry():
+            if TableDefect.STRANGER in troubles:
+                raise table_error(relation.name, target.directory, findings)
+            if troubles & {TableDefect.DAMAGE, TableDefect.FEATURE} or target.has_torn_entry():
                 return publication.replace()
             return publication.write_anew()
 
@@ -184,7 +188,7 @@ class Publisher:
             for each in relations
         }
 
-    def check(self, relation: Relation, history: History | None = None) -> list[Finding]:
+    def check(self, relation: Relation, history: History | None = None) -> list[TableFinding]:
         """Return the defects of a relation's table: foreign writes, missing files or rows.
 
         Args:
@@ -194,13 +198,13 @@ class Publisher:
         with self._tables.locked(relation.name) as target:
             recorded = self._recorded_version(relation.name)
             if target.is_absent():
-                gone = Finding(Trouble.CONTENT, "it is gone")
+                gone = TableFinding(TableDefect.CONTENT, "it is gone")
                 return [] if recorded is None else [gone]
             shown, findings = target.look(recorded)
             if shown is None:
                 return findings
             findings = self._check_commit(shown.mark) or [
-                Finding(Trouble.CONTENT, f"its file `{each.path}` is missing or damaged")
+                TableFinding(TableDefect.CONTENT, f"its file `{each.path}` is missing or damaged")
                 for each in shown.held
                 if not files.has_size(target.directory / each.path, each.size)
             ]
@@ -210,26 +214,26 @@ class Publisher:
             return findings
 
     def _compare(
-        self, target: Target, relation: Relation, shown: Shown, history: History
-    ) -> list[Finding]:
+        self, target: PublishedTable, relation: Relation, shown: PublishedState, history: History
+    ) -> list[TableFinding]:
         truth = published_rows(history.content(relation, shown.mark.commit).table(), relation)
         schema = published_schema(relation)
-        data = DataFiles(target.directory, target.warehouse, relation.name, schema)
+        data = PublishedFiles(target.directory, target.warehouse, relation.name, schema)
         missing, extra = difference(data.read_all(shown.held), truth)
         if not missing.num_rows and not extra.num_rows:
             return []
         what = f"it lacks {missing.num_rows} rows and has {extra.num_rows} that it should not have"
-        return [Finding(Trouble.CONTENT, what)]
+        return [TableFinding(TableDefect.CONTENT, what)]
 
-    def _inspect_ours(self, target: Target, recorded: int | None) -> Shown:
+    def _inspect_ours(self, target: PublishedTable, recorded: int | None) -> PublishedState:
         shown, findings = target.look(recorded)
         if shown is not None:
             findings = self._check_commit(shown.mark)
         if shown is None or findings:
-            raise as_error(target.relation, target.directory, findings)
+            raise table_error(target.relation, target.directory, findings)
         return shown
 
-    def _check_commit(self, mark: Mark) -> list[Finding]:
+    def _check_commit(self, mark: VersionMark) -> list[TableFinding]:
         """Return a finding if the commit of a mark is not in the history of the warehouse."""
         known = self._catalog.commit_of(mark.commit)
         latest = self._catalog.latest()
@@ -237,7 +241,7 @@ class Publisher:
         if not is_future and (known is None or repr(known.created) == mark.created):
             return []
         what = f"it shows a commit {mark.commit} that this warehouse, or its backup, does not have"
-        return [Finding(Trouble.TIME, what)]
+        return [TableFinding(TableDefect.TIME, what)]
 
     # --- removing ------------------------------------------------------------------------------
 
@@ -258,11 +262,11 @@ class Publisher:
         with self._tables.locked(relation) as target:
             if target.directory.exists():
                 _, findings = target.look(None)
-                if not target.is_absent() and Trouble.STRANGER in {e.trouble for e in findings}:
-                    raise as_error(relation, target.directory, findings)
-                old = beside(target.directory)  # readers never see half of a table
+                if not target.is_absent() and TableDefect.STRANGER in {e.trouble for e in findings}:
+                    raise table_error(relation, target.directory, findings)
+                old = temporary_sibling(target.directory)  # readers never see half of a table
                 target.directory.rename(old)
-                files.force_directory(self._tables.directory)
+                files.sync_path(self._tables.directory)
                 shutil.rmtree(old)
             self._catalog.forget_published(relation)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import schema_of
 from corollary.core.program import Relation
-from corollary.warehouse.files import HOLDS, checksum_of
+from corollary.warehouse.files import HOLDS_COLUMN, checksum_of
 
 UNSIGNED = pa.decimal128(20, 0)
 NAME_MAX_CHARACTERS = 200
@@ -33,7 +33,7 @@ _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
 def published_schema(relation: Relation) -> pa.Schema:
     """Return the schema of a relation's table."""
     if not relation.arity:
-        return pa.schema([pa.field(HOLDS, pa.bool_(), nullable=False)])
+        return pa.schema([pa.field(HOLDS_COLUMN, pa.bool_(), nullable=False)])
     return pa.schema(
         pa.field(name, UNSIGNED if field.type == pa.uint64() else field.type, field.nullable)
         for name, field in zip(column_names(relation.columns), schema_of(relation), strict=True)
@@ -49,7 +49,7 @@ def published_rows(table: pa.Table, relation: Relation) -> pa.Table:
     """Return tuples of a relation as rows of its table."""
     schema = published_schema(relation)
     if not relation.arity:
-        return pa.table({HOLDS: pa.array([True] * table.num_rows, pa.bool_())}, schema=schema)
+        return pa.table({HOLDS_COLUMN: pa.array([True] * table.num_rows, pa.bool_())}, schema=schema)
     return table.rename_columns(schema.names).cast(schema)
 
 

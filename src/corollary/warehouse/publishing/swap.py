@@ -25,16 +25,16 @@ from corollary import fault
 from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse import files
 from corollary.warehouse.delta_entries import entry_path
-from corollary.warehouse.publishing.data_files import Exchange, NewFile
-from corollary.warehouse.publishing.log import Mark
-from corollary.warehouse.publishing.table import CONFIGURATION, Target, first_line
+from corollary.warehouse.publishing.data_files import FileReplacement, NewFile
+from corollary.warehouse.publishing.log import VersionMark
+from corollary.warehouse.publishing.table import CONFIGURATION, PublishedTable, first_line
 
 CHECKPOINT_INTERVAL_VERSIONS = 100
 """The number of versions between two checkpoints of the log."""
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
-def create(target: Target, schema: pa.Schema, new: list[NewFile], mark: Mark) -> int:
+def create_table(target: PublishedTable, schema: pa.Schema, new: list[NewFile], mark: VersionMark) -> int:
     """Make the first version of a table; return its number, 0.
 
     Raises:
@@ -56,13 +56,13 @@ def create(target: Target, schema: pa.Schema, new: list[NewFile], mark: Mark) ->
             post_commithook_properties=_NO_HOOKS,
         )
         _sync_entry(target, 0)
-        files.force_directory(target.directory)
-        files.force_directory(target.directory.parent)
+        files.sync_path(target.directory)
+        files.sync_path(target.directory.parent)
     return 0
 
 
-def overwrite(
-    target: Target, delta: DeltaTable, schema: pa.Schema, new: list[NewFile], mark: Mark
+def overwrite_table(
+    target: PublishedTable, delta: DeltaTable, schema: pa.Schema, new: list[NewFile], mark: VersionMark
 ) -> int:
     """Make a version that does not depend on those before it, and may have other columns.
 
@@ -82,8 +82,8 @@ def overwrite(
         return _sync_version(target, delta)
 
 
-def exchange(
-    target: Target, delta: DeltaTable, change: Exchange, mark: Mark, *, is_change: bool
+def replace_files(
+    target: PublishedTable, delta: DeltaTable, change: FileReplacement, mark: VersionMark, *, is_change: bool
 ) -> int:
     """Make a version in which files replace others; return its number.
 
@@ -112,7 +112,7 @@ def exchange(
         return _sync_version(target, delta)
 
 
-def _properties(target: Target, mark: Mark) -> CommitProperties:
+def _properties(target: PublishedTable, mark: VersionMark) -> CommitProperties:
     return CommitProperties(
         custom_metadata=mark.as_metadata(),
         max_commit_retries=0,
@@ -129,7 +129,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _sync_version(target: Target, delta: DeltaTable) -> int:
+def _sync_version(target: PublishedTable, delta: DeltaTable) -> int:
     """Sync a new version to the disk; return its number."""
     version = delta.version() + 1  # as no other writer was first; `deltalake` does not reload
     _sync_entry(target, version)
@@ -137,17 +137,17 @@ def _sync_version(target: Target, delta: DeltaTable) -> int:
         newest = target.open()
         newest.create_checkpoint()
         for path in target.log.glob("*checkpoint*"):
-            files.force_directory(path)
-        files.force_directory(target.log)
+            files.sync_path(path)
+        files.sync_path(target.log)
         newest.cleanup_metadata()
     return version
 
 
-def _sync_entry(target: Target, version: int) -> None:
+def _sync_entry(target: PublishedTable, version: int) -> None:
     """Sync the entry of a version to the disk, which `deltalake` has only written."""
     fault.hit("after_publish")
-    files.force_directory(entry_path(target.log, version))
-    files.force_directory(target.log)
+    files.sync_path(entry_path(target.log, version))
+    files.sync_path(target.log)
 
 
 @contextmanager

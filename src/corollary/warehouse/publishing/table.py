@@ -7,16 +7,16 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from corollary.warehouse.delta_entries import LOG, versions_in
-from corollary.warehouse.publishing.data_files import DataFile
+from corollary.warehouse.delta_entries import LOG_DIRECTORY, list_versions
+from corollary.warehouse.publishing.data_files import PublishedFile
 from corollary.warehouse.publishing.log import (
-    Entry,
-    Finding,
-    Mark,
-    Trouble,
-    entries_back,
+    LogEntry,
+    TableDefect,
+    TableFinding,
+    VersionMark,
     read_entry,
-    take_back_torn_entry,
+    recent_entries,
+    remove_torn_entry,
 )
 
 CONFIGURATION = {
@@ -24,22 +24,22 @@ CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
 """Old versions are only kept for running readers; the history is in the warehouse."""
-READER, WRITER = 1, 2
+READER_VERSION, WRITER_VERSION = 1, 2
 """The versions of the Delta protocol that our tables have: without any features."""
-_STRANGER = Finding(Trouble.STRANGER, "it is not a table of this warehouse")
+_STRANGER = TableFinding(TableDefect.STRANGER, "it is not a table of this warehouse")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PublishedState:
     """The state of a table without defects."""
 
     delta: DeltaTable
     version: int
-    mark: Mark
-    held: list[DataFile]
+    mark: VersionMark
+    held: list[PublishedFile]
 
 
-class Target:
+class PublishedTable:
     """The Delta table of a relation, which may not exist yet.
 
     Attributes:
@@ -52,31 +52,31 @@ class Target:
         self.relation = relation
         self.warehouse = warehouse
         self.application = f"corollary:{warehouse}:{relation}"
-        self.log = directory / LOG
+        self.log = directory / LOG_DIRECTORY
 
     def is_absent(self) -> bool:
         """Return whether there is no table; files of a first version that failed do not count."""
         if not self.directory.exists():
             return True
-        has_log = versions_in(self.log) or any(self.log.glob("*checkpoint*"))
+        has_log = list_versions(self.log) or any(self.log.glob("*checkpoint*"))
         if not self.directory.is_dir() or has_log:
             return False
         return all(
-            path.name == LOG or path.name.startswith(self.warehouse)
+            path.name == LOG_DIRECTORY or path.name.startswith(self.warehouse)
             for path in self.directory.iterdir()
         )
 
     def take_back(self, noted: int | None) -> None:
         """Remove the torn entry of a version that was never acknowledged."""
-        take_back_torn_entry(self.log, self.application, self.warehouse, noted)
+        remove_torn_entry(self.log, self.application, self.warehouse, noted)
 
-    def look(self, noted: int | None) -> tuple[Shown | None, list[Finding]]:
+    def look(self, noted: int | None) -> tuple[PublishedState | None, list[TableFinding]]:
         """Return the state of the table, or its defects.
 
         Args:
             noted: a version that is known to be ours, from the catalog.
         """
-        entries = list(entries_back(self.log, self.application, noted))
+        entries = list(recent_entries(self.log, self.application, noted))
         if not entries:
             return None, [_STRANGER]
         findings = [each.finding for each in entries if each.finding is not None]
@@ -85,33 +85,33 @@ class Target:
             is_ours = delta.transaction_version(self.application) is not None
         except (DeltaError, OSError) as error:
             what = f"the log cannot be read ({first_line(error)})"
-            findings.append(Finding(Trouble.DAMAGE, what))
+            findings.append(TableFinding(TableDefect.DAMAGE, what))
             is_ours = any(each.mark for each in entries)
             return None, findings if is_ours or self._has_our_files() else [_STRANGER]
-        is_torn = any(each.trouble is Trouble.DAMAGE for each in findings)
+        is_torn = any(each.trouble is TableDefect.DAMAGE for each in findings)
         if not is_ours and not (is_torn and self._has_our_files()):
             return None, [_STRANGER]
         mark = entries[0].mark
         if delta.version() != entries[0].version:
-            findings.append(Finding(Trouble.DAMAGE, "the entry of its newest version is missing"))
+            findings.append(TableFinding(TableDefect.DAMAGE, "the entry of its newest version is missing"))
         findings += _features(delta)
         if findings or mark is None:
             return None, findings
         held = files_of(delta)
         if sum(each.rows for each in held) != mark.rows:
-            return None, [Finding(Trouble.CONTENT, "the log has lost or gained files")]
-        return Shown(delta, delta.version(), mark, held), []
+            return None, [TableFinding(TableDefect.CONTENT, "the log has lost or gained files")]
+        return PublishedState(delta, delta.version(), mark, held), []
 
-    def newest(self) -> Entry | None:
+    def newest(self) -> LogEntry | None:
         """Return the newest entry of the log."""
-        return next(entries_back(self.log, self.application, None), None)
+        return next(recent_entries(self.log, self.application, None), None)
 
     def has_torn_entry(self) -> bool:
         """Return whether any version in the log is torn, however old."""
         entries = (
-            read_entry(self.log, version, self.application) for version in versions_in(self.log)
+            read_entry(self.log, version, self.application) for version in list_versions(self.log)
         )
-        return any(each.finding and each.finding.trouble is Trouble.DAMAGE for each in entries)
+        return any(each.finding and each.finding.trouble is TableDefect.DAMAGE for each in entries)
 
     def open(self) -> DeltaTable:
         """Return the table, opened with `deltalake`."""
@@ -126,13 +126,13 @@ class Target:
         return self.directory.absolute().as_uri()
 
 
-def rows_in(place: Path) -> tuple[int, int]:
+def count_rows(place: Path) -> tuple[int, int]:
     """Return the version of a Delta table and how many rows it has, as any reader sees it."""
     delta = DeltaTable(str(place))
     return delta.version(), delta.to_pyarrow_table().num_rows
 
 
-def files_of(delta: DeltaTable) -> list[DataFile]:
+def files_of(delta: DeltaTable) -> list[PublishedFile]:
     """Return the files that make up the table."""
     actions = pa.table(delta.get_add_actions())
     if not actions.num_rows:
@@ -141,7 +141,7 @@ def files_of(delta: DeltaTable) -> list[DataFile]:
         actions.column(name).combine_chunks() for name in ("min", "max", "null_count")
     )
     return [
-        DataFile(path, size, rows, low[at], high[at], nulls[at])
+        PublishedFile(path, size, rows, low[at], high[at], nulls[at])
         for at, (path, size, rows) in enumerate(
             zip(
                 actions.column("path").to_pylist(),
@@ -153,17 +153,17 @@ def files_of(delta: DeltaTable) -> list[DataFile]:
     ]
 
 
-def _features(delta: DeltaTable) -> list[Finding]:
+def _features(delta: DeltaTable) -> list[TableFinding]:
     protocol = delta.protocol()
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     metadata = delta.metadata()
     features += sorted(metadata.configuration.keys() - CONFIGURATION.keys())
     if metadata.partition_columns:
         features.append("partitions")
-    is_plain = (protocol.min_reader_version, protocol.min_writer_version) == (READER, WRITER)
+    is_plain = (protocol.min_reader_version, protocol.min_writer_version) == (READER_VERSION, WRITER_VERSION)
     if is_plain and not features:
         return []
-    return [Finding(Trouble.FEATURE, f"it uses {', '.join(features) or 'another protocol'}")]
+    return [TableFinding(TableDefect.FEATURE, f"it uses {', '.join(features) or 'another protocol'}")]
 
 
 def first_line(error: Exception) -> str:

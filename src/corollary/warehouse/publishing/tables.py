@@ -19,17 +19,17 @@ from deltalake.exceptions import DeltaError
 
 from corollary import fault
 from corollary.errors import WarehouseError
-from corollary.warehouse.delta_entries import LOG, actions_in, entry_path, versions_in
+from corollary.warehouse.delta_entries import LOG_DIRECTORY, entry_path, list_versions, read_actions
 from corollary.warehouse.publishing.rows import directory_name
-from corollary.warehouse.publishing.table import Target
+from corollary.warehouse.publishing.table import PublishedTable
 
-TABLES = "tables"
+TABLES_DIRECTORY = "tables"
 KEEP_SECONDS = 3600.0
 """How long the files of superseded versions stay by default."""
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
-class Tables:
+class TableDirectory:
     """The directory of all published tables.
 
     Args:
@@ -41,7 +41,7 @@ class Tables:
     """
 
     def __init__(self, root: Path, warehouse: str) -> None:
-        self.directory = root.absolute() / TABLES
+        self.directory = root.absolute() / TABLES_DIRECTORY
         self.warehouse = warehouse
         if _ESCAPE.search(str(self.directory)):
             raise WarehouseError.of(
@@ -56,11 +56,11 @@ class Tables:
         return self.directory / directory_name(relation)
 
     @contextmanager
-    def locked(self, relation: str) -> Iterator[Target]:
+    def locked(self, relation: str) -> Iterator[PublishedTable]:
         """Give the table of a relation, locked against other publishers."""
         path = self.path(relation)
         with self._locked(path.name):
-            yield Target(path, self.warehouse, relation)
+            yield PublishedTable(path, self.warehouse, relation)
 
     def clean(self, keep_seconds: float) -> list[Path]:
         """Remove files that no version has referenced for this long; return them."""
@@ -105,7 +105,7 @@ def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> lis
         return []
     removed = [
         *(path for path in directory.glob(f"{warehouse}-*") if path.name not in needed),
-        *(path for path in directory.glob(f"{LOG}/*.json#*") if path.stat().st_mtime < since),
+        *(path for path in directory.glob(f"{LOG_DIRECTORY}/*.json#*") if path.stat().st_mtime < since),
     ]
     for path in sorted(removed):
         fault.hit("during_gc")
@@ -115,12 +115,12 @@ def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> lis
 
 def _needed_files(directory: Path, warehouse: str, since: float) -> set[str]:
     """Return the files of the newest version, and those that were removed since a time."""
-    log = directory / LOG
-    versions = versions_in(log)
+    log = directory / LOG_DIRECTORY
+    versions = list_versions(log)
     if not versions:
         return set()
-    names = {Path(uri).name for uri in Target(directory, warehouse, "").open().file_uris()}
+    names = {Path(uri).name for uri in PublishedTable(directory, warehouse, "").open().file_uris()}
     for path in (entry_path(log, version) for version in versions):
         if path.stat().st_mtime >= since:
-            names |= {each["remove"]["path"] for each in actions_in(path) if "remove" in each}
+            names |= {each["remove"]["path"] for each in read_actions(path) if "remove" in each}
     return names

@@ -14,15 +14,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corollary.core.program import Directive, Program, Relation
-from corollary.core.through_spark import called, is_through_spark
+from corollary.core.through_spark import display_name, is_spark_io
 from corollary.errors import InputError
-from corollary.warehouse.delta_entries import LOG
+from corollary.warehouse.delta_entries import LOG_DIRECTORY
 from corollary.warehouse.dialect import channel_of, file_name_of, format_of, is_stream
 from corollary.warehouse.sources.file_source import FileSource
-from corollary.warehouse.sources.inlet import Inlet
-from corollary.warehouse.sources.keys import Key
-from corollary.warehouse.sources.listing import Place
-from corollary.warehouse.sources.quarantine import BadRows
+from corollary.warehouse.sources.inlet import SourceSpec
+from corollary.warehouse.sources.keys import SourceKey
+from corollary.warehouse.sources.listing import SourceLocation
+from corollary.warehouse.sources.quarantine import BadRowPolicy
 from corollary.warehouse.sources.source import Source
 from corollary.warehouse.sources.spark_source import Fetch, SparkSource
 
@@ -33,7 +33,7 @@ def sources_of(
     *,
     base: Path,
     root: Path | None = None,
-    bad_rows: BadRows = BadRows.ABORT,
+    bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
@@ -80,7 +80,7 @@ def source_of(
     base: Path,
     root: Path | None = None,
     key: Sequence[str] = (),
-    bad_rows: BadRows = BadRows.ABORT,
+    bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
 ) -> Source:
     """Return the source of an `.input`; arguments as for `sources_of`."""
@@ -92,17 +92,17 @@ def source_of(
             directive.span,
             "read from a file, or hand the changes in with `corollary apply`",
         )
-    source_key = Key(tuple(key), directive.parameter("order"))
-    if is_through_spark(directive):
+    source_key = SourceKey(tuple(key), directive.parameter("order"))
+    if is_spark_io(directive):
         assert fetch is not None, "the caller has to read through Spark"
         folder = base if directive.parameter("filename") else Path()  # a table is in no folder
-        place = Place(root or base, folder, called(directive), directive.span)
-        return SparkSource(Inlet(relation, directive, place, source_key, bad_rows), fetch)
-    place = Place(root or base, base, file_name_of(directive), directive.span)
+        place = SourceLocation(root or base, folder, display_name(directive), directive.span)
+        return SparkSource(SourceSpec(relation, directive, place, source_key, bad_rows), fetch)
+    place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
-    inlet = Inlet(relation, directive, place, source_key, bad_rows)
+    inlet = SourceSpec(relation, directive, place, source_key, bad_rows)
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
-    if format_of(directive, place.name) == "delta" or (is_open and (path / LOG).is_dir()):
+    if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
         from corollary.warehouse.sources.delta_source import DeltaSource
 
         return DeltaSource(inlet, path)

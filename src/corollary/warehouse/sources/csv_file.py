@@ -8,16 +8,16 @@ was inserted between others is not mistaken for its neighbour.
 from dataclasses import replace
 
 from corollary.warehouse import delimited, fast
-from corollary.warehouse.contents import LONGEST_LINE
+from corollary.warehouse.contents import LINE_MAX_BYTES
 from corollary.warehouse.dialect import Dialect, dialect_of
-from corollary.warehouse.records import split
+from corollary.warehouse.records import split_records
 from corollary.warehouse.sources import drift
-from corollary.warehouse.sources.drift import Expected, Reading
+from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
 
 _HEADER_MAX_BYTES = 2**20
 
 
-def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
+def read(data: bytes, name: str, expected: ExpectedColumns, start: int = 0) -> FileRecords:
     """Return the records of a file from some offset on.
 
     Args:
@@ -30,7 +30,7 @@ def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
         InputError: `C0806`, a parameter is wrong; `C0950`, a column is missing.
     """
     relation = expected.relation
-    dialect = replace(dialect_of(relation, expected.directive), longest_line=LONGEST_LINE)
+    dialect = replace(dialect_of(relation, expected.directive), longest_line=LINE_MAX_BYTES)
     columns = _header(data, dialect) if dialect.has_header else ()
     named = _names_at_positions(columns, dialect)
     if columns and expected.named and named != expected.named:
@@ -41,11 +41,11 @@ def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
     line = data.count(b"\n", 0, start) + 1
     if start:
         dialect = replace(dialect, has_header=False)
-    table, malformed = delimited.parse(data[start:], name, relation, dialect, first_line=line)
-    return Reading(table, malformed, columns, named)
+    table, malformed = delimited.parse_rows(data[start:], name, relation, dialect, first_line=line)
+    return FileRecords(table, malformed, columns, named)
 
 
-def can_continue_at(data: bytes, offset: int, expected: Expected) -> bool:
+def can_continue_at(data: bytes, offset: int, expected: ExpectedColumns) -> bool:
     """Return whether a record ends at an offset of a text."""
     if not data.endswith(b"\n", 0, offset):
         return False
@@ -58,7 +58,7 @@ def can_continue_at(data: bytes, offset: int, expected: Expected) -> bool:
 
 def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:
     text = data[:_HEADER_MAX_BYTES].decode("utf-8", "replace")
-    first = next(split(text, dialect), None)
+    first = next(split_records(text, dialect), None)
     return () if first is None else tuple(first.fields)
 
 
@@ -71,15 +71,15 @@ def _names_at_positions(columns: tuple[str, ...], dialect: Dialect) -> tuple[str
 
 
 def _found_by_name(
-    columns: tuple[str, ...], name: str, dialect: Dialect, expected: Expected
+    columns: tuple[str, ...], name: str, dialect: Dialect, expected: ExpectedColumns
 ) -> Dialect:
     for column in expected.named:
         if column not in columns:
             example = ":".join(map(str, range(expected.arity)))
             cure = f'if its new name is meant, say in the `.input` where it is: columns="{example}"'
-            raise drift.missing(expected, name, column, cure)
+            raise drift.missing_column(expected, name, column, cure)
         if columns.count(column) > 1:
-            raise drift.ambiguous(expected, name, column)
+            raise drift.ambiguous_column(expected, name, column)
     positions = tuple(columns.index(column) for column in expected.named)
     has_others = dialect.has_other_columns or len(columns) > len(positions)
     return replace(dialect, positions=positions, has_other_columns=has_others)

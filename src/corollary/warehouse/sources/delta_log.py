@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.contents import Fingerprint, fingerprint_of
-from corollary.warehouse.delta_entries import LOG, actions_in, entry_path
+from corollary.warehouse.delta_entries import LOG_DIRECTORY, entry_path, read_actions
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _SUPPORTED_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors"}
@@ -24,7 +24,7 @@ _SUPPORTED_FEATURES = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "d
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class DeltaFile:
     """A file of a Delta table.
 
     Attributes:
@@ -39,16 +39,16 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class DeltaSnapshot:
     """A Delta table at a version."""
 
     table: str
     version: int
     schema: pa.Schema
-    files: dict[str, DataFile]
+    files: dict[str, DeltaFile]
 
 
-def snapshot_of(path: Path, name: str, span: Span | None, version: int | None = None) -> Snapshot:
+def read_snapshot(path: Path, name: str, span: Span | None, version: int | None = None) -> DeltaSnapshot:
     """Return the table at a version, by default the newest.
 
     Raises:
@@ -61,7 +61,7 @@ def snapshot_of(path: Path, name: str, span: Span | None, version: int | None = 
         actions = pa.table(table.get_add_actions(flatten=True))
         schema = pa.schema(table.schema().to_arrow())
         files = _files(actions)
-        found = Snapshot(str(table.metadata().id), table.version(), schema, files)
+        found = DeltaSnapshot(str(table.metadata().id), table.version(), schema, files)
     except TableNotFoundError:
         message = f"`{name}` cannot be read: it is not a Delta table"
         cure = "write the table first, or leave `delta` out to read a folder of plain files"
@@ -70,24 +70,24 @@ def snapshot_of(path: Path, name: str, span: Span | None, version: int | None = 
         if version is not None:
             raise LookupError(version) from None
         reason = str(error).strip().splitlines()[0]
-        raise damaged(name, reason, span) from None
+        raise damaged_log_error(name, reason, span) from None
     _refuse_external_files(files, name, span)
     return found
 
 
-def refuse_damage(path: Path, name: str, first: int, last: int, span: Span | None) -> None:
+def check_entries(path: Path, name: str, first: int, last: int, span: Span | None) -> None:
     """Raise (`C0955`) if the entry of one of these versions is truncated; missing ones are fine."""
     for version in range(first, last + 1):
-        commit = entry_path(path / LOG, version)
+        commit = entry_path(path / LOG_DIRECTORY, version)
         try:
-            actions_in(commit)
+            read_actions(commit)
         except FileNotFoundError:
             continue
         except ValueError:
-            raise damaged(name, f"`{commit.name}` is empty or cut off", span) from None
+            raise damaged_log_error(name, f"`{commit.name}` is empty or cut off", span) from None
 
 
-def damaged(name: str, reason: str, span: Span | None) -> InputError:
+def damaged_log_error(name: str, reason: str, span: Span | None) -> InputError:
     """Return the error of a log that cannot be trusted."""
     return InputError.of(
         "C0955",
@@ -97,34 +97,34 @@ def damaged(name: str, reason: str, span: Span | None) -> InputError:
     )
 
 
-def commit_fingerprint(path: Path, version: int) -> Fingerprint | None:
+def entry_fingerprint(path: Path, version: int) -> Fingerprint | None:
     """Return the fingerprint of the entry of a version, if it still exists."""
     try:
-        return fingerprint_of(entry_path(path / LOG, version).stat())
+        return fingerprint_of(entry_path(path / LOG_DIRECTORY, version).stat())
     except OSError:
         return None
 
 
-def first_needed(path: Path) -> int:
+def first_needed_version(path: Path) -> int:
     """Return the first version whose entry the current state needs: after the last checkpoint."""
     try:
-        return int(json.loads((path / LOG / "_last_checkpoint").read_bytes())["version"]) + 1
+        return int(json.loads((path / LOG_DIRECTORY / "_last_checkpoint").read_bytes())["version"]) + 1
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
 
-def _files(actions: pa.Table) -> dict[str, DataFile]:
+def _files(actions: pa.Table) -> dict[str, DeltaFile]:
     paths = actions["path"].to_pylist()
     rows = actions["num_records"].to_pylist()
     partitions = [each for each in actions.column_names if each.startswith("partition.")]
     files = {}
     for at, (path, count) in enumerate(zip(paths, rows, strict=True)):
         given = {each.removeprefix("partition."): actions[each][at] for each in partitions}
-        files[path] = DataFile(unquote(path), count, given)
+        files[path] = DeltaFile(unquote(path), count, given)
     return files
 
 
-def _refuse_external_files(files: dict[str, DataFile], name: str, span: Span | None) -> None:
+def _refuse_external_files(files: dict[str, DeltaFile], name: str, span: Span | None) -> None:
     for path in files:
         if path.startswith("/") or _URL.match(path):
             raise InputError.of(

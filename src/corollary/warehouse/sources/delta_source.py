@@ -16,21 +16,21 @@ import pyarrow as pa
 
 from corollary.errors import InputError
 from corollary.warehouse import contents
-from corollary.warehouse.delta_entries import LOG, entry_path
+from corollary.warehouse.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources import parquet_file
 from corollary.warehouse.sources.delta_log import (
-    DataFile,
-    Snapshot,
-    commit_fingerprint,
-    first_needed,
-    refuse_damage,
-    snapshot_of,
+    DeltaFile,
+    DeltaSnapshot,
+    check_entries,
+    entry_fingerprint,
+    first_needed_version,
+    read_snapshot,
 )
-from corollary.warehouse.sources.drift import Reading
-from corollary.warehouse.sources.inlet import Collector, Inlet, InputSource
-from corollary.warehouse.sources.keys import settle
-from corollary.warehouse.sources.source import Content, Position, SourceChange
+from corollary.warehouse.sources.drift import FileRecords
+from corollary.warehouse.sources.inlet import InputSource, RunCollector, SourceSpec
+from corollary.warehouse.sources.keys import resolve_keys
+from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 
 _READ_ATTEMPTS = 5
 """How often a table is opened again when a vacuum has removed a file meanwhile."""
@@ -39,7 +39,7 @@ _READ_ATTEMPTS = 5
 class DeltaSource(InputSource):
     """Reads a Delta table."""
 
-    def __init__(self, inlet: Inlet, path: Path) -> None:
+    def __init__(self, inlet: SourceSpec, path: Path) -> None:
         super().__init__(inlet, "delta")
         self._path = path
 
@@ -48,12 +48,12 @@ class DeltaSource(InputSource):
         before = self._comparable(before)
         if before is None:
             return False
-        commit = commit_fingerprint(self._path, before["version"])
+        commit = entry_fingerprint(self._path, before["version"])
         if commit is None or list(commit) != before["commit"]:
             return False
-        return not entry_path(self._path / LOG, before["version"] + 1).exists()
+        return not entry_path(self._path / LOG_DIRECTORY, before["version"] + 1).exists()
 
-    def difference(self, before: Position | None, content: Content) -> SourceChange:
+    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
@@ -73,14 +73,14 @@ class DeltaSource(InputSource):
             "restore them, or let the table be repaired (`FSCK REPAIR TABLE`); nothing was changed",
         )
 
-    def _difference(self, before: Position | None, content: Content) -> SourceChange:
-        now = snapshot_of(self._path, self._shown, self._inlet.directive.span)
+    def _difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
+        now = read_snapshot(self._path, self._shown, self._inlet.directive.span)
         then = self._snapshot_before(before, now)
-        first = first_needed(self._path) if then is None else then.version + 1
-        refuse_damage(self._path, self._shown, first, now.version, self._inlet.directive.span)
-        collector = Collector(self._inlet, before)
-        parquet_file.refuse_misfits(now.schema, self._shown, collector.expected)
-        columns = Reading(self._inlet.empty(), [], tuple(now.schema.names))
+        first = first_needed_version(self._path) if then is None else then.version + 1
+        check_entries(self._path, self._shown, first, now.version, self._inlet.directive.span)
+        collector = RunCollector(self._inlet, before)
+        parquet_file.check_columns(now.schema, self._shown, collector.expected)
+        columns = FileRecords(self._inlet.empty(), [], tuple(now.schema.names))
         collector.take(self._inlet.place.name, columns)
         attempt = _Attempt(self._inlet, collector)
         rows = attempt.rows(then, now, content)
@@ -93,23 +93,23 @@ class DeltaSource(InputSource):
     def _shown(self) -> str:
         return self._inlet.place.shown
 
-    def _snapshot_before(self, before: Position | None, now: Snapshot) -> Snapshot | None:
+    def _snapshot_before(self, before: Position | None, now: DeltaSnapshot) -> DeltaSnapshot | None:
         """Return the table as it was last read, if it is the same table and still exists."""
         if before is None or before.get("table") != now.table or before["version"] > now.version:
             return None
-        commit = commit_fingerprint(self._path, before["version"])
+        commit = entry_fingerprint(self._path, before["version"])
         if commit is None or list(commit) != before["commit"]:
             return None  # a copy of the table, say, with a different history since
         if before["version"] == now.version:
             return now
         try:
             span = self._inlet.directive.span
-            return snapshot_of(self._path, self._shown, span, before["version"])
+            return read_snapshot(self._path, self._shown, span, before["version"])
         except (LookupError, InputError):
             return None
 
     def _position(self, version: int) -> Position:
-        commit = commit_fingerprint(self._path, version)
+        commit = entry_fingerprint(self._path, version)
         return {"form": self._form, "version": version, "commit": commit and list(commit)}
 
 
@@ -121,14 +121,14 @@ class _Attempt:
         has_read_all: whether the whole table was read.
     """
 
-    def __init__(self, inlet: Inlet, collector: Collector) -> None:
+    def __init__(self, inlet: SourceSpec, collector: RunCollector) -> None:
         self._inlet = inlet
         self._collector = collector
         self.reread: set[str] = set()
         self.has_read_all = False
 
     def rows(
-        self, then: Snapshot | None, now: Snapshot, content: Content
+        self, then: DeltaSnapshot | None, now: DeltaSnapshot, content: EarlierRows
     ) -> tuple[pa.Table, pa.Table]:
         """Return the rows that were added and those that were removed."""
         if then is None:
@@ -157,14 +157,14 @@ class _Attempt:
         added = minus(new, before)
         if self._inlet.key.columns and added.num_rows:
             rest = self._inlet.union([minus(before, removed), added])
-            settle(rest, self._inlet.key, self._inlet.relation, self._inlet.directive)
+            resolve_keys(rest, self._inlet.key, self._inlet.relation, self._inlet.directive)
         return added, removed
 
-    def _all(self, now: Snapshot, content: Content) -> tuple[pa.Table, pa.Table]:
+    def _all(self, now: DeltaSnapshot, content: EarlierRows) -> tuple[pa.Table, pa.Table]:
         self.has_read_all = True
         return self._inlet.replaced(content, self._read(now.files.values()))
 
-    def _read(self, files: Iterable[DataFile]) -> pa.Table:
+    def _read(self, files: Iterable[DeltaFile]) -> pa.Table:
         """Return the rows of files, and collect the malformed ones."""
         tables = []
         for each in files:
@@ -173,26 +173,26 @@ class _Attempt:
         self._collector.refuse_malformed()
         return self._inlet.union(tables)
 
-    def _reread(self, files: Iterable[DataFile]) -> pa.Table:
+    def _reread(self, files: Iterable[DeltaFile]) -> pa.Table:
         """Return the good rows of files that have been read before."""
         return self._inlet.union([self._reading(each).table for each in files])
 
-    def _reading(self, file: DataFile) -> Reading:
+    def _reading(self, file: DeltaFile) -> FileRecords:
         name = str(self._inlet.place.base / self._name(file))
         path = self._inlet.place.resolve(self._name(file))
         expected = self._collector.expected
 
-        def use(opened: BinaryIO) -> Reading:
+        def use(opened: BinaryIO) -> FileRecords:
             return parquet_file.read(opened, name, expected, given=file.given, may_lack=True)
 
-        reading, _ = contents.read(path, name, self._inlet.directive.span, use)
-        return Reading(reading.table, reading.malformed)
+        reading, _ = contents.read_unchanged(path, name, self._inlet.directive.span, use)
+        return FileRecords(reading.table, reading.malformed)
 
-    def _name(self, file: DataFile) -> str:
+    def _name(self, file: DeltaFile) -> str:
         return f"{self._inlet.place.name}/{file.path}"
 
 
-def _count_rows(snapshot: Snapshot) -> int | None:
+def _count_rows(snapshot: DeltaSnapshot) -> int | None:
     """Return how many rows the log counts, if it counts them for all files."""
     counts = [each.rows for each in snapshot.files.values()]
     return None if None in counts else sum(each or 0 for each in counts)

@@ -20,14 +20,14 @@ import pyarrow as pa
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError, Severity
 
-MOST_COLUMNS = 1000
+RECORDED_COLUMNS_MAX = 1000
 """The maximum number of recorded column names; objects with more keys are maps, not rows."""
 _MALFORMED_MIN_RECORDS = 2
 """With this many malformed records and no good one, the format of a file has changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedColumns:
     """The columns that the next file should have.
 
     Attributes:
@@ -47,7 +47,7 @@ class Expected:
 
 
 @dataclass(slots=True)
-class Reading:
+class FileRecords:
     """The records of a file.
 
     Attributes:
@@ -63,8 +63,8 @@ class Reading:
     named: tuple[str, ...] = ()
 
 
-def missing(
-    expected: Expected, file: str, column: str, cure: str = "take it out of the `.decl`"
+def missing_column(
+    expected: ExpectedColumns, file: str, column: str, cure: str = "take it out of the `.decl`"
 ) -> InputError:
     """Return the error for a file without a required column."""
     return InputError.of(
@@ -75,7 +75,7 @@ def missing(
     )
 
 
-def ambiguous(expected: Expected, file: str, column: str) -> InputError:
+def ambiguous_column(expected: ExpectedColumns, file: str, column: str) -> InputError:
     """Return the error for a file in which several columns have the same name."""
     return InputError.of(
         "C0950",
@@ -85,7 +85,7 @@ def ambiguous(expected: Expected, file: str, column: str) -> InputError:
     )
 
 
-def retyped(expected: Expected, file: str, column: int, found: object) -> InputError:
+def retyped_column(expected: ExpectedColumns, file: str, column: int, found: object) -> InputError:
     """Return the error for a file in which a column has another type."""
     relation = expected.relation
     type_ = relation.types[column]
@@ -99,7 +99,7 @@ def retyped(expected: Expected, file: str, column: int, found: object) -> InputE
     )
 
 
-def refuse_lost_form(expected: Expected, file: str, reading: Reading, rows_before: int) -> None:
+def check_any_good_row(expected: ExpectedColumns, file: str, reading: FileRecords, rows_before: int) -> None:
     """Raise if a file that had good rows now has several records, and all are malformed."""
     if not rows_before or reading.table.num_rows or len(reading.malformed) < _MALFORMED_MIN_RECORDS:
         return
@@ -114,7 +114,7 @@ def refuse_lost_form(expected: Expected, file: str, reading: Reading, rows_befor
     raise InputError([found])
 
 
-def notice_new_columns(expected: Expected, file: str, columns: Iterable[str]) -> list[Diagnostic]:
+def check_new_columns(expected: ExpectedColumns, file: str, columns: Iterable[str]) -> list[Diagnostic]:
     """Return a warning if a file has columns that no earlier file had.
 
     Raises:
@@ -122,7 +122,7 @@ def notice_new_columns(expected: Expected, file: str, columns: Iterable[str]) ->
     """
     old = expected.known | {*expected.named, *expected.relation.columns}
     new = [name for name in columns if name not in old]
-    if not new or not 0 < len(expected.known) < MOST_COLUMNS:
+    if not new or not 0 < len(expected.known) < RECORDED_COLUMNS_MAX:
         return []
     listed = ", ".join(f"`{name}`" for name in new[:10])
     message = f"`{file}` has got a new column {listed}."

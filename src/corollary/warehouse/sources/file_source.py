@@ -26,10 +26,10 @@ from corollary.warehouse.contents import Fingerprint
 from corollary.warehouse.dialect import format_of
 from corollary.warehouse.files import checksum_of
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
-from corollary.warehouse.sources.drift import Expected, Reading
-from corollary.warehouse.sources.inlet import Collector, Inlet, InputSource
-from corollary.warehouse.sources.listing import Found, files_at, is_one_file
-from corollary.warehouse.sources.source import Content, Position, SourceChange
+from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
+from corollary.warehouse.sources.inlet import InputSource, RunCollector, SourceSpec
+from corollary.warehouse.sources.listing import ListedFile, is_single_file, list_files
+from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 
 _READ_ATTEMPTS = 5
 """How often the files are listed again when one was removed meanwhile."""
@@ -39,7 +39,7 @@ _CAN_CONTINUE = {"csv": csv_file.can_continue_at, "jsonl": json_file.can_continu
 T = TypeVar("T")
 
 
-def read_whole(raw: bytes, name: str, format_: str, expected: Expected) -> Reading:
+def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -> FileRecords:
     """Return the records of a file.
 
     Args:
@@ -53,11 +53,11 @@ def read_whole(raw: bytes, name: str, format_: str, expected: Expected) -> Readi
     """
     if format_ not in _PARSERS:
         return parquet_file.read(BytesIO(raw), name, expected)
-    text = contents.text_of(raw, name, expected.directive.span)
+    text = contents.expand_text(raw, name, expected.directive.span)
     return _PARSERS[format_](text, name, expected, 0)
 
 
-class Entry(NamedTuple):
+class FileState(NamedTuple):
     """The state of a file in the position, where it is a JSON array.
 
     Attributes:
@@ -81,18 +81,18 @@ class Entry(NamedTuple):
 class FileSource(InputSource):
     """Reads the files that a name or pattern denotes."""
 
-    def __init__(self, inlet: Inlet) -> None:
+    def __init__(self, inlet: SourceSpec) -> None:
         super().__init__(inlet, "files")
 
     def is_same(self, before: Position | None) -> bool:
         """Return whether the same files exist, unchanged."""
-        now = {file.name: file.fingerprint for file in files_at(self._inlet.place)}
+        now = {file.name: file.fingerprint for file in list_files(self._inlet.place)}
         before = self._comparable(before)
         if before is None:
             return False
         return {name: entry.fingerprint for name, entry in _entries(before).items()} == now
 
-    def difference(self, before: Position | None, content: Content) -> SourceChange:
+    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
@@ -113,8 +113,8 @@ class FileSource(InputSource):
         )
 
 
-def _entries(position: Position) -> dict[str, Entry]:
-    return {name: Entry(*entry) for name, entry in position["files"].items()}
+def _entries(position: Position) -> dict[str, FileState]:
+    return {name: FileState(*entry) for name, entry in position["files"].items()}
 
 
 class _Attempt:
@@ -128,19 +128,19 @@ class _Attempt:
         _has_altered: whether rows may have been removed.
     """
 
-    def __init__(self, inlet: Inlet, form: str, before: Position | None) -> None:
+    def __init__(self, inlet: SourceSpec, form: str, before: Position | None) -> None:
         self._inlet = inlet
         self._form = form
         self._is_first = before is None
         self._known = {} if before is None else _entries(before)
-        self._files = files_at(inlet.place)
-        self._collector = Collector(inlet, before)
-        self._noted: dict[str, Entry] = {}
+        self._files = list_files(inlet.place)
+        self._collector = RunCollector(inlet, before)
+        self._noted: dict[str, FileState] = {}
         self._whole: dict[str, pa.Table] = {}
         self._tails: list[pa.Table] = []
         self._has_altered = bool(self._known.keys() - {file.name for file in self._files})
 
-    def change(self, content: Content) -> SourceChange:
+    def change(self, content: EarlierRows) -> SourceChange:
         """Return what has changed since the last reading."""
         for file in self._files:
             entry = self._known.get(file.name)
@@ -165,7 +165,7 @@ class _Attempt:
         position = {"form": self._form, "files": self._noted}
         return self._collector.change(rows, position, reread, self._warnings())
 
-    def _read_changed(self, file: Found, entry: Entry) -> None:
+    def _read_changed(self, file: ListedFile, entry: FileState) -> None:
         """Read a file that was written since; of one that only grew, the new records."""
         if not self._is_text(file):
             self._has_altered = True
@@ -174,17 +174,17 @@ class _Attempt:
         raw, fingerprint = self._opened(file, lambda opened: opened.read())
         checksum = checksum_of(raw)
         if checksum == entry.checksum:
-            self._noted[file.name] = Entry(*fingerprint, checksum, entry.rows)
+            self._noted[file.name] = FileState(*fingerprint, checksum, entry.rows)
         elif self._has_grown(raw, file, entry):
             reading = self._parsed(raw, file, entry.size)
             rows = self._collector.take(file.name, reading)
             self._tails.append(rows)
-            self._noted[file.name] = Entry(*fingerprint, checksum, entry.rows + rows.num_rows)
+            self._noted[file.name] = FileState(*fingerprint, checksum, entry.rows + rows.num_rows)
         else:
             self._has_altered = True
             self._take(file, self._parsed(raw, file), fingerprint, checksum)
 
-    def _read_whole(self, file: Found) -> None:
+    def _read_whole(self, file: ListedFile) -> None:
         """Read all records of a file."""
         if self._is_text(file):
             raw, fingerprint = self._opened(file, lambda opened: opened.read())
@@ -196,47 +196,47 @@ class _Attempt:
         )
         self._take(file, reading, fingerprint, "")
 
-    def _take(self, file: Found, reading: Reading, fingerprint: Fingerprint, checksum: str) -> None:
+    def _take(self, file: ListedFile, reading: FileRecords, fingerprint: Fingerprint, checksum: str) -> None:
         rows_before = self._known[file.name].rows if file.name in self._known else 0
         rows = self._collector.take(file.name, reading, rows_before)
         self._whole[file.name] = rows
-        self._noted[file.name] = Entry(*fingerprint, checksum, rows.num_rows)
+        self._noted[file.name] = FileState(*fingerprint, checksum, rows.num_rows)
 
-    def _opened(self, file: Found, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
+    def _opened(self, file: ListedFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
         name, span = self._shown(file), self._inlet.directive.span
         try:
-            return contents.read(Path(file.path), name, span, use)
+            return contents.read_unchanged(Path(file.path), name, span, use)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise contents.unusable(name, "read", error, span) from None
+            raise contents.file_error(name, "read", error, span) from None
 
-    def _has_grown(self, raw: bytes, file: Found, entry: Entry) -> bool:
+    def _has_grown(self, raw: bytes, file: ListedFile, entry: FileState) -> bool:
         """Return whether a file begins with its earlier content, which ends with a record."""
-        if not 0 < entry.size < len(raw) or raw.startswith(contents.GZIP):
+        if not 0 < entry.size < len(raw) or raw.startswith(contents.GZIP_MAGIC):
             return False
         can_continue = _CAN_CONTINUE[self._format(file)]
         is_end = can_continue(raw, entry.size, self._collector.expected)
         return is_end and checksum_of(memoryview(raw)[: entry.size]) == entry.checksum
 
-    def _parsed(self, raw: bytes, file: Found, start: int = 0) -> Reading:
+    def _parsed(self, raw: bytes, file: ListedFile, start: int = 0) -> FileRecords:
         name = self._shown(file)
-        text = contents.text_of(raw, name, self._inlet.directive.span)
+        text = contents.expand_text(raw, name, self._inlet.directive.span)
         if start:
             start -= len(raw) - len(text)  # the byte order mark
         return _PARSERS[self._format(file)](text, name, self._collector.expected, start)
 
-    def _format(self, file: Found) -> str:
+    def _format(self, file: ListedFile) -> str:
         return format_of(self._inlet.directive, file.name)
 
-    def _is_text(self, file: Found) -> bool:
+    def _is_text(self, file: ListedFile) -> bool:
         return self._format(file) in _PARSERS
 
-    def _shown(self, file: Found) -> str:
+    def _shown(self, file: ListedFile) -> str:
         return str(self._inlet.place.base / file.name)
 
     def _warnings(self) -> list[Diagnostic]:
-        if self._files or is_one_file(self._inlet.place):
+        if self._files or is_single_file(self._inlet.place):
             return []
         place, span = self._inlet.place, self._inlet.directive.span
         message = f"There is no file in `{place.shown}`, so `{self._inlet.relation.name}` is empty."

@@ -9,26 +9,26 @@ import pyarrow as pa
 from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.delimited import MOST_FINDINGS, first_findings
+from corollary.warehouse.delimited import SHOWN_FINDINGS_MAX, first_findings
 from corollary.warehouse.files import checksum_of
 from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import drift
-from corollary.warehouse.sources.drift import MOST_COLUMNS, Expected, Reading
-from corollary.warehouse.sources.keys import Key, settle
-from corollary.warehouse.sources.listing import Place
-from corollary.warehouse.sources.quarantine import BadRow, BadRows, bad_rows_of
-from corollary.warehouse.sources.source import Content, Position, SourceChange
+from corollary.warehouse.sources.drift import RECORDED_COLUMNS_MAX, ExpectedColumns, FileRecords
+from corollary.warehouse.sources.keys import SourceKey, resolve_keys
+from corollary.warehouse.sources.listing import SourceLocation
+from corollary.warehouse.sources.quarantine import BadRow, BadRowPolicy, to_bad_rows
+from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 
 
 @dataclass(frozen=True, slots=True)
-class Inlet:
+class SourceSpec:
     """An `.input`: its relation, location and key, and the policy for malformed records."""
 
     relation: Relation
     directive: Directive
-    place: Place
-    key: Key
-    bad_rows: BadRows
+    place: SourceLocation
+    key: SourceKey
+    bad_rows: BadRowPolicy
 
     @property
     def name(self) -> str:
@@ -52,13 +52,13 @@ class Inlet:
             return nullary_table(min(1, sum(table.num_rows for table in tables)))
         return pa.concat_tables([self.empty(), *tables])
 
-    def replaced(self, content: Content, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def replaced(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if the source now has exactly these rows."""
         if self.key.columns:
-            now = settle(now, self.key, self.relation, self.directive)
+            now = resolve_keys(now, self.key, self.relation, self.directive)
         return difference(self.rows(content), now)
 
-    def extended(self, content: Content, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def extended(self, content: EarlierRows, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
         if not fresh.num_rows:
             return self.empty(), self.empty()
@@ -67,7 +67,7 @@ class Inlet:
             return self.replaced(before, self.union([before, fresh]))
         return minus(fresh, before), self.empty()
 
-    def rows(self, content: Content) -> pa.Table:
+    def rows(self, content: EarlierRows) -> pa.Table:
         """Return the rows that the source had, with the columns of the relation in order."""
         rows = content if isinstance(content, pa.Table) else content()
         if not self.relation.types:
@@ -83,7 +83,7 @@ class InputSource:
         kind: the kind of source, for the digest of its settings.
     """
 
-    def __init__(self, inlet: Inlet, kind: str) -> None:
+    def __init__(self, inlet: SourceSpec, kind: str) -> None:
         self._inlet = inlet
         self._form = inlet.form(kind)
 
@@ -102,13 +102,13 @@ class InputSource:
         return before if before is not None and before.get("form") == self._form else None
 
 
-class Collector:
+class RunCollector:
     """Collects malformed records, columns and warnings from the files that one run reads."""
 
-    def __init__(self, inlet: Inlet, before: Position | None) -> None:
+    def __init__(self, inlet: SourceSpec, before: Position | None) -> None:
         self._inlet = inlet
         before = before or {}
-        self.expected = Expected(
+        self.expected = ExpectedColumns(
             inlet.relation,
             inlet.directive,
             tuple(before.get("named", ())),
@@ -119,7 +119,7 @@ class Collector:
         self._malformed: list[list[Diagnostic]] = []
         self._warnings: list[Diagnostic] = []
 
-    def take(self, name: str, reading: Reading, rows_before: int = 0) -> pa.Table:
+    def take(self, name: str, reading: FileRecords, rows_before: int = 0) -> pa.Table:
         """Return the good rows of a file, and collect the rest.
 
         Raises:
@@ -127,18 +127,18 @@ class Collector:
         """
         expected = self.expected
         shown = str(self._inlet.place.base / name)
-        drift.refuse_lost_form(expected, shown, reading, rows_before)
-        self._warnings += drift.notice_new_columns(expected, shown, reading.columns)
+        drift.check_any_good_row(expected, shown, reading, rows_before)
+        self._warnings += drift.check_new_columns(expected, shown, reading.columns)
         self._columns |= set(reading.columns)
         # In the first run no column counts as new, even if the files differ.
         known = expected.known | set(reading.columns) if expected.known else expected.known
         named = expected.named or reading.named
         self.expected = replace(expected, named=named, known=known)
         relation, source = expected.relation.name, self._inlet.name
-        self._bad[name] = bad_rows_of(relation, source, name, reading.malformed)
-        if self._inlet.bad_rows is BadRows.ABORT:
+        self._bad[name] = to_bad_rows(relation, source, name, reading.malformed)
+        if self._inlet.bad_rows is BadRowPolicy.ABORT:
             self._malformed += reading.malformed
-            if len(self._malformed) > MOST_FINDINGS:
+            if len(self._malformed) > SHOWN_FINDINGS_MAX:
                 self.refuse_malformed()
         return reading.table
 
@@ -152,7 +152,7 @@ class Collector:
         """Return the change, with everything collected."""
         recorded = {
             **position,
-            "columns": sorted(self._columns)[:MOST_COLUMNS],
+            "columns": sorted(self._columns)[:RECORDED_COLUMNS_MAX],
             "named": list(self.expected.named),
         }
         bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)

@@ -14,17 +14,17 @@ from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
 from corollary.warehouse import fast
-from corollary.warehouse.contents import LONGEST_LINE, has_longer_line
-from corollary.warehouse.sources.drift import Expected, Reading
+from corollary.warehouse.contents import LINE_MAX_BYTES, has_longer_line
+from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.json_line import (
     BadLineError,
-    Line,
-    converted,
-    decoder,
-    finding,
-    line_of,
-    parsed,
-    values_of,
+    NumberedLine,
+    column_values,
+    convert_rows,
+    first_line_number,
+    json_decoder,
+    line_finding,
+    parse_line,
 )
 
 PIECE_BYTES = 2**20
@@ -33,7 +33,7 @@ _ARROW_KINDS = {Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.BOOL}
 """What Arrow reads from JSON as we do; other kinds are texts there."""
 
 
-def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
+def read(data: bytes, name: str, expected: ExpectedColumns, start: int = 0) -> FileRecords:
     """Return the records of a file from some offset on; arguments as for `csv_file`."""
     relation = expected.relation
     reader = _Reader(name, expected)
@@ -42,22 +42,22 @@ def read(data: bytes, name: str, expected: Expected, start: int = 0) -> Reading:
     while start < len(data):
         end = data.find(b"\n", start + PIECE_BYTES) + 1 or len(data)
         piece = data[start:end]
-        table = None if has_longer_line(piece, LONGEST_LINE) else read_vectorized(piece, relation)
+        table = None if has_longer_line(piece, LINE_MAX_BYTES) else read_vectorized(piece, relation)
         if table is None:
             table = reader.table(list(enumerate(piece.split(b"\n"), line)))
         else:
             reader.columns |= set(relation.columns)
         tables.append(table)
         start, line = end, line + piece.count(b"\n")
-    reader.malformed.sort(key=line_of)
+    reader.malformed.sort(key=first_line_number)
     if not relation.types:
         whole = nullary_table(min(1, sum(each.num_rows for each in tables)))
     else:
         whole = pa.concat_tables([schema_of(relation).empty_table(), *tables])
-    return Reading(whole, reader.malformed, tuple(sorted(reader.columns)))
+    return FileRecords(whole, reader.malformed, tuple(sorted(reader.columns)))
 
 
-def can_continue_at(data: bytes, offset: int, expected: Expected) -> bool:  # noqa: ARG001
+def can_continue_at(data: bytes, offset: int, expected: ExpectedColumns) -> bool:  # noqa: ARG001
     """Return whether a record ends at an offset of a text, by its line break."""
     return data.endswith(b"\n", 0, offset)
 
@@ -65,18 +65,18 @@ def can_continue_at(data: bytes, offset: int, expected: Expected) -> bool:  # no
 class _Reader:
     """Turns lines into tables, and collects those that are malformed."""
 
-    def __init__(self, name: str, expected: Expected) -> None:
+    def __init__(self, name: str, expected: ExpectedColumns) -> None:
         self.name = name
         self.relation = expected.relation
         self.malformed: list[list[Diagnostic]] = []
         self.columns: set[str] = set()
         is_exact = any(type_.kind is Kind.DECIMAL for type_ in self.relation.types)
-        self.decode = decoder(is_exact=is_exact)
+        self.decode = json_decoder(is_exact=is_exact)
 
-    def table(self, lines: list[Line]) -> pa.Table:
+    def table(self, lines: list[NumberedLine]) -> pa.Table:
         """Return the good rows of some lines."""
         rows: list[list[Any]] = []
-        row_lines: list[Line] = []
+        row_lines: list[NumberedLine] = []
         for number, line in lines:
             if not line or line.isspace():
                 continue
@@ -84,11 +84,11 @@ class _Reader:
                 rows.append(self.row(line))
                 row_lines.append((number, line))
             except BadLineError as bad:
-                self.malformed.append([finding(self.name, (number, line), bad)])
-        table, failures = converted(rows, self.relation)
+                self.malformed.append([line_finding(self.name, (number, line), bad)])
+        table, failures = convert_rows(rows, self.relation)
         self.malformed += (
             [
-                finding(self.name, row_lines[row], BadLineError("C0801", reason))
+                line_finding(self.name, row_lines[row], BadLineError("C0801", reason))
                 for reason in reasons
             ]
             for row, reasons in failures.items()
@@ -97,10 +97,10 @@ class _Reader:
 
     def row(self, line: bytes) -> list[Any]:
         """Return the values that a line has for the columns."""
-        value = parsed(line, self.decode)
+        value = parse_line(line, self.decode)
         if isinstance(value, dict):
             self.columns |= value.keys()
-        return values_of(value, self.relation)
+        return column_values(value, self.relation)
 
 
 # --- many lines at once --------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def read_vectorized(data: bytes, relation: Relation) -> pa.Table | None:
     try:
         table = json.read_json(
             pa.BufferReader(data),
-            read_options=json.ReadOptions(block_size=LONGEST_LINE),
+            read_options=json.ReadOptions(block_size=LINE_MAX_BYTES),
             parse_options=json.ParseOptions(
                 explicit_schema=pa.schema(fields),
                 newlines_in_values=False,
@@ -155,4 +155,4 @@ def _converted(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     if type_.kind is Kind.FLOAT:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
-    return column if type_.kind in _ARROW_KINDS else fast.convert(column, type_)
+    return column if type_.kind in _ARROW_KINDS else fast.convert_texts(column, type_)

@@ -11,18 +11,18 @@ from corollary.core.arrow import nullary_table
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
-from corollary.warehouse.contents import LONGEST_LINE
-from corollary.warehouse.exact import too_long
+from corollary.warehouse.contents import LINE_MAX_BYTES
+from corollary.warehouse.exact import too_long_line
 from corollary.warehouse.sources.typed import convert_columns, from_json
 
-CURES = {
+DEFAULT_NOTES = {
     "C0801": "correct the value, or the type of the column; texts are in quotes, numbers are not",
     "C0802": "give a value for each column; one that may be missing is declared with `?`",
     "C0803": "JSON is plain text; a NUL inside of a text is written \\u0000",
     "C0957": "write one whole JSON object or array on each line",
 }
 
-Line = tuple[int, bytes]
+NumberedLine = tuple[int, bytes]
 """A line and its number."""
 
 
@@ -41,10 +41,10 @@ class BadLineError(Exception):
         self.code = code
         self.message = message
         self.offset = offset
-        self.note = note or CURES.get(code)
+        self.note = note or DEFAULT_NOTES.get(code)
 
 
-def decoder(*, is_exact: bool) -> Callable[[str], Any]:
+def json_decoder(*, is_exact: bool) -> Callable[[str], Any]:
     """Return a decoder of JSON texts; fractions become decimals if exact, else floats."""
     return json.JSONDecoder(
         object_pairs_hook=_object,
@@ -53,13 +53,13 @@ def decoder(*, is_exact: bool) -> Callable[[str], Any]:
     ).decode
 
 
-def parsed(line: bytes, decode: Callable[[str], Any]) -> Any:
+def parse_line(line: bytes, decode: Callable[[str], Any]) -> Any:
     """Return the JSON value on a line.
 
     Raises:
         BadLineError: it is not JSON.
     """
-    if len(line) > LONGEST_LINE:
+    if len(line) > LINE_MAX_BYTES:
         raise BadLineError("C0952", "")
     if b"\0" in line:
         raise BadLineError("C0803", "the file holds a NUL byte here", line.index(b"\0"))
@@ -78,7 +78,7 @@ def parsed(line: bytes, decode: Callable[[str], Any]) -> Any:
         raise BadLineError("C0957", "the line is nested too deeply") from None
 
 
-def values_of(value: object, relation: Relation) -> list[Any]:
+def column_values(value: object, relation: Relation) -> list[Any]:
     """Return the values of the columns: in an object by name, in an array in order.
 
     Raises:
@@ -102,7 +102,7 @@ def values_of(value: object, relation: Relation) -> list[Any]:
             raise BadLineError("C0957", "the line is neither a JSON object nor an array")
 
 
-def converted(
+def convert_rows(
     rows: Sequence[Sequence[Any]], relation: Relation
 ) -> tuple[pa.Table, dict[int, list[str]]]:
     """Return a table of the rows whose values have the right types, and why others do not."""
@@ -112,21 +112,21 @@ def converted(
     return convert_columns(columns, relation, from_json)
 
 
-def finding(name: str, place: Line, bad: BadLineError) -> Diagnostic:
+def line_finding(name: str, place: NumberedLine, bad: BadLineError) -> Diagnostic:
     """Return the finding about a malformed line of a file."""
-    span = span_of(name, place, bad.offset)
+    span = line_span(name, place, bad.offset)
     if bad.code == "C0952":
-        return too_long(name, span.line, span.file.text)
+        return too_long_line(name, span.line, span.file.text)
     return Diagnostic(bad.code, bad.message, span, bad.note)
 
 
-def line_of(findings: Sequence[Diagnostic]) -> int:
+def first_line_number(findings: Sequence[Diagnostic]) -> int:
     """Return the number of the line that findings are about."""
     span = findings[0].span
     return 0 if span is None else span.line
 
 
-def span_of(name: str, place: Line, offset: int = 0) -> Span:
+def line_span(name: str, place: NumberedLine, offset: int = 0) -> Span:
     """Return the span of a character in a line of a file."""
     number, line = place
     raw = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import disagreeing, sort, to_python
+from corollary.core.arrow import dependency_violations, sort_rows, to_python
 from corollary.core.program import Directive, Relation
-from corollary.core.values import row_text
+from corollary.core.values import format_row
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.set_difference import distinct
 
@@ -21,14 +21,14 @@ _ROW = "row"
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SourceKey:
     """The key of a relation, and the column that orders rows with the same key."""
 
     columns: tuple[str, ...]
     order: str = ""
 
 
-def settle(rows: pa.Table, key: Key, relation: Relation, directive: Directive) -> pa.Table:
+def resolve_keys(rows: pa.Table, key: SourceKey, relation: Relation, directive: Directive) -> pa.Table:
     """Return the rows, each once, such that no two have the same key.
 
     Raises:
@@ -39,7 +39,7 @@ def settle(rows: pa.Table, key: Key, relation: Relation, directive: Directive) -
     if key.order:
         rows = _last(rows, positions, relation.columns.index(key.order))
     rest = [at for at in range(relation.arity) if at not in positions]
-    ones, others = disagreeing(rows, positions, rest)
+    ones, others = dependency_violations(rows, positions, rest)
     if ones.num_rows:
         raise InputError(_conflicts(ones, others, key, relation, directive))
     return rows
@@ -50,7 +50,7 @@ def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
     # Sorted by that column first, so that the last row of a group has its greatest value.
     every = range(rows.num_columns)
     first = [order, *(at for at in every if at != order)]
-    rows = sort(rows.select(first)).select([first.index(at) for at in every])
+    rows = sort_rows(rows.select(first)).select([first.index(at) for at in every])
     last = _groups(rows, key)[f"{_ROW}_max"]
     tied = _groups(rows, [*key, order])
     tied = tied.filter(pc.is_in(tied[f"{_ROW}_max"], last))
@@ -67,7 +67,7 @@ def _groups(rows: pa.Table, positions: list[int]) -> pa.Table:
 
 
 def _conflicts(
-    ones: pa.Table, others: pa.Table, key: Key, relation: Relation, directive: Directive
+    ones: pa.Table, others: pa.Table, key: SourceKey, relation: Relation, directive: Directive
 ) -> list[Diagnostic]:
     """Return the findings about pairs of rows that have the same key."""
     cure = (
@@ -81,7 +81,7 @@ def _conflicts(
         Diagnostic(
             "C0954",
             f"`{relation.name}` gets two rows with the same key ({', '.join(key.columns)}): "
-            f"{' and '.join(sorted(row_text(row, relation.types) for row in pair))}.",
+            f"{' and '.join(sorted(format_row(row, relation.types) for row in pair))}.",
             directive.span,
             f"{cure}; nothing was changed",
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from corollary.errors import InputError
 from corollary.source import Span
-from corollary.warehouse.contents import Fingerprint, fingerprint_of, unusable
+from corollary.warehouse.contents import Fingerprint, file_error, fingerprint_of
 from corollary.warehouse.paths import resolve
 
 _WILDCARD = re.compile(r"[*?[]")
@@ -23,7 +23,7 @@ _EVERYTHING = ("**", "*")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedFile:
     """A file of a source.
 
     Attributes:
@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """Where to look for files.
 
     Attributes:
@@ -62,7 +62,7 @@ class Place:
         return resolve(self.root, name, base=self.base, span=self.span, may_be_directory=True)
 
 
-def files_at(place: Place) -> list[Found]:
+def list_files(place: SourceLocation) -> list[ListedFile]:
     """Return the files that exist now, ordered by name.
 
     Raises:
@@ -76,20 +76,20 @@ def files_at(place: Place) -> list[Found]:
         else:
             status = path.stat()
             if not stat.S_ISDIR(status.st_mode):
-                return [Found(place.name, str(path), fingerprint_of(status))]
+                return [ListedFile(place.name, str(path), fingerprint_of(status))]
             found = _matching(place, path, place.name, _EVERYTHING)
         # Two `**` may find a file several times.
         return [each for _, each in sorted({each.name: each for each in found}.items())]
     except OSError as error:
-        raise unusable(place.shown, "read", error, place.span) from None
+        raise file_error(place.shown, "read", error, place.span) from None
 
 
-def is_wild(place: Place) -> bool:
+def is_pattern(place: SourceLocation) -> bool:
     """Return whether a name is a pattern, and not the name of an existing file or folder."""
     return bool(_WILDCARD.search(place.name)) and not place.resolve(place.name).exists()
 
 
-def is_one_file(place: Place) -> bool:
+def is_single_file(place: SourceLocation) -> bool:
     """Return whether a name can denote one file only."""
     return not _WILDCARD.search(place.name) and not place.resolve(place.name).is_dir()
 
@@ -101,7 +101,7 @@ def _split(name: str) -> tuple[str, tuple[str, ...]]:
     return str(Path(*parts[:first])), parts[first:]
 
 
-def _matching(place: Place, folder: Path, name: str, pattern: tuple[str, ...]) -> Iterator[Found]:
+def _matching(place: SourceLocation, folder: Path, name: str, pattern: tuple[str, ...]) -> Iterator[ListedFile]:
     """Yield the files below a folder that the parts of a pattern match."""
     part, rest = pattern[0], pattern[1:]
     if part == "..":
@@ -127,15 +127,15 @@ def _matching(place: Place, folder: Path, name: str, pattern: tuple[str, ...]) -
                 yield found
 
 
-def _found(place: Place, entry: "os.DirEntry[str]", name: str) -> Found | None:
+def _found(place: SourceLocation, entry: "os.DirEntry[str]", name: str) -> ListedFile | None:
     try:
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:  # removed since the folder was listed
         return None
     if stat.S_ISREG(status.st_mode):
-        return Found(name, entry.path, fingerprint_of(status))
+        return ListedFile(name, entry.path, fingerprint_of(status))
     path = place.resolve(name)
-    return Found(name, str(path), fingerprint_of(path.stat()))
+    return ListedFile(name, str(path), fingerprint_of(path.stat()))
 
 
 def _is_hidden(name: str, part: str) -> bool:

@@ -11,10 +11,10 @@ from corollary.core.arrow import arrow_type, nullary_table
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
-from corollary.warehouse.contents import HARMLESS_SIZE, HIGHEST_RATIO
+from corollary.warehouse.contents import EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO
 from corollary.warehouse.sources import drift
-from corollary.warehouse.sources.drift import Expected, Reading
-from corollary.warehouse.sources.quarantine import LONGEST_RAW
+from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
+from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS
 from corollary.warehouse.sources.typed import Failures, convert_columns, from_arrow, is_readable
 
 _VALUE_MIN_BYTES = 8
@@ -24,11 +24,11 @@ _VALUE_MIN_BYTES = 8
 def read(
     file: BinaryIO,
     name: str,
-    expected: Expected,
+    expected: ExpectedColumns,
     *,
     given: Mapping[str, pa.Scalar] | None = None,
     may_lack: bool = False,
-) -> Reading:
+) -> FileRecords:
     """Return the records of a file.
 
     Args:
@@ -46,7 +46,7 @@ def read(
     try:
         parquet = pq.ParquetFile(file)
         schema = parquet.schema_arrow
-        refuse_misfits(schema, name, expected, given=given, may_lack=may_lack)
+        check_columns(schema, name, expected, given=given, may_lack=may_lack)
         _refuse_bomb(parquet, file, name, expected)
         relation = expected.relation
         present = [each for each in relation.columns if each in schema.names and each not in given]
@@ -58,7 +58,7 @@ def read(
     count = parquet.metadata.num_rows
     columns = tuple(schema.names)
     if not relation.types:
-        return Reading(nullary_table(min(1, count)), [], columns)
+        return FileRecords(nullary_table(min(1, count)), [], columns)
     arrays = []
     for each, type_ in zip(relation.columns, relation.types, strict=True):
         if each in given:
@@ -67,14 +67,14 @@ def read(
             arrays.append(table.column(each))
         else:
             arrays.append(pa.chunked_array([pa.nulls(count, arrow_type(type_))]))
-    good, malformed = rows_of(arrays, name, expected)
-    return Reading(good, malformed, columns)
+    good, malformed = convert_records(arrays, name, expected)
+    return FileRecords(good, malformed, columns)
 
 
-def refuse_misfits(
+def check_columns(
     schema: pa.Schema,
     name: str,
-    expected: Expected,
+    expected: ExpectedColumns,
     *,
     given: Mapping[str, Any] | None = None,
     may_lack: bool = False,
@@ -87,19 +87,19 @@ def refuse_misfits(
             continue
         positions = schema.get_all_field_indices(column)
         if len(positions) > 1:
-            raise drift.ambiguous(expected, name, column)
+            raise drift.ambiguous_column(expected, name, column)
         if not positions:
             if may_lack or (type_.nullable and column not in expected.known):
                 continue
-            raise drift.missing(expected, name, column)
+            raise drift.missing_column(expected, name, column)
         if not is_readable(schema.field(positions[0]).type, type_):
-            raise drift.retyped(expected, name, at, schema.field(positions[0]).type)
+            raise drift.retyped_column(expected, name, at, schema.field(positions[0]).type)
 
 
-def rows_of(
+def convert_records(
     columns: list[pa.ChunkedArray],
     name: str,
-    expected: Expected,
+    expected: ExpectedColumns,
     *,
     convert: Callable[[pa.ChunkedArray, Type], tuple[pa.ChunkedArray, Failures]] = from_arrow,
     has_order: bool = True,
@@ -152,11 +152,11 @@ def _shown(scalar: pa.Scalar) -> str | None:
     text = scalar.cast(
         pa.string()
     )  # `as_py` fails for values out of range and texts that are not UTF-8
-    content = text.as_buffer().to_pybytes()[:LONGEST_RAW]
+    content = text.as_buffer().to_pybytes()[:RAW_MAX_CHARACTERS]
     return str(content.decode("utf-8", "backslashreplace"))
 
 
-def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: Expected) -> None:
+def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: ExpectedColumns) -> None:
     size = file.seek(0, 2)
     metadata = parquet.metadata
     groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
@@ -164,8 +164,8 @@ def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: E
         sum(group.total_byte_size for group in groups),
         metadata.num_rows * max(1, expected.arity) * _VALUE_MIN_BYTES,
     )
-    if expanded > max(HARMLESS_SIZE, HIGHEST_RATIO * size):
-        message = f"`{name}` cannot be read: it expands to more than {HIGHEST_RATIO} times its size"
+    if expanded > max(EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO * size):
+        message = f"`{name}` cannot be read: it expands to more than {EXPANDED_MAX_RATIO} times its size"
         raise InputError.of(
             "C0804", message, expected.directive.span, "split it into several files"
         )

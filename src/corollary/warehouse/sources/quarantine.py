@@ -17,7 +17,7 @@ from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic
 from corollary.warehouse.set_difference import difference
 
-LONGEST_RAW = 1000
+RAW_MAX_CHARACTERS = 1000
 """The maximum characters of a malformed record that are stored."""
 QUARANTINE = Relation(
     "quarantine",
@@ -28,7 +28,7 @@ QUARANTINE = Relation(
 """The relation of quarantined records; its columns are the attributes of `BadRow`."""
 
 
-class BadRows(StrEnum):
+class BadRowPolicy(StrEnum):
     """The policies for malformed records (`--bad-rows`)."""
 
     ABORT = "abort"
@@ -58,7 +58,7 @@ class BadRow:
     raw: str
 
 
-def bad_rows_of(
+def to_bad_rows(
     relation: str, source: str, file: str, malformed: Iterable[list[Diagnostic]]
 ) -> list[BadRow]:
     """Return the malformed records of a file; of several findings the first is the reason."""
@@ -66,7 +66,7 @@ def bad_rows_of(
     for first, *_ in malformed:
         assert first.span is not None
         record = first.span.file
-        raw = record.text if len(record.text) <= LONGEST_RAW else record.text[:LONGEST_RAW] + "…"
+        raw = record.text if len(record.text) <= RAW_MAX_CHARACTERS else record.text[:RAW_MAX_CHARACTERS] + "…"
         line = record.first_line
         found.append(BadRow(relation, source, file, line, first.code, first.message, raw))
     return found

@@ -17,7 +17,7 @@ from corollary.warehouse.sources.quarantine import BadRow
 
 Position = dict[str, Any]
 """The state of a source when it was last read, as JSON values that only the source interprets."""
-Content: TypeAlias = pa.Table | Callable[[], pa.Table]
+EarlierRows: TypeAlias = pa.Table | Callable[[], pa.Table]
 """The rows that a source had when it was last read, or a function that returns them."""
 
 
@@ -61,7 +61,7 @@ class Source(Protocol):
             InputError: the source does not exist or cannot be read.
         """
 
-    def difference(self, before: Position | None, content: Content) -> SourceChange:
+    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Args:

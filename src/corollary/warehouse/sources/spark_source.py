@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, nullary_table
 from corollary.core.program import Directive
-from corollary.core.through_spark import CORRUPT, TEXTS
+from corollary.core.through_spark import CORRUPT_COLUMN, TEXT_FORMATS
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
-from corollary.warehouse.sources.drift import Expected, Reading
-from corollary.warehouse.sources.inlet import Collector, Inlet, InputSource
-from corollary.warehouse.sources.listing import files_at, is_wild
-from corollary.warehouse.sources.parquet_file import refuse_misfits, rows_of
-from corollary.warehouse.sources.source import Content, Position, SourceChange
+from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
+from corollary.warehouse.sources.inlet import InputSource, RunCollector, SourceSpec
+from corollary.warehouse.sources.listing import is_pattern, list_files
+from corollary.warehouse.sources.parquet_file import check_columns, convert_records
+from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 from corollary.warehouse.sources.typed import Failures, from_arrow, from_texts
 
 Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
@@ -31,23 +31,23 @@ table with those of the relation."""
 class SparkSource(InputSource):
     """Reads a source through Spark."""
 
-    def __init__(self, inlet: Inlet, fetch: Fetch) -> None:
+    def __init__(self, inlet: SourceSpec, fetch: Fetch) -> None:
         super().__init__(inlet, "spark")
         self._fetch = fetch
-        self._is_text = inlet.directive.parameter("format").lower() in TEXTS
+        self._is_text = inlet.directive.parameter("format").lower() in TEXT_FORMATS
 
     def is_same(self, _: Position | None) -> bool:
         """Return False: Spark has no fingerprints to compare."""
         return False
 
-    def difference(self, before: Position | None, content: Content) -> SourceChange:
+    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
             InputError: the source cannot be read, or has rows that are not acceptable.
         """
         before = self._comparable(before)
-        collector = Collector(self._inlet, before)
+        collector = RunCollector(self._inlet, before)
         rows_before = 0 if before is None else before["rows"]
         reading = self._reading(collector.expected)
         rows = collector.take(self._inlet.place.name, reading, rows_before)
@@ -55,21 +55,21 @@ class SparkSource(InputSource):
         position = {"form": self._form, "rows": rows.num_rows}
         return collector.change(self._inlet.replaced(content, rows), position, None)
 
-    def _reading(self, expected: Expected) -> Reading:
+    def _reading(self, expected: ExpectedColumns) -> FileRecords:
         inlet = self._inlet
         paths: list[Path] = []
         if inlet.directive.parameter("filename"):
-            files = [Path(each.path) for each in files_at(inlet.place)]
-            if not files and is_wild(inlet.place):
-                return Reading(inlet.empty())
-            paths = files if is_wild(inlet.place) else [inlet.place.resolve(inlet.place.name)]
+            files = [Path(each.path) for each in list_files(inlet.place)]
+            if not files and is_pattern(inlet.place):
+                return FileRecords(inlet.empty())
+            paths = files if is_pattern(inlet.place) else [inlet.place.resolve(inlet.place.name)]
         names, table = self._fetch(inlet.directive, paths, inlet.relation.columns)
         if not inlet.relation.types:
-            return Reading(nullary_table(min(1, table.num_rows)), [], names)
+            return FileRecords(nullary_table(min(1, table.num_rows)), [], names)
         if not names:  # JSON without records has no columns
-            return Reading(inlet.empty())
+            return FileRecords(inlet.empty())
         table, corrupt = self._without_corrupt(table)
-        refuse_misfits(self._types(table), inlet.place.shown, expected)
+        check_columns(self._types(table), inlet.place.shown, expected)
         columns = [
             table.column(name)
             if name in table.column_names
@@ -77,10 +77,10 @@ class SparkSource(InputSource):
             for name, type_ in zip(inlet.relation.columns, inlet.relation.types, strict=True)
         ]
         convert = _from_text_or_arrow if self._is_text else from_arrow
-        rows, malformed = rows_of(
+        rows, malformed = convert_records(
             columns, inlet.place.shown, expected, convert=convert, has_order=False
         )
-        return Reading(rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT))
+        return FileRecords(rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT_COLUMN))
 
     def _types(self, table: pa.Table) -> pa.Schema:
         """Return the schema; in text formats a text counts as the type of its column."""
@@ -94,15 +94,15 @@ class SparkSource(InputSource):
 
     def _without_corrupt(self, table: pa.Table) -> tuple[pa.Table, list[list[Diagnostic]]]:
         """Return the rows, and the findings about records that Spark could not parse."""
-        if CORRUPT not in table.column_names or CORRUPT in self.relation.columns:
+        if CORRUPT_COLUMN not in table.column_names or CORRUPT_COLUMN in self.relation.columns:
             return table, []
-        corrupt = table.column(CORRUPT)
+        corrupt = table.column(CORRUPT_COLUMN)
         name, message = self._inlet.place.shown, "the record cannot be parsed"
         found = [
             [Diagnostic("C0801", message, Span(SourceFile(name, raw, 0), 0, 1, 0, 2))]
             for raw in corrupt.drop_null().to_pylist()
         ]
-        return table.filter(pc.is_null(corrupt)).drop_columns([CORRUPT]), found
+        return table.filter(pc.is_null(corrupt)).drop_columns([CORRUPT_COLUMN]), found
 
 
 def _from_text_or_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:

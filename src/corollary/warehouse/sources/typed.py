@@ -28,7 +28,7 @@ from corollary.core.arrow import arrow_type, canonical_floats, schema_of
 from corollary.core.program import Relation
 from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
-from corollary.core.values import canonical_float, is_text, shown, value_of
+from corollary.core.values import canonical_float, is_encodable, parse_value, quote_text
 
 _MAX_DIGITS = 40
 _FIRST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min.replace(tzinfo=UTC)}
@@ -97,7 +97,7 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
 
 def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
     """Return texts as a column of values, read as in delimited files."""
-    return _one_by_one(column.to_pylist(), type_, lambda text, type_: value_of(str(text), type_))
+    return _one_by_one(column.to_pylist(), type_, lambda text, type_: parse_value(str(text), type_))
 
 
 def convert_columns(
@@ -150,9 +150,9 @@ def _from_json(value: object, type_: Type) -> Value:
     """Return a decoded JSON value as one of our values."""
     match type_.kind, value:
         case Kind.SYMBOL, str():
-            if not is_text(value):
+            if not is_encodable(value):
                 raise ValueError(
-                    f"{shown(value)} contains half a surrogate pair, which is not text"
+                    f"{quote_text(value)} contains half a surrogate pair, which is not text"
                 )
             return value
         case Kind.BOOL, bool():
@@ -160,17 +160,17 @@ def _from_json(value: object, type_: Type) -> Value:
         case _, bool():
             pass
         case ((Kind.NUMBER | Kind.UNSIGNED), int()):
-            return value_of(_digits(value), type_)
+            return parse_value(_digits(value), type_)
         case Kind.FLOAT, (int() | float() | Decimal()):
             return _finite(value, type_)
         case Kind.FLOAT, str():
-            found = value_of(value, type_.with_null(False))
+            found = parse_value(value, type_.with_null(False))
             if isinstance(found, float) and not math.isfinite(found):
                 return found
         case Kind.DECIMAL, (int() | Decimal()):
-            return value_of(_digits(value), type_)
+            return parse_value(_digits(value), type_)
         case ((Kind.DECIMAL | Kind.DATE | Kind.TIMESTAMP), str()):
-            return value_of(value, type_.with_null(False))
+            return parse_value(value, type_.with_null(False))
         case _:
             pass
     raise ValueError(_mismatch(value, type_))
@@ -195,7 +195,7 @@ def _finite(number: float | Decimal, type_: Type) -> float:
     except OverflowError:
         value = math.inf
     if math.isinf(value):
-        raise ValueError(f"{shown(str(number)[:50])} is out of range for {type_.with_null(False)}")
+        raise ValueError(f"{quote_text(str(number)[:50])} is out of range for {type_.with_null(False)}")
     return canonical_float(value)
 
 
@@ -208,9 +208,9 @@ def _mismatch(value: object, type_: Type) -> str:
         case bool():
             subject = "`true`" if value else "`false`"
         case str():
-            subject = f"the text {shown(value)}"
+            subject = f"the text {quote_text(value)}"
         case _:
-            subject = shown(str(value)[:50])
+            subject = quote_text(str(value)[:50])
     article = "an" if type_.kind is Kind.UNSIGNED else "a"
     return f"{subject} is not {article} {type_.with_null(False)}"
 
@@ -254,16 +254,16 @@ def _from_arrow(value: object, type_: Type) -> Value:
         case Exception():
             raise ValueError(f"the value is out of range for {type_.with_null(False)}")
         case int() if type_.kind is Kind.FLOAT and int(float(value)) != value:
-            raise ValueError(f"{shown(str(value))} has more digits than a float holds")
+            raise ValueError(f"{quote_text(str(value))} has more digits than a float holds")
         case int() | float() if type_.kind is Kind.FLOAT:
             return canonical_float(float(value))
         case bool() | str():
             return value
         case int() | Decimal():
-            return value_of(_digits(value), type_)
+            return parse_value(_digits(value), type_)
         case datetime():
             if getattr(value, "nanosecond", 0):  # a pandas Timestamp, which has nanoseconds
-                raise ValueError(f"{shown(str(value))} has parts of a microsecond")
+                raise ValueError(f"{quote_text(str(value))} has parts of a microsecond")
             return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
         case date():
             return value
