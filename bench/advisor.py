@@ -75,7 +75,7 @@ def fill(database: Database, scale: float) -> None:
     }
     with database.transaction() as transaction:
         for name, (left, right) in tables.items():
-            columns = state_of(database).writable(name).columns
+            columns = state_of(database).writable_relation(name).columns
             transaction.insert(name, pa.table(dict(zip(columns, (left, right), strict=True))))
 
 
@@ -94,12 +94,12 @@ def _speed(advice: Advice, original: Database, changed: Database) -> Iterator[Fi
     work = advice.queries["view"].work
     assert work is not None
     (view,) = advice.views.values()
-    assert view.figures is not None
+    assert view.estimate is not None
     expected = f"{work[0]:,.0f} -> {work[1]:,.0f} row-ops, N^3 -> N^2"
     yield Figure("expected speed-up", work[0] / work[1], "x", None, expected)
     about = f"{1000 * before:.1f} -> {1000 * after:.1f} ms, {len(answers[0]):,} answers"
     yield Figure("speed-up", before / after, "x", 5.0, about, is_floor=True, differences=wrong)
-    yield Figure("rows expected", view.figures.rows, "", None, "of the new view")
+    yield Figure("rows expected", view.estimate.rows, "", None, "of the new view")
     yield Figure("rows", state_of(changed).engine.size(view.name), "", None, "of the new view")
 
 

@@ -103,7 +103,7 @@ def _evaluated(shape: str, size: int, pattern: QueryShape) -> tuple[Storage, flo
     storage = Storage()
     rules = WriteBatch()
     rules.add("can", [(0, query_node_name("v", node)) for node in pattern.nodes()])
-    storage.define(compile_query("v", pattern), rules)
+    storage.add_rules(compile_query("v", pattern), rules)
     document = _document(shape, size)
     start = time.process_time()
     with storage.database.transaction() as transaction:
@@ -136,7 +136,7 @@ def _orders(number: int) -> Iterator[Figure]:
         orders = range(first, first + ORDERS_AT_ONCE)
         rows = [StreamRow("pay", at, f"pay[o{at}]", is_end=False) for at in orders]
         rows += [StreamRow("ship", at, f"ship[o{at}]", is_end=False) for at in orders]
-        found += sum(event.op == "sure" for event in keeper.take("shop", kept, rows))
+        found += sum(event.op == "sure" for event in keeper.process_rows("shop", kept, rows))
     seconds = time.perf_counter() - start
     wrong = () if found == number else (f"{found:,} of {number:,} orders were found",)
     yield Figure("orders", number / seconds, "/s", None, f"{number:,} orders", differences=wrong)

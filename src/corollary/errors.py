@@ -128,7 +128,7 @@ class ConflictError(CorollaryError):
     exit_code = 4
 
     @classmethod
-    def came_first(cls, number: int) -> "ConflictError":
+    def commit_taken(cls, number: int) -> "ConflictError":
         """Return the error of a commit whose number is taken."""
         return cls(f"another transaction made commit {number} first; nothing was changed")
 
@@ -149,7 +149,7 @@ class WarehouseError(InputError):
     """A warehouse cannot be read or written as it is."""
 
     @classmethod
-    def no_warehouse(cls, place: object) -> "WarehouseError":
+    def missing(cls, place: object) -> "WarehouseError":
         """Return the error of a place without a warehouse."""
         text = f"There is no warehouse in `{place}`."
         cure = "make one with `corollary run PROGRAM --warehouse DIR`"
@@ -178,7 +178,7 @@ class WarehouseError(InputError):
         return cls([Diagnostic("C0933", text, None, cure)])
 
     @classmethod
-    def is_damaged(cls, path: object) -> "WarehouseError":
+    def damaged(cls, path: object) -> "WarehouseError":
         """Return the error of a file with a wrong checksum."""
         text = f"`{path}` is damaged: its checksum is not the one that was noted."
         cure = "restore the file from a backup, or run `corollary verify --repair`"
@@ -192,7 +192,7 @@ class WarehouseError(InputError):
         return cls([Diagnostic("C0933", text, None, cure)])
 
     @classmethod
-    def of_another(cls, place: str, tables: Iterable[str]) -> "WarehouseError":
+    def foreign_database(cls, place: str, tables: Iterable[str]) -> "WarehouseError":
         """Return the error of a database that another program has made."""
         listed = ", ".join(f"`{name}`" for name in sorted(tables)[:3])
         text = f"`{place}` is the database of another program: it has the tables {listed}."
@@ -200,7 +200,7 @@ class WarehouseError(InputError):
         return cls([Diagnostic("C0930", text, None, cure)])
 
     @classmethod
-    def catalog(cls, url: str, error: Exception) -> "WarehouseError":
+    def catalog_failure(cls, url: str, error: Exception) -> "WarehouseError":
         """Return the error of a catalog that cannot be used."""
         reason = str(getattr(error, "orig", error)).strip().splitlines()
         problem, place = reason[0] if reason else str(error), display_location(url)
@@ -221,7 +221,7 @@ class WarehouseError(InputError):
 def display_location(url: str) -> str:
     """Return where a catalog is, for messages: the path of a file, or a URL without password.
 
-    >>> shown_place("sqlite:////w/catalog.sqlite"), shown_place("postgresql://me:secret@host/w")
+    >>> display_location("sqlite:////w/catalog.sqlite"), display_location("postgresql://me:secret@host/w")
     ('/w/catalog.sqlite', 'postgresql://me:…@host/w')
     """
     return redact_password(url.removeprefix("sqlite:///"))

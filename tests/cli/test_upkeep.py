@@ -39,7 +39,7 @@ def of_json(result: Result) -> Any:
 
 
 def test_status(house: House) -> None:
-    house.warehouse.catalog.intend()
+    house.warehouse.catalog.insert_intent()
     text = cli("status", "w")
     assert text.exit_code == OK
     for part in ("commits  1 to", "index    of commit", "disk ", "0 alerts waiting", "writer   "):
@@ -71,7 +71,7 @@ def test_verify(house: House) -> None:
 def test_verify_of_what_is_lost(house: House) -> None:
     from corollary.warehouse import schema
 
-    with house.warehouse.catalog.writing() as connection:
+    with house.warehouse.catalog.write_transaction() as connection:
         table = schema.changes
         connection.execute(
             table.update()
@@ -94,7 +94,7 @@ def test_gc(house: House) -> None:
     told = of_json(cli("gc", "w", "--keep-commits", "2", "--format", "json"))
     assert told["commits"] == house.db.commits - 2
     assert told["oldest"] == house.db.commits - 1
-    house.warehouse.catalog.intend()
+    house.warehouse.catalog.insert_intent()
     text = cli("gc", "w", "--keep-intents", "0", "--keep-days", "0")
     assert "given up: the writer " in text.stdout
     assert "no longer kept: 1 commit before commit " in text.stdout

@@ -763,7 +763,7 @@ def test_a_conflict_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> No
     run()
 
     def lose(*_: object) -> None:
-        raise ConflictError.came_first(2)
+        raise ConflictError.commit_taken(2)
 
     monkeypatch.setattr(Catalog, "commit", lose)
     refused(feed(insert("c", "d")), "commit 2 first; nothing was changed", status=CONFLICT)

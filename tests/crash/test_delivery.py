@@ -72,7 +72,7 @@ def scenes(nursery: Nursery, tmp_path: Path) -> Iterator[Callable[[str], Scene]]
 def demand_all(scene: Scene) -> None:
     """Assert that every alert has arrived as it was promised."""
     with opened(scene.place) as db:
-        assert db._store.outbox.state().waiting == 0
+        assert db._store.outbox.state().queued == 0
         alarms = db.relation("alarm").rows()
         warehouse = db._store.warehouse  # type: ignore[union-attr]
         assert verify(warehouse).findings == []

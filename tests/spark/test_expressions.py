@@ -45,7 +45,7 @@ def functors(type_: Type) -> list[Functor]:
         if name in (PARTITION_OF, CHECKED_SUM, "range", "to_decimal") or type_.kind not in signature.kinds(0):
             continue
         x, y = Variable("x", type_), Variable("y", type_)
-        arguments: tuple[Any, ...] = (x, y)[: signature.least]
+        arguments: tuple[Any, ...] = (x, y)[: signature.min_arguments]
         if name == "substr":
             arguments = (x, Constant(1, NUMBER), Constant(2, NUMBER))
         found.append(Functor(name, arguments, result_type(name, [each.type for each in arguments])))
@@ -110,7 +110,7 @@ def test_sql_and_the_local_engine_agree(type_: Type, spark: Any) -> None:
     }
     for at, each in enumerate(made):
         batch = local.evaluate(each, frame, len(pairs), codes)
-        faulty = local.dense_mask(batch.faulty, len(pairs))
+        faulty = local.dense_mask(batch.fault_mask, len(pairs))
         nulls = local.dense_mask(batch.nulls, len(pairs)) | faulty
         assert found[f"f{at}"].to_pylist() == faulty.tolist(), each
         values = codes.decode_arrow(codes.encode(batch.values, nulls, batch.type), batch.type)

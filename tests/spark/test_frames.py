@@ -320,7 +320,7 @@ def keys(rows: Any) -> set[Any]:
 def read_back(spark: Any, relation: Relation, base: Path, **said: str) -> set[Any]:
     directive = Directive("input", "p", (("IO", "spark"), *said.items()))
     source = source_of(directive, relation, base=base, fetch=SparkFrames(spark).read)
-    return keys(to_python(source.difference(None, from_python((), relation)).added))
+    return keys(to_python(source.change_since(None, from_python((), relation)).added))
 
 
 @pytest.fixture(scope="module")
@@ -336,7 +336,7 @@ def elsewhere(spark: Any) -> Any:
 def test_every_type_there_and_back(elsewhere: Any, tmp_path: Path, rows: list[Any]) -> None:
     rows = [*rows, *EDGES, (None,) * 9]
     table = from_python(rows, ALL)
-    shown = SparkFrames(elsewhere).frame(table, schema_of(ALL), view="every_type")
+    shown = SparkFrames(elsewhere).create_frame(table, schema_of(ALL), view="every_type")
     assert [kind for _, kind in shown.dtypes] == [
         *("string", "bigint", "decimal(20,0)", "double", "decimal(18,4)", "decimal(5,2)"),
         *("boolean", "date", "timestamp"),
@@ -358,11 +358,11 @@ def test_every_type_through_files(
 
 
 def test_a_frame_without_rows(spark: Any) -> None:
-    found = SparkFrames(spark).frame(from_python([], ALL), schema_of(ALL))
+    found = SparkFrames(spark).create_frame(from_python([], ALL), schema_of(ALL))
     assert found.count() == 0
     assert len(found.columns) == 9
     split = pa.concat_tables([from_python([], ALL), from_python([EDGES[0]], ALL)])
-    assert SparkFrames(spark).frame(split, schema_of(ALL)).count() == 1
+    assert SparkFrames(spark).create_frame(split, schema_of(ALL)).count() == 1
 
 
 def test_spark_stays_off_where_nothing_is_read_through_it(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ WAYS = (
     Options(),
     Options(selection="minimal", partial_clusters=True),
     Options(opaque="absorb", partial_clusters=True),
-    Options(scope="used", self_materialisation="forbid", has_disjuncts=False),
+    Options(scope="used", self_materialisation="forbid", merges_disjuncts=False),
 )
 SMALL = 5
 """Bodies of so many literals are searched exhaustively."""

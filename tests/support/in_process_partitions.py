@@ -22,7 +22,7 @@ class InProcess(DriverEngine):
     jobs = 0
 
     def __init__(self, placement: str = "tasks", shares: int = SHARES) -> None:
-        super().__init__(placement=placement, shares=shares)
+        super().__init__(placement=placement, partition_count=shares)
 
     def _new_sql_engine(self) -> Counted:
         return Counted()

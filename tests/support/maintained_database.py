@@ -219,7 +219,7 @@ def held(db: Database) -> dict[str, Any]:
         "sizes": dict(relations),
         "program": db.program,
         "normal": db._state.loaded.normal,
-        "payload": db._state.planning.payload,
+        "payload": db._state.planner.payload,
         "commits": db.commits,
     }
 

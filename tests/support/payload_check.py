@@ -28,7 +28,7 @@ def check_payload(db: Database) -> int:
     looked_at = 0
     relations: dict[str, list[Row]] = {}
     for stratum in strata(program):
-        valid = set(stratum.relations) <= db._state.planning.payload
+        valid = set(stratum.relations) <= db._state.planner.payload
         if valid and all(is_plain(rule) for rule in stratum.rules) and not stratum.aggregations:
             below = {each.relation for rule in stratum.rules for each in rule.literals}
             below |= set(stratum.relations)

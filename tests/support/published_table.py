@@ -46,12 +46,12 @@ class House:
         self.publisher = Publisher(root, self.warehouse.catalog)
         self.history = StoredHistory(self.warehouse)
         self.rows: dict[str, Row] = {}
-        latest = self.warehouse.catalog.latest()
+        latest = self.warehouse.catalog.latest_commit()
         self.commit = latest.number if latest else 0
 
     @property
     def path(self) -> Path:
-        return self.publisher.path(self.relation.name)
+        return self.publisher.table_path(self.relation.name)
 
     @property
     def log(self) -> Path:

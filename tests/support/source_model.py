@@ -69,7 +69,7 @@ class Run:
     def step(self, expected: Iterable[Row] | None = None) -> SourceChange:
         """Reads the change, applies it, and compares with the rows that there should be."""
         self.asked = 0
-        change = self.source.difference(self.position, self.content)
+        change = self.source.change_since(self.position, self.content)
         assert self.asked <= 1
         added = [canonical(row) for row in to_python(change.added)]
         removed = [canonical(row) for row in to_python(change.removed)]
@@ -87,12 +87,12 @@ class Run:
         if expected is not None:
             assert self.rows.keys() == {canonical(row) for row in expected}
         self.position = json.loads(json.dumps(change.position))
-        assert self.source.is_same(self.position)
+        assert self.source.is_unchanged(self.position)
         return change
 
     def _quarantine(self, change: SourceChange) -> None:
         name = self.source.name
-        added, removed = quarantine_change(self.quarantine, name, change.bad, change.reread)
+        added, removed = quarantine_change(self.quarantine, name, change.bad_rows, change.reread_files)
         rows = {*to_python(self.quarantine)} - {*to_python(removed)} | {*to_python(added)}
         self.quarantine = from_python(sorted(rows), QUARANTINE)
 

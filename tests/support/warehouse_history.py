@@ -115,7 +115,7 @@ class House:
         assert not report.findings, "\n".join(map(str, report.findings))
         assert report.has_recomputed
         found = list_data_files(self.root, self.warehouse.catalog)
-        assert not found.loose
+        assert not found.orphans
         assert not found.in_flight
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ def everything(db: Database) -> dict[str, Any]:
     """Return what a database holds, relations that rewriting made and valid payload included."""
     relations = db._state.loaded.normal.relations
     beside = payload_relations_of(db._state.loaded.normal)
-    valid = [name for name in beside if name.partition(WORKING_SEPARATOR)[0] in db._state.planning.payload]
+    valid = [name for name in beside if name.partition(WORKING_SEPARATOR)[0] in db._state.planner.payload]
     return {
         "relations": {
             name: comparable(to_python(db._state.engine.read(name)))
@@ -69,7 +69,7 @@ def everything(db: Database) -> dict[str, Any]:
         },
         "bases": db._state.loaded.normal.bases,
         "parts": db._state.loaded.normal.parts,
-        "payload": db._state.planning.payload & {name.partition(WORKING_SEPARATOR)[0] for name in beside},
+        "payload": db._state.planner.payload & {name.partition(WORKING_SEPARATOR)[0] for name in beside},
         "commits": db.commits,
     }
 
@@ -103,7 +103,7 @@ def index_files(db: Database) -> list[Path]:
 def loose_files(db: Database) -> set[str]:
     """Return the data files that the catalog does not speak of and no intent owns."""
     root, catalog = root_of(db), store_of(db).warehouse.catalog
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         known = {
             row[0]
             for table in (schema.changes, schema.snapshots, schema.indexes)

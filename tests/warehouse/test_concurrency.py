@@ -271,7 +271,7 @@ def test_a_writer_that_was_given_up(place: str, monkeypatch: pytest.MonkeyPatch)
 
     def late(new: Any, intent: str | None) -> int:
         assert intent is not None
-        with catalog.writing() as connection:
+        with catalog.write_transaction() as connection:
             connection.execute(schema.intents.delete())
         return commit(new, intent)
 

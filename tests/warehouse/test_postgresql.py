@@ -59,7 +59,7 @@ def test_a_connection_breaks_at_the_commit(
     def lost(*arguments: Any) -> int:
         commit(*arguments)
         hang_up(server, place)
-        raise WarehouseError.catalog(place, OSError("gone"))
+        raise WarehouseError.catalog_failure(place, OSError("gone"))
 
     with monkeypatch.context() as patch:
         if is_late:
@@ -114,7 +114,7 @@ def test_a_writer_that_hangs(place: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("corollary.warehouse.connections.BUSY_SECONDS", 1)
     monkeypatch.setattr(kernel, "TRIES", 1)
     one, other = opened(closure(), place=place), reopened("", place=place)
-    with store_of(one).warehouse.catalog.writing():
+    with store_of(one).warehouse.catalog.write_transaction():
         with pytest.raises(WarehouseError, match="lock timeout"):
             insert(other, "edge", pairs("ab"))
         assert other.relation("reach").rows() == []  # who only reads does not wait

@@ -218,7 +218,7 @@ def test_looking_back_changes_nothing(place: str) -> None:
     db.close()
     db = reopened(closure(), place=place)
     past = db.at(2)
-    assert past._state.planning.payload == {"reach"}
+    assert past._state.planner.payload == {"reach"}
     insert(past, "edge", pairs("zz"))
     assert db.commits == 3
     insert(db, "edge", pairs("ac"), algorithm="recompute")  # makes ranks anew

@@ -152,5 +152,5 @@ def _merge(rule: Rule, name: str, constants: Relation) -> Rule:
         head=head,
         literals=tuple(literals),
         conditions=conditions,
-        origin=rule.origin.by("merge_alike"),
+        origin=rule.origin.with_pass("merge_alike"),
     )

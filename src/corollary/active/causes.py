@@ -31,7 +31,7 @@ class CausingChange:
 
     relation: str
     sign: State
-    place: str
+    target: str
 
 
 def plan_causes(
@@ -50,7 +50,7 @@ def plan_causes(
             predicate which is not among them is left out.
     """
     draft = Draft(update)
-    draft.finished.update(update.new.relations)  # all views can be read as they are
+    draft.readable.update(update.new.relations)  # all views can be read as they are
     name, sign = head
     draft.types[given] = draft.types[name]
     found: list[CausingChange] = []
@@ -61,21 +61,21 @@ def plan_causes(
             if change is None or change not in known:
                 continue
             cause = CausingChange(*change, working_relation(f"{number}.{place}", "cause"))
-            draft.types[cause.place] = draft.types[cause.relation]
+            draft.types[cause.target] = draft.types[cause.relation]
             slots = tuple(
                 slot if isinstance(slot, Variable | Constant) else Variable(f"_{at}", type_)
                 for at, (slot, type_) in enumerate(
                     zip(literal.slots, draft.types[cause.relation], strict=True)
                 )
             )
-            source = draft.event(cause.relation) or draft.changes(*change)
+            source = draft.event_source(cause.relation) or draft.changes_of(*change)
             lead = Goal(Literal(cause.relation, slots), source)
             effects = Goal(Literal(given, rule.head.slots), Reference(given))
             state = State.NEW if sign is State.ADDED else State.OLD
             body = make_body(
-                rule, read_in_state(state), lead=lead, place=place, goals=[effects], head=slots
+                rule, read_in_state(state), lead=lead, position=place, goals=[effects], head=slots
             )
-            steps += draft.derive(cause.place, [body])
+            steps += draft.derive(cause.target, [body])
             found.append(cause)
     for aggregation in update.new.aggregations:
         if aggregation.relation == name:
@@ -84,18 +84,18 @@ def plan_causes(
                     cause = CausingChange(aggregation.body, side, working_relation(side, "cause"))
                     steps += _group_changes(aggregation, cause, given, draft)
                     found.append(cause)
-    return draft.plan(steps), tuple(found)
+    return draft.finish(steps), tuple(found)
 
 
 def _group_changes(aggregation: Aggregation, cause: CausingChange, given: str, draft: Draft) -> list[Step]:
     """Return the steps that find the changes of an aggregate's body in the groups of its tuples."""
-    draft.types[cause.place] = draft.types[cause.relation]
+    draft.types[cause.target] = draft.types[cause.relation]
     row, value = draft.variables(cause.relation), Variable("value", draft.types[given][-1])
-    lead = Goal(Literal(cause.relation, row), draft.changes(cause.relation, cause.sign))
+    lead = Goal(Literal(cause.relation, row), draft.changes_of(cause.relation, cause.sign))
     keys = tuple(row[at] for at in aggregation.groups)
     effects = Goal(Literal(given, (*keys, value)), Reference(given))
     body = Body(row, (lead, effects), (), aggregation.origin, lead)
-    return draft.derive(cause.place, [body])
+    return draft.derive(cause.target, [body])
 
 
 def _rules(

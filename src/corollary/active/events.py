@@ -127,8 +127,8 @@ def evaluate_events(draft: Draft, goals: Collection[str]) -> list[Step]:
 def event_plan(update: Update, goals: Collection[str]) -> Plan:
     """Return the plan that evaluates event predicates, when all views are maintained."""
     draft = Draft(update)
-    draft.finished.update(update.new.relations)
-    return draft.plan(evaluate_events(draft, goals))
+    draft.readable.update(update.new.relations)
+    return draft.finish(evaluate_events(draft, goals))
 
 
 def _effect(trigger: str, draft: Draft) -> Step:
@@ -147,7 +147,7 @@ def _effect(trigger: str, draft: Draft) -> Step:
         (name for name, each in program.active.triggers.items() if each == (relation, State.ADDED)),
         None,
     )
-    deletes = draft.common(target, head, base)
+    deletes = draft.intersect(target, head, base)
     if inserting is None:
         return deletes
     return replace(deletes, without=(Reference(event_relation(inserting)),))
@@ -163,7 +163,7 @@ def _prerequisites(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | No
                 for literal in rule.literals
                 if not literal.negated
                 and literal.relation not in stratum.relations
-                and (source := draft.event(literal.relation)) is not None
+                and (source := draft.event_source(literal.relation)) is not None
             ),
             None,
         )
@@ -173,7 +173,7 @@ def _prerequisites(stratum: Stratum, draft: Draft) -> tuple[Reference, ...] | No
         elif not is_derived:
             return None
     for aggregation in stratum.aggregations:
-        source = draft.event(aggregation.body)
+        source = draft.event_source(aggregation.body)
         if source is None:
             return None
         found[source] = None

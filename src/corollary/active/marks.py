@@ -41,7 +41,7 @@ class MarkRenamer:
     read: dict[str, MarkedRelation] = field(default_factory=dict)
     triggers: dict[str, MarkedRelation] = field(default_factory=dict)
 
-    def marks(self, clause: Clause) -> Clause:
+    def rename_marks(self, clause: Clause) -> Clause:
         """Return the clause with names instead of marks."""
         heads = []
         for head in clause.heads:

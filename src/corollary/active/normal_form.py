@@ -39,7 +39,7 @@ def with_active_rules(program: NormalProgram, checked: CheckedProgram) -> Normal
     if not clauses and not reactions:
         return program
     marks = MarkRenamer()
-    plain = [marks.marks(clause) for clause in clauses]
+    plain = [marks.rename_marks(clause) for clause in clauses]
     events = {
         name: Relation(name, each.columns, each.types, is_derived=True, is_virtual=True)
         for name, each in checked.signatures.items()

@@ -221,7 +221,7 @@ class _Copier:
         ]
         head = Literal(copy, _without(bound.head.slots, column))
         yield replace(
-            bound, head=head, literals=tuple(literals), origin=rule.origin.by("specialise")
+            bound, head=head, literals=tuple(literals), origin=rule.origin.with_pass("specialise")
         )
 
     def _for_several(
@@ -243,7 +243,7 @@ class _Copier:
             literals.append(Literal(self._seeds(constants), (slot,)))
         head = replace(rule.head, relation=copy)
         yield replace(
-            rule, head=head, literals=tuple(literals), origin=rule.origin.by("specialise")
+            rule, head=head, literals=tuple(literals), origin=rule.origin.with_pass("specialise")
         )
 
     def _read_copy(self, literal: Literal, slot: Slot, constants: Constants) -> Literal:

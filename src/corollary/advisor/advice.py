@@ -63,7 +63,7 @@ class NewView:
         upkeep: the exponent of maintaining it, for each changed tuple.
         is_self_materialisation: whether it is a query itself.
         is_virtual: whether rewriting alone is as good as storing it.
-        figures: its estimated size and cost, if sizes are known.
+        estimate: its estimated size and cost, if sizes are known.
         node: the candidate that it was.
     """
 
@@ -75,7 +75,7 @@ class NewView:
     upkeep: int
     is_self_materialisation: bool
     is_virtual: bool
-    figures: ViewEstimate | None
+    estimate: ViewEstimate | None
     node: Candidate
 
     @property
@@ -90,7 +90,7 @@ class RejectedCandidate:
 
     clause: Clause
     degree: int
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class _Advisor:
                 _is_self_materialisation(node, each, self._forms) for each in users
             ),
             is_virtual=all(_is_rewriting_enough(each) for each in users),
-            figures=self._estimate(node),
+            estimate=self._estimate(node),
             node=node,
         )
 
@@ -211,7 +211,7 @@ def _rejected(decision: StorageDecision) -> tuple[RejectedCandidate, ...]:
     for each in decision.rejected.values():
         order = in_text_order(each.node, positions)
         clauses = view_clauses(REJECTED_NAME, order, each.node, positions)
-        found.append(RejectedCandidate(clauses[0], each.degree, each.why))
+        found.append(RejectedCandidate(clauses[0], each.degree, each.reason))
     return tuple(found)
 
 
@@ -257,7 +257,7 @@ def _reason(draft: PredicateDraft, shapes: NodeShapes, arity: SchemeArity) -> st
     if draft.decision.rejected:
         least = min(draft.decision.rejected.values(), key=lambda each: each.degree)
         if least.degree <= arity.value:
-            return f"too large: {least.why}"
+            return f"too large: {least.reason}"
         set_by = f"ea(D)={arity.value} set by relation {arity.set_by}"
         return f"criterion: degree {least.degree} > {set_by}"
     return pinned or f"no exponent gain (N^{before} with every candidate stored)"

@@ -29,16 +29,16 @@ class Calibration:
     """The time of a row-operation.
 
     Attributes:
-        seconds: of one row-operation.
+        seconds_per_row: of one row-operation.
         source: the runs that were timed.
     """
 
-    seconds: float
+    seconds_per_row: float
     source: str
 
-    def of(self, work: float) -> float:
+    def seconds_for(self, work: float) -> float:
         """Return the estimated seconds of some row-operations."""
-        return work * self.seconds
+        return work * self.seconds_per_row
 
 
 def calibrate_from_commits(database: Database) -> Calibration | None:
@@ -59,11 +59,11 @@ def calibrate_from_commits(database: Database) -> Calibration | None:
     return Calibration(_ratio(timed), f"{_count(len(timed), 'commit')} of the history ({place})")
 
 
-def calibrate_from_measurements(advice: Advice, measured: Measurements) -> Calibration | None:
+def calibrate_from_measurements(advice: Advice, measurements: Measurements) -> Calibration | None:
     """Return the calibration by measured queries."""
     found = [
-        (work[0], each.before)
-        for each in measured.queries
+        (work[0], each.before_seconds)
+        for each in measurements.queries
         if (work := advice.queries[each.relation].work) is not None
         and work[0] >= CALIBRATION_MIN_ROWS
     ]

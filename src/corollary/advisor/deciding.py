@@ -38,7 +38,7 @@ class Rejection:
 
     node: Candidate
     degree: int
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Decider:
             return Rejection(node, degree, f"degree {degree} > {self._limit}")
         if self._estimator is not None:
             allowed = self._options.storage_factor * self._estimator.sizes.stored_bytes
-            allowed = max(allowed, self._options.budget or 0.0)
+            allowed = max(allowed, self._options.budget_bytes or 0.0)
             size = self._estimator.candidate_bytes(node)
             if size > allowed:
                 return Rejection(node, degree, f"about {size:,.0f} bytes > {allowed:,.0f}")
@@ -155,7 +155,7 @@ class Decider:
             return self._rewriter.work(clauses, frozenset(stored), estimator)
 
         full = work(possible)
-        if work(()) < self._options.least_gain * full:
+        if work(()) < self._options.min_gain_factor * full:
             return {}
         kept = dict(possible)
         for key in possible:

@@ -27,12 +27,12 @@ def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> di
         "paper_effective_arity": advice.arity.paper,
         "materialise": [_view(each, calibration) for each in advice.views.values()],
         "rejected": [
-            {"rule": print_clause(each.clause), "why": each.why} for each in advice.rejected
+            {"rule": print_clause(each.clause), "why": each.reason} for each in advice.rejected
         ],
     }
     if calibration is not None:
         found["calibration"] = {
-            "seconds_per_row_op": calibration.seconds,
+            "seconds_per_row_op": calibration.seconds_per_row,
             "from": calibration.source,
         }
     return found
@@ -59,7 +59,7 @@ def _predicate(each: PredicateAdvice, calibration: Calibration | None) -> dict[s
     if each.work is not None:
         found["work_before"], found["work_after"] = (round(work) for work in each.work)
         if calibration is not None:
-            before, after = (calibration.of(work) for work in each.work)
+            before, after = (calibration.seconds_for(work) for work in each.work)
             found["estimated_seconds_before"], found["estimated_seconds_after"] = before, after
     return found
 
@@ -75,38 +75,38 @@ def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
         "build": view.build,
         "upkeep": view.upkeep,
     }
-    if view.figures is not None:
-        found["rows"] = round(view.figures.rows)
-        found["bytes"] = round(view.figures.bytes)
-        found["upkeep_per_hour"] = round(view.figures.upkeep)
+    if view.estimate is not None:
+        found["rows"] = round(view.estimate.rows)
+        found["bytes"] = round(view.estimate.bytes)
+        found["upkeep_per_hour"] = round(view.estimate.upkeep)
         if calibration is not None:
-            found["estimated_build_seconds"] = calibration.of(view.figures.build)
-            found["estimated_upkeep_seconds_per_hour"] = calibration.of(view.figures.upkeep)
+            found["estimated_build_seconds"] = calibration.seconds_for(view.estimate.build)
+            found["estimated_upkeep_seconds_per_hour"] = calibration.seconds_for(view.estimate.upkeep)
     return found
 
 
-def check_results_as_json(findings: Iterable[CheckResult]) -> list[dict[str, Any]]:
+def check_results_as_json(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
     """Return the results of verification."""
     return [
         {"check": each.check, "about": each.about, "differences": list(each.differences)}
-        for each in findings
+        for each in results
     ]
 
 
 def measurements_as_json(measurements: Measurements) -> dict[str, Any]:
     """Return measurements."""
     return {
-        "build_seconds": measurements.build,
+        "build_seconds": measurements.build_seconds,
         "rows": dict(measurements.rows),
         "queries": [
             {
                 "query": each.query,
-                "before_seconds": each.before,
-                "after_seconds": each.after,
-                "cold_seconds": list(each.cold),
-                "runs": each.runs,
+                "before_seconds": each.before_seconds,
+                "after_seconds": each.after_seconds,
+                "cold_seconds": list(each.cold_seconds),
+                "runs": each.warm_runs,
                 "speed_up": each.speed_up,
-                "break_even_queries": each.break_even(measurements.build),
+                "break_even_queries": each.break_even_queries(measurements.build_seconds),
             }
             for each in measurements.queries
         ],
@@ -120,9 +120,9 @@ def samples_as_json(samples: Iterable[SampledSize]) -> list[dict[str, Any]]:
             "view": each.view,
             "rows": round(each.rows),
             "column": each.variable,
-            "values": each.values,
-            "of_values": each.total,
-            "found": each.found,
+            "values": each.sampled_values,
+            "of_values": each.all_values,
+            "found": each.sampled_rows,
         }
         for each in samples
     ]

@@ -63,7 +63,7 @@ class DraftBuilder:
     ) -> StorageDecision:
         """Decide with and without the disjunct phase; the better decision counts."""
         starts = [[FoldedClause.unfolded(each) for each in clauses]]
-        if self.options.has_disjuncts and len(clauses) > 1:
+        if self.options.merges_disjuncts and len(clauses) > 1:
             merged = merge_disjuncts(clauses)
             if len(merged) < len(clauses):
                 starts.insert(0, merged)

@@ -62,7 +62,7 @@ def account_views(
             if each.literals
         )
         upkeep = sum(estimator.hourly_upkeep(view, options.updates) for view in views)
-        size = sizes.rows.get(name, 0) * sizes.width.get(name, 8.0 * relation.arity)
+        size = sizes.rows.get(name, 0) * sizes.row_bytes.get(name, 8.0 * relation.arity)
         yield ViewAccount(name, frequency * work, upkeep, size)
 
 

@@ -32,19 +32,19 @@ class RelationSizes:
     Attributes:
         rows: the number of tuples.
         distinct: the number of values of each column.
-        most: the frequency of the most frequent value of each column.
-        width: bytes of a tuple.
+        max_frequency: the frequency of the most frequent value of each column.
+        row_bytes: bytes of a tuple.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
     distinct: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    most: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    width: Mapping[str, float] = field(default_factory=dict)
+    max_frequency: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    row_bytes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def stored_bytes(self) -> float:
         """The bytes of all stored relations."""
-        return sum(rows * self.width.get(name, 8.0) for name, rows in self.rows.items())
+        return sum(rows * self.row_bytes.get(name, 8.0) for name, rows in self.rows.items())
 
 
 class Estimator:
@@ -93,7 +93,7 @@ class Estimator:
         found: dict[str, float] = {}
         for leaf in expand(node)[0]:
             if isinstance(leaf, Literal) and leaf.slots:
-                each = self.sizes.width.get(leaf.relation, 8.0 * len(leaf.slots)) / len(leaf.slots)
+                each = self.sizes.row_bytes.get(leaf.relation, 8.0 * len(leaf.slots)) / len(leaf.slots)
                 for slot in leaf.slots:
                     if isinstance(slot, Variable) and slot.name in node.variables:
                         found.setdefault(slot.name, each)
@@ -141,7 +141,7 @@ class Estimator:
                 found = self._estimate_rules(name, arity)
             else:
                 distinct = self.sizes.distinct.get(name, tuple(unknown.values()))
-                frequencies = self.sizes.most.get(name, ())
+                frequencies = self.sizes.max_frequency.get(name, ())
                 found = Cardinality(
                     guess,
                     {f"{at}": float(max(1, each)) for at, each in enumerate(distinct)},

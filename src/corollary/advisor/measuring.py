@@ -27,20 +27,20 @@ class QueryTimes:
 
     relation: str
     query: str
-    before: float
-    after: float
-    cold: tuple[float, float]
-    runs: int
+    before_seconds: float
+    after_seconds: float
+    cold_seconds: tuple[float, float]
+    warm_runs: int
 
     @property
     def speed_up(self) -> float:
         """The time before by the time after; below 1 it is slower."""
-        return self.before / max(self.after, 1e-9)
+        return self.before_seconds / max(self.after_seconds, 1e-9)
 
-    def break_even(self, build: float) -> float | None:
+    def break_even_queries(self, build_seconds: float) -> float | None:
         """Return the number of queries after which building has paid; None if it never does."""
-        saving = self.before - self.after
-        return build / saving if saving > 0 else None
+        saving = self.before_seconds - self.after_seconds
+        return build_seconds / saving if saving > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Measurements:
     """The times of all queries, the seconds to build the views, and their numbers of rows."""
 
     queries: tuple[QueryTimes, ...]
-    build: float
+    build_seconds: float
     rows: Mapping[str, int]
 
 

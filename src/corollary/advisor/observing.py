@@ -154,7 +154,7 @@ def measure_update_rates(database: Database) -> Mapping[str, float]:
     hours = max(HISTORY_MIN_SECONDS, newest.created - oldest.created) / 3600.0
     rates: dict[str, float] = {}
     relations = state_of(database).loaded.normal.relations
-    counts = list(warehouse.catalog.counts(oldest.number - 1, newest.number))
+    counts = list(warehouse.catalog.change_counts(oldest.number - 1, newest.number))
     first = oldest.number if oldest.number > 1 else min((each[0] for each in counts), default=1)
     for number, name, added, removed in counts:
         relation = relations.get(name) if number > first else None

@@ -36,7 +36,7 @@ def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[s
     if advice.arity.set_by:
         yield f"a view may have degree {advice.arity.value} at most, set by {advice.arity.set_by}"
     if calibration is not None:
-        row_time = format_duration(calibration.seconds)
+        row_time = format_duration(calibration.seconds_per_row)
         yield f"a row-op is thought to take {row_time}, going by {calibration.source}"
 
 
@@ -66,8 +66,8 @@ def _heading(
         change = f" -> {format_amount(after)}" if each.is_applicable else ""
         parts.append(f"est. {format_amount(before)}{change} row-ops")
         if calibration is not None:
-            change = f" -> {format_duration(calibration.of(after))}" if each.is_applicable else ""
-            parts.append(f"est. {format_duration(calibration.of(before))}{change}")
+            change = f" -> {format_duration(calibration.seconds_for(after))}" if each.is_applicable else ""
+            parts.append(f"est. {format_duration(calibration.seconds_for(before))}{change}")
     if each.is_query and each.query.frequency != 1.0:
         parts.append(f"f={each.query.frequency:.3g}/h")
     if not each.before.is_exact:
@@ -85,19 +85,19 @@ def _view(view: NewView, advice: Advice, calibration: Calibration | None) -> Ite
     yield from _clauses("virtual" if view.is_virtual else "store", view.clauses)
     arity = advice.arity
     facts = [f"degree {view.degree} <= {arity.value} (set by {arity.set_by})"]
-    if view.figures is not None:
-        figures = view.figures
+    if view.estimate is not None:
+        figures = view.estimate
         facts.append(f"est. {format_amount(figures.rows)} rows, {format_bytes(figures.bytes)}")
     facts.append(f"build N^{view.build}")
-    if view.figures is not None and calibration is not None:
-        facts[-1] += f", est. {format_duration(calibration.of(view.figures.build))}"
+    if view.estimate is not None and calibration is not None:
+        facts[-1] += f", est. {format_duration(calibration.seconds_for(view.estimate.build))}"
     facts.append(f"upkeep N^{view.upkeep} per changed row")
-    if view.figures is not None and view.figures.upkeep:
-        facts.append(f"{format_amount(view.figures.upkeep)} row-ops an hour")
+    if view.estimate is not None and view.estimate.upkeep:
+        facts.append(f"{format_amount(view.estimate.upkeep)} row-ops an hour")
         if calibration is not None:
-            facts[-1] += f", est. {format_duration(calibration.of(view.figures.upkeep))}"
+            facts[-1] += f", est. {format_duration(calibration.seconds_for(view.estimate.upkeep))}"
     yield f"          {'  '.join(facts)}"
-    if view.figures is not None:
+    if view.estimate is not None:
         yield _checks(view, advice)
     if view.is_self_materialisation:
         yield "          this is the query itself: to store it is to store the answers"
@@ -112,9 +112,9 @@ def _view(view: NewView, advice: Advice, calibration: Calibration | None) -> Ite
 
 def _checks(view: NewView, advice: Advice) -> str:
     """Return the line on what makes a view useful: small, rarely changed, often queried."""
-    assert view.figures is not None
+    assert view.estimate is not None
     asked = sum(each.query.frequency for each in advice.queries.values() if view.name in each.views)
-    share, changes = 100 * view.figures.share, format_amount(view.figures.changes)
+    share, changes = 100 * view.estimate.share, format_amount(view.estimate.changes)
     return (
         f"  checks  {share:.2g} % of what is stored; in an hour {changes} tuples under it change, "
         f"{format_amount(asked)} queries use it"
@@ -134,7 +134,7 @@ def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
     if each.work is not None:
         gain = each.work[0] / max(each.work[1], 1.0)
         is_less = each.after.left_deep < each.before.left_deep
-        if is_less and gain < advice.options.least_gain:
+        if is_less and gain < advice.options.min_gain_factor:
             yield f"  note    the exponent falls, but on this data the gain is {gain:.1f} x only"
         elif not is_less:
             yield f"  note    the exponent stays, but on this data the gain is {gain:.1f} x"
@@ -142,7 +142,7 @@ def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
 
 def _rejected(each: PredicateAdvice) -> Iterator[str]:
     for rejected in each.rejected:
-        yield f"  rejected {print_atom(rejected.clause.heads[0])}: {rejected.why}"
+        yield f"  rejected {print_atom(rejected.clause.heads[0])}: {rejected.reason}"
 
 
 def _hidden_variables(view: NewView) -> list[str]:
@@ -155,7 +155,7 @@ def _hidden_variables(view: NewView) -> list[str]:
 def format_amount(number: float) -> str:
     """Return a number of rows in a few characters.
 
-    >>> amount(812), amount(41_000_000), amount(0.3e6)
+    >>> format_amount(812), format_amount(41_000_000), format_amount(0.3e6)
     ('812', '41 M', '300 K')
     """
     for limit, unit in ((1e9, " G"), (1e6, " M"), (1e4, " K")):
@@ -168,7 +168,7 @@ def format_amount(number: float) -> str:
 def format_bytes(number: float) -> str:
     """Return a number of bytes as text.
 
-    >>> size(6_100), size(12)
+    >>> format_bytes(6_100), format_bytes(12)
     ('6.1 KB', '12 B')
     """
     unit = 0
@@ -180,7 +180,7 @@ def format_bytes(number: float) -> str:
 def format_duration(seconds: float) -> str:
     """Return a time in a few characters.
 
-    >>> duration(41.2), duration(0.0831), duration(1.1e-7), duration(0.0)
+    >>> format_duration(41.2), format_duration(0.0831), format_duration(1.1e-7), format_duration(0.0)
     ('41.2 s', '83.1 ms', '0.11 us', '0 us')
     """
     for limit, unit in ((1.0, "s"), (1e-3, "ms")):

@@ -30,21 +30,21 @@ class SampledSize:
 
     Attributes:
         variable: of the column whose values were sampled.
-        values: the number of sampled values.
-        total: the number of all values.
-        found: the rows of the view for the sampled values.
+        sampled_values: the number of sampled values.
+        all_values: the number of all values.
+        sampled_rows: the rows of the view for the sampled values.
     """
 
     view: str
     variable: str
-    values: int
-    total: int
-    found: int
+    sampled_values: int
+    all_values: int
+    sampled_rows: int
 
     @property
     def rows(self) -> float:
         """The estimated number of rows of the view."""
-        return self.found * self.total / max(1, self.values)
+        return self.sampled_rows * self.all_values / max(1, self.sampled_values)
 
 
 def sample_sizes(

@@ -136,13 +136,13 @@ class Options:
     Attributes:
         partial_clusters: whether parts of clusters are candidates too, and outside literals carry
             functional dependencies into them.
-        has_disjuncts: whether clauses with a common part may be merged.
-        budget: the maximum size of all new views together, in bytes.
+        merges_disjuncts: whether clauses with a common part may be merged.
+        budget_bytes: the maximum size of all new views together, in bytes.
         storage_factor: without a budget, the maximum size of a view, as a multiple of what is
             stored already.
-        least_gain: the factor in rows that justifies a view even at the same exponent.
+        min_gain_factor: the factor in rows that justifies a view even at the same exponent.
         updates: changed tuples of base relations per hour.
-        horizon: the hours over which building a view has to pay.
+        horizon_hours: the hours over which building a view has to pay.
     """
 
     selection: SelectionMode = SelectionMode.PAPER
@@ -150,9 +150,9 @@ class Options:
     opaque: ComparisonMode = ComparisonMode.OPAQUE
     partial_clusters: bool = False
     self_materialisation: SelfMaterialisation = SelfMaterialisation.ALLOW
-    has_disjuncts: bool = True
-    budget: float | None = None
+    merges_disjuncts: bool = True
+    budget_bytes: float | None = None
     storage_factor: float = 1.0
-    least_gain: float = 1.3
+    min_gain_factor: float = 1.3
     updates: Mapping[str, float] = field(default_factory=dict)
-    horizon: float = 24.0
+    horizon_hours: float = 24.0

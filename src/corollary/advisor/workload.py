@@ -68,11 +68,11 @@ class Workload:
     def _price(self, key: str) -> float:
         """Return the cost of a view per hour: its upkeep, and its share of building it."""
         node = self.pool[key]
-        build = self.estimator.estimate_candidate(node).work / self.options.horizon
+        build = self.estimator.estimate_candidate(node).work / self.options.horizon_hours
         return self.estimator.hourly_upkeep(node, self.options.updates) + build
 
     def _is_within_budget(self, stored: Iterable[str]) -> bool:
-        return self.options.budget is None or self.size(stored) <= self.options.budget
+        return self.options.budget_bytes is None or self.size(stored) <= self.options.budget_bytes
 
     def _work(self, at: int, stored: frozenset[str]) -> float:
         """Return the rows that a query handles, with the best of what is stored."""

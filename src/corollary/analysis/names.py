@@ -76,13 +76,13 @@ def _functors(clause: Clause) -> Iterator[Diagnostic]:
                     suggest_name(term.name, FUNCTORS) or "user-defined functors are not supported",
                 )
             elif not signature.accepts(len(term.arguments)):
-                most = signature.most
+                most = signature.max_arguments
                 if most is None:
-                    takes = f"at least {_count(signature.least, 'argument')}"
-                elif most == signature.least:
+                    takes = f"at least {_count(signature.min_arguments, 'argument')}"
+                elif most == signature.min_arguments:
                     takes = _count(most, "argument")
                 else:
-                    takes = f"{signature.least} to {most} arguments"
+                    takes = f"{signature.min_arguments} to {most} arguments"
                 given = len(term.arguments)
                 yield Diagnostic(
                     "C0203",

@@ -111,11 +111,11 @@ class AdviceActions:
         )
         self.document["sampled"] = samples_as_json(samples)
         for each in samples:
-            figures = self.advice.views[each.view].figures
+            figures = self.advice.views[each.view].estimate
             guess = "" if figures is None else f"; {figures.rows:,.0f} were expected"
             self._print(
-                f"sampled   {each.view} has about {each.rows:,.0f} rows: {each.found:,} for "
-                f"{each.values:,} of {each.total:,} values of {each.variable}{guess}"
+                f"sampled   {each.view} has about {each.rows:,.0f} rows: {each.sampled_rows:,} for "
+                f"{each.sampled_values:,} of {each.all_values:,} values of {each.variable}{guess}"
             )
 
     def _verify(self) -> None:
@@ -144,7 +144,7 @@ class AdviceActions:
         for each in measured.queries:
             self._print(_measurement_line(each, measured, self._expected(each)))
         for name, rows in measured.rows.items():
-            figures = self.advice.views[name].figures
+            figures = self.advice.views[name].estimate
             guess = "" if figures is None else f", {figures.rows:,.0f} were expected"
             self._print(f"measured  {name} has {rows:,} rows{guess}")
         self._calibrate(measured)
@@ -155,11 +155,11 @@ class AdviceActions:
         if calibration is None:
             return
         self._print(
-            f"measured  {format_duration(calibration.seconds)} for a row-op, going by {calibration.source}"
+            f"measured  {format_duration(calibration.seconds_per_row)} for a row-op, going by {calibration.source}"
         )
         for name, view in self.advice.views.items():
-            if view.figures is not None and view.figures.upkeep:
-                upkeep = format_duration(calibration.of(view.figures.upkeep))
+            if view.estimate is not None and view.estimate.upkeep:
+                upkeep = format_duration(calibration.seconds_for(view.estimate.upkeep))
                 self._print(f"expected  {name} takes {upkeep} an hour to keep true")
 
     def _expected(self, each: QueryTimes) -> str:
@@ -200,13 +200,13 @@ class AdviceActions:
 
 
 def _measurement_line(each: QueryTimes, measured: Measurements, expected: str) -> str:
-    pays = each.break_even(measured.build)
+    pays = each.break_even_queries(measured.build_seconds)
     when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
-    cold = f"cold {1000 * each.cold[0]:.1f} -> {1000 * each.cold[1]:.1f} ms"
+    cold = f"cold {1000 * each.cold_seconds[0]:.1f} -> {1000 * each.cold_seconds[1]:.1f} ms"
     return (
-        f"measured  {each.query}: {1000 * each.before:.1f} -> {1000 * each.after:.1f} ms, "
-        f"{each.speed_up:.1f} x{expected} (median of {each.runs} warm runs; {cold}); "
-        f"build {measured.build:.2f} s, {when}"
+        f"measured  {each.query}: {1000 * each.before_seconds:.1f} -> {1000 * each.after_seconds:.1f} ms, "
+        f"{each.speed_up:.1f} x{expected} (median of {each.warm_runs} warm runs; {cold}); "
+        f"build {measured.build_seconds:.2f} s, {when}"
     )
 
 

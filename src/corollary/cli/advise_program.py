@@ -131,7 +131,7 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         opaque=ComparisonMode(options.opaque),
         partial_clusters=options.partial_clusters,
         self_materialisation=SelfMaterialisation(options.self_materialisation),
-        budget=options.budget,
+        budget_bytes=options.budget,
         updates={**({} if data is None else measure_update_rates(data)), **dict(options.updates)},
     )
     console.progress("measuring sizes")

@@ -110,7 +110,7 @@ def _change_rows(
 
     for operation, name, file in files:
         state_of(database).console.progress(f"reading {file}")
-        rows, warnings = read_rows(file, state_of(database).writable(name), has_headers=has_headers)
+        rows, warnings = read_rows(file, state_of(database).writable_relation(name), has_headers=has_headers)
         yield from warnings
         if operation == "insert":
             transaction.insert(name, rows)
@@ -123,4 +123,4 @@ def _change_lines(database: Database, transaction: "Transaction", changes: str) 
     from corollary.database.change_file import read_changes
 
     state_of(database).console.progress(f"reading {changes}")
-    read_changes(changes, state_of(database).loaded.normal).into(transaction)
+    read_changes(changes, state_of(database).loaded.normal).apply_to(transaction)

@@ -47,7 +47,7 @@ def command(
                 {
                     "relation": changed.name,
                     "columns": list(changed.columns),
-                    "rows": json_rows(table, changed, is_ordered=True),
+                    "rows": json_rows(table, changed, is_sorted=True),
                 }
                 for changed, table in feeds
             ]

@@ -76,7 +76,7 @@ def _interrupted(database: Database, before: int, place: str) -> str:
             "follow with the next run"
         )
     warehouse = warehouse_of(database)
-    latest = None if warehouse is None else warehouse.catalog.latest()
+    latest = None if warehouse is None else warehouse.catalog.latest_commit()
     if latest is not None and latest.number > before:
         return f"`corollary log {redact_password(place)}` tells what was committed meanwhile"
     return "nothing was changed"

@@ -47,5 +47,5 @@ def _lines(erased: "EraseResult") -> Iterator[str]:
     )
     if erased.alerts:
         yield f"{counted(erased.alerts, 'alert')} went with it before anybody was told"
-    for value, relations in erased.still.items():
+    for value, relations in erased.remaining.items():
         yield f"other tuples still have {value}: in {', '.join(relations)}"

@@ -107,7 +107,7 @@ def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Cons
             changes,
             options.algorithms,
             options.watched(normal),
-            engine=create_engine(SPARK, placement=options.placement, shares=PARTITIONS),
+            engine=create_engine(SPARK, placement=options.placement, partition_count=PARTITIONS),
             without=parse_optimisations(options.without),
         )
     database = load_in_memory(

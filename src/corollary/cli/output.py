@@ -73,7 +73,7 @@ def print_rows(table: "pa.Table", relation: "Relation") -> None:
     from corollary.warehouse.lines import lines_of
 
     output = Directive("output", relation.name, (("headers", "true"),))
-    for lines in lines_of(table, relation, output, dialect_of(relation, output), is_checked=False):
+    for lines in lines_of(table, relation, output, dialect_of(relation, output), is_verified=False):
         click.echo(lines, nl=False)
 
 

@@ -77,7 +77,7 @@ def _outbox(state: "Status") -> str:
     outbox = state.outbox
     since = "" if outbox.oldest is None else f" since {format_time(outbox.oldest)}"
     error = "" if outbox.error is None else f"; last error: {outbox.error}"
-    return f"{counted(outbox.waiting, 'alert')} waiting{since}{error}"
+    return f"{counted(outbox.queued, 'alert')} waiting{since}{error}"
 
 
 def _lag(table: "TableState") -> str:

@@ -151,7 +151,7 @@ def _note_idle(
         (added, removed, "was there already"),
     ):
         for name, row in updates:
-            relation = state_of(database).writable(name)
+            relation = state_of(database).writable_relation(name)
             if relation.is_derived or (name, row) in others:
                 continue
             change = transaction.changes[name]

@@ -44,7 +44,7 @@ class Sink:
     """Where an alert goes: the kind of sink, and its file, relation, URL or event."""
 
     kind: SinkKind = SinkKind.CONSOLE
-    place: str = ""
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def alerts_of(
     rows: Iterable[tuple[Value, ...]],
     reactions: Sequence[Reaction],
     *,
-    is_heard: bool = False,
+    has_callbacks: bool = False,
 ) -> Iterator[Alert]:
     """Yield the alerts that the new tuples of an event make.
 
@@ -103,11 +103,11 @@ def alerts_of(
         types: the types of its columns.
         rows: its new tuples.
         reactions: those of the program; `.alert`s of this event count.
-        is_heard: whether this process has registered callbacks for the event.
+        has_callbacks: whether this process has registered callbacks for the event.
     """
     alerting = [each for each in reactions if each.name == "alert" and each.relation == event]
     templates = [(each.message, sink_of(each)) for each in alerting]
-    if is_heard and all(sink.kind is not SinkKind.CALLBACK for _, sink in templates):
+    if has_callbacks and all(sink.kind is not SinkKind.CALLBACK for _, sink in templates):
         message = alerting[0].message if alerting else ""
         templates.append((message, Sink(SinkKind.CALLBACK, event)))
     for row in rows:

@@ -105,7 +105,7 @@ def canonical_floats(column: pa.Array) -> pa.Array:
 def sort_rows(table: pa.Table) -> pa.Table:
     """Return the rows ordered by value, column by column: null first, NaN last, false < true.
 
-    >>> sort(pa.table({"x": [2.0, None, float("nan"), -1.0]}))["x"].to_pylist()
+    >>> sort_rows(pa.table({"x": [2.0, None, float("nan"), -1.0]}))["x"].to_pylist()
     [None, -1.0, 2.0, nan]
     """
     if not table.num_columns or table.num_rows < 2:
@@ -126,7 +126,7 @@ def dependency_violations(
     """Return pairs of rows that violate a functional dependency, one pair for each determinant.
 
     >>> table = pa.table({"k": [1, 1, 2], "v": [5, 6, 7]})
-    >>> [to_python(side) for side in disagreeing(table, [0], [1])]
+    >>> [to_python(side) for side in dependency_violations(table, [0], [1])]
     [[(1, 5)], [(1, 6)]]
     """
     # First one row for each pair of determinant and dependent values; a determinant with two such

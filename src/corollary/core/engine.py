@@ -47,10 +47,10 @@ class TableHandle(Protocol):
         """Return the tuples."""
 
     @property
-    def is_apart(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether the tuples are in partitions outside of this process, too many to fetch."""
 
-    def each(self, use: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
+    def map_partitions(self, function: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
         """Return the results of a function for each partition of the tuples.
 
         For distributed tuples it runs where they are, so it must be picklable, and may be called
@@ -68,13 +68,13 @@ class LocalHandle(ABC):
         """Return the tuples."""
 
     @property
-    def is_apart(self) -> bool:
+    def is_distributed(self) -> bool:
         """False: the tuples are here."""
         return False
 
-    def each(self, use: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
+    def map_partitions(self, function: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
         """Return the result of a function for the tuples."""
-        return [use(self.table())]
+        return [function(self.table())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class SinglePlacement:
     """The placement of an engine that runs all strata in this process."""
 
     @property
-    def shares(self) -> int:
+    def partition_count(self) -> int:
         """One: no stratum is partitioned."""
         return 1
 
@@ -131,7 +131,7 @@ class Engine(Protocol):
     def delete(self, relation: str, rows: "Sequence[tuple[Value, ...]] | pa.Table") -> None:
         """Remove tuples from the NEW state of a relation; those not in it are ignored."""
 
-    def change(self, relation: str, added: "pa.Table", removed: "pa.Table") -> None:
+    def apply_change(self, relation: str, added: "pa.Table", removed: "pa.Table") -> None:
         """Apply an effective change: nothing of `added` is in the relation, all of `removed` is."""
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
@@ -153,7 +153,7 @@ class Engine(Protocol):
     def read(self, relation: str, state: State = State.NEW) -> "pa.Table":
         """Return the tuples of a relation in a state."""
 
-    def keep(self, relation: str, state: State = State.NEW) -> TableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle on the tuples of a relation in a state; they are decoded on demand."""
 
     def size(self, relation: str, state: State = State.NEW) -> int:
@@ -172,11 +172,11 @@ class Engine(Protocol):
         """Return the approximate number of distinct values of each column of a relation."""
 
     @property
-    def home(self) -> str:
+    def default_placement(self) -> str:
         """The name of the placement of strata that have no other."""
 
     @property
-    def shares(self) -> int:
+    def partition_count(self) -> int:
         """The number of partitions of a partitioned stratum."""
 
     def placement(

@@ -42,18 +42,18 @@ class FunctorSignature:
     is_expanding: bool = False
 
     @property
-    def least(self) -> int:
+    def min_arguments(self) -> int:
         """The smallest number of arguments."""
         return len(self.parameters) - self.optional
 
     @property
-    def most(self) -> int | None:
+    def max_arguments(self) -> int | None:
         """The largest number of arguments; None without a bound."""
         return None if self.is_variadic else len(self.parameters)
 
     def accepts(self, count: int) -> bool:
         """Whether it can be applied to `count` arguments."""
-        return self.least <= count and (self.most is None or count <= self.most)
+        return self.min_arguments <= count and (self.max_arguments is None or count <= self.max_arguments)
 
     def kinds(self, position: int) -> Kinds:
         """Return the kinds that the argument at a position may have."""

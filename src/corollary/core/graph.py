@@ -10,7 +10,7 @@ Node = TypeVar("Node", bound=Hashable)
 def strongly_connected_components(successors: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ...]]:
     """Return the strongly connected components, every one after those it points to (Tarjan 1972).
 
-    >>> components({"link": ["link", "edge"], "edge": []})
+    >>> strongly_connected_components({"link": ["link", "edge"], "edge": []})
     [('edge',), ('link',)]
     """
     index: dict[Node, int] = {}  # in the order of discovery

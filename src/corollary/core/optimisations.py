@@ -29,7 +29,7 @@ NO_OPTIMISATIONS: frozenset[MonitoringOptimisation] = frozenset()
 def parse_optimisations(names: Iterable[str]) -> frozenset[MonitoringOptimisation]:
     """Return optimisations by their names.
 
-    >>> sorted(optimisations(["sip", "polarity"]))
+    >>> sorted(parse_optimisations(["sip", "polarity"]))
     [<Optimisation.POLARITY: 'polarity'>, <Optimisation.SIP: 'sip'>]
 
     Raises:

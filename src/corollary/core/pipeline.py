@@ -41,12 +41,12 @@ class Compute:
     """Bind a variable to the value of an expression; `range` gives several rows.
 
     Rows with a null value are dropped (the stage comes from an equation, and comparisons with null
-    are false), unless `lets_null`, which is so for an expression in a head.
+    are false), unless `accepts_null`, which is so for an expression in a head.
     """
 
     variable: Variable
     expression: Expression
-    lets_null: bool = False
+    accepts_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)

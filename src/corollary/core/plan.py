@@ -17,7 +17,7 @@ WORKING_SEPARATOR = "•"
 def working_relation(relation: str, role: str) -> str:
     """Return the name of the working relation with a role for a relation.
 
-    >>> working("link", "next")
+    >>> working_relation("link", "next")
     'link•next'
     """
     return f"{relation}{WORKING_SEPARATOR}{role}"

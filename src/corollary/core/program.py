@@ -156,7 +156,7 @@ MarkedRelation = tuple[str, State]
 def marked_name(relation: str, state: State) -> str:
     """Return the name that normal rules use for a relation in a state.
 
-    >>> mark_of("link", State.REMOVED), mark_of("link", State.OLD), mark_of("link", State.NEW)
+    >>> marked_name("link", State.REMOVED), marked_name("link", State.OLD), marked_name("link", State.NEW)
     ('-link', 'link@old', 'link')
     """
     match state:

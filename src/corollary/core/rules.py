@@ -172,7 +172,7 @@ class Origin:
     span: Span | None = field(default=None, compare=False, repr=False)
     passes: tuple[str, ...] = ()
 
-    def by(self, name: str) -> "Origin":
+    def with_pass(self, name: str) -> "Origin":
         """Return the origin with one more pass."""
         return Origin(self.text, self.span, (*self.passes, name))
 

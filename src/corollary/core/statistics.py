@@ -14,12 +14,12 @@ class Statistics:
     Attributes:
         rows: tuples per relation.
         distinct: distinct values per relation and column.
-        is_as_written: whether to ignore all this and probe literals in the order of the text.
+        has_fixed_order: whether to ignore all this and probe literals in the order of the text.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
     distinct: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    is_as_written: bool = False
+    has_fixed_order: bool = False
 
     def fanout(self, relation: str, bound: frozenset[int] | set[int] | tuple[int, ...]) -> float:
         """Estimate how many tuples match one value of the bound columns.

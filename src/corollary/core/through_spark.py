@@ -37,7 +37,7 @@ def is_spark_io(directive: Directive) -> bool:
 def spark_options(directive: Directive) -> dict[str, str]:
     """Return the options of Spark's reader or writer.
 
-    >>> options_of(Directive("input", "p", (("IO", "spark"), ("format", "csv"), ("sep", ";"))))
+    >>> spark_options(Directive("input", "p", (("IO", "spark"), ("format", "csv"), ("sep", ";"))))
     {'sep': ';'}
     """
     own = OWN_PARAMETERS[directive.name]
@@ -48,7 +48,7 @@ def display_name(directive: Directive) -> str:
     """Return a name for messages of what is read or written, without passwords.
 
     >>> url = "jdbc:postgresql://me:secret@host/shop?password=secret"
-    >>> called(Directive("input", "p", (("format", "jdbc"), ("url", url), ("dbtable", "item"))))
+    >>> display_name(Directive("input", "p", (("format", "jdbc"), ("url", url), ("dbtable", "item"))))
     'jdbc item of jdbc:postgresql:host/shop'
     """
     if table := directive.parameter("table"):

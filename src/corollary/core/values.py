@@ -46,7 +46,7 @@ _TIMESTAMP = re.compile(
 def format_value(value: Value, type_: Type) -> str:
     """Return the text of a value of the type; null is the empty text.
 
-    >>> text_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2))
+    >>> format_value(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2))
     '12.50'
     """
     if value is None:
@@ -75,7 +75,7 @@ def format_value(value: Value, type_: Type) -> str:
 def parse_value(text: str, type_: Type) -> Value:
     """Return the value of a text; the empty text is null in a nullable type.
 
-    >>> value_of("0x1f", Type(Kind.NUMBER))
+    >>> parse_value("0x1f", Type(Kind.NUMBER))
     31
 
     Raises:
@@ -115,7 +115,7 @@ def canonical_float(value: float) -> float:
 def format_row(row: Iterable[Value], types: Iterable[Type]) -> str:
     """Return a tuple as messages show it.
 
-    >>> row_text((1, None), (Type(Kind.NUMBER), Type(Kind.SYMBOL, nullable=True)))
+    >>> format_row((1, None), (Type(Kind.NUMBER), Type(Kind.SYMBOL, nullable=True)))
     '(`1`, null)'
     """
     values = (
@@ -128,7 +128,7 @@ def format_row(row: Iterable[Value], types: Iterable[Type]) -> str:
 def is_encodable(text: str) -> bool:
     r"""Whether a string can be encoded as UTF-8: it has no lone surrogate.
 
-    >>> is_text("\N{GRINNING FACE}"), is_text("\ud83d")
+    >>> is_encodable("\N{GRINNING FACE}"), is_encodable("\ud83d")
     (True, False)
     """
     return text.isascii() or _SURROGATE.search(text) is None
@@ -137,7 +137,7 @@ def is_encodable(text: str) -> bool:
 def quote_text(text: str) -> str:
     r"""Quote a text for a message: in backquotes, clipped, and printable.
 
-    >>> shown("a" * 50) == "`" + "a" * 40 + "…`", shown("a\0")
+    >>> quote_text("a" * 50) == "`" + "a" * 40 + "…`", quote_text("a\0")
     (True, '`a\\x00`')
     """
     clipped = text if len(text) <= QUOTED_MAX_CHARS else text[:QUOTED_MAX_CHARS] + "…"
@@ -221,8 +221,8 @@ def value_to_json(value: Value, type_: Type) -> str | int | float | bool | None:
     """Return a value for JSON: numbers, booleans and null as such, all others as text.
 
     >>> (
-    ...     json_of(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2)),
-    ...     json_of(7, Type(Kind.NUMBER)),
+    ...     value_to_json(Decimal("12.5"), Type(Kind.DECIMAL, precision=12, scale=2)),
+    ...     value_to_json(7, Type(Kind.NUMBER)),
     ... )
     ('12.50', 7)
     """

@@ -42,9 +42,9 @@ class WebhookUrl:
 def parse_webhook_url(url: str) -> WebhookUrl | None:
     """Return the parts of a URL; None if it cannot be the URL of a webhook.
 
-    >>> web_address("https://hooks.example/a?b=c").target
+    >>> parse_webhook_url("https://hooks.example/a?b=c").target
     '/a?b=c'
-    >>> web_address("ftp://hooks.example/a") is web_address("https://me:pw@hooks.example") is None
+    >>> parse_webhook_url("ftp://hooks.example/a") is parse_webhook_url("https://me:pw@hooks.example") is None
     True
     """
     if not _PRINTABLE.fullmatch(url):
@@ -66,9 +66,9 @@ def parse_webhook_url(url: str) -> WebhookUrl | None:
 def is_permitted(address: WebhookUrl, allowed: Iterable[WebhookUrl]) -> bool:
     """Whether an address is on an allow-list.
 
-    >>> allowed = [web_address("https://hooks.example/team")]
+    >>> allowed = [parse_webhook_url("https://hooks.example/team")]
     >>> [
-    ...     is_permitted(web_address(f"https://hooks.example{path}"), allowed)
+    ...     is_permitted(parse_webhook_url(f"https://hooks.example{path}"), allowed)
     ...     for path in ("/team", "/team/a", "/teams", "/")
     ... ]
     [True, True, False, False]

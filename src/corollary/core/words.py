@@ -78,7 +78,7 @@ _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 def is_bare_word(name: str) -> bool:
     """Whether a name of a column or parameter needs no backquotes.
 
-    >>> is_plain_word("count"), is_plain_word("my rel")
+    >>> is_bare_word("count"), is_bare_word("my rel")
     (True, False)
     """
     return name != "_" and _PLAIN.fullmatch(name) is not None
@@ -87,7 +87,7 @@ def is_bare_word(name: str) -> bool:
 def is_bare_name(name: str) -> bool:
     """Whether a name of a variable needs no backquotes.
 
-    >>> is_plain_name("x"), is_plain_name("count"), is_plain_name("link.base")
+    >>> is_bare_name("x"), is_bare_name("count"), is_bare_name("link.base")
     (True, False, False)
     """
     return is_bare_word(name) and name not in RESERVED
@@ -96,7 +96,7 @@ def is_bare_name(name: str) -> bool:
 def is_bare_relation(name: str) -> bool:
     """Whether a name of a relation, which may have dots, needs no backquotes.
 
-    >>> is_plain_relation("link.base")
+    >>> is_bare_relation("link.base")
     True
     """
     return is_bare_name(name) or _DOTTED.fullmatch(name) is not None

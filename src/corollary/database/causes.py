@@ -43,7 +43,7 @@ class ViolationCauses:
         }
         self._known |= {(name, State.ADDED) for name in demand.goals}
 
-    def of(self, relation: str, row: Row) -> list[str]:
+    def find(self, relation: str, row: Row) -> list[str]:
         """Return the changes that cause a tuple of a constraint, as messages show them."""
         seen: set[tuple[RelationChange, Row]] = set()
         found: dict[str, None] = {}
@@ -81,7 +81,7 @@ class ViolationCauses:
         if not found:
             return []
         places = {
-            each.place: replace(self._relation(each.relation), name=each.place, is_derived=False)
+            each.target: replace(self._relation(each.relation), name=each.target, is_derived=False)
             for each in found
         }
         declared = {given.name: given} | places
@@ -92,7 +92,7 @@ class ViolationCauses:
             return [
                 ((each.relation, each.sign), tuple_)
                 for each in found
-                for tuple_ in list(to_python(engine.read(each.place)))[:MESSAGE_CHANGES]
+                for tuple_ in list(to_python(engine.read(each.target)))[:MESSAGE_CHANGES]
             ]
         finally:
             engine.drop(declared)

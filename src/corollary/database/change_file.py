@@ -91,7 +91,7 @@ class ChangeFile:
     operations: list[tuple[State, str, list[tuple[Value, ...]]]]
     edits: list[RuleEdit]
 
-    def into(self, transaction: Transaction) -> None:
+    def apply_to(self, transaction: Transaction) -> None:
         """Add all changes to a transaction.
 
         Raises:
@@ -275,7 +275,7 @@ def read_rows(
     source = source_of(directive, relation, base=Path(), root=Path(Path.cwd().anchor))
     may_have_headers = is_delimited(file) and not has_headers
     try:
-        change = source.difference(None, from_python((), relation))
+        change = source.change_since(None, from_python((), relation))
     except InputError as error:
         if not may_have_headers:
             raise

@@ -59,7 +59,7 @@ class Change:
     def spark(self, view: str | None = None) -> Any:
         """Return both as one Spark frame with `_change_type`; `view` names a temp view of it."""
         kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
-        return self._frames.frame(self.arrow(), schema_of(self.relation).append(kind), view)
+        return self._frames.create_frame(self.arrow(), schema_of(self.relation).append(kind), view)
 
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:
         """Return the change as JSON: rows as arrays, sorted, cut at `max_rows`."""
@@ -74,15 +74,15 @@ class Change:
 
 
 def json_rows(
-    table: pa.Table, relation: Relation, most: int | None = None, *, is_ordered: bool = False
+    table: pa.Table, relation: Relation, max_rows: int | None = None, *, is_sorted: bool = False
 ) -> list[list[Any]]:
     """Return the rows of a relation as JSON arrays, sorted if they are not, up to a maximum."""
-    ordered = table if is_ordered else sort_rows(table)
+    ordered = table if is_sorted else sort_rows(table)
     if ordered.num_columns:  # Arrow does not know how many rows a table without columns has
-        ordered = ordered.slice(0, most)
+        ordered = ordered.slice(0, max_rows)
     return [
         [value_to_json(value, type_) for value, type_ in zip(row, relation.types, strict=True)]
-        for row in to_python(ordered)[:most]
+        for row in to_python(ordered)[:max_rows]
     ]
 
 
@@ -119,9 +119,9 @@ def collect_changes(
     for name, relation in update.new.relations.items():
         if relation.is_declared and (name in watched or not relation.is_virtual):
             added, removed = (
-                engine.keep(working_relation(name, sign))
+                engine.handle(working_relation(name, sign))
                 if update.is_virtual(name)
-                else engine.keep(name, sign)
+                else engine.handle(name, sign)
                 for sign in CHANGES
             )
             known[name] = Change(relation, added, removed, frames)

@@ -79,7 +79,7 @@ class CommitRequest:
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
         dropped: derived relations that the edits may drop.
-        cause: the alerts that the commit itself delivers.
+        delivers: the alerts that the commit itself delivers.
 
     The others are described in `Database.transaction`.
     """
@@ -97,7 +97,7 @@ class CommitRequest:
     is_dry: bool = False
     publishes: bool = False
     existing: ExistingViolations = ExistingViolations.REPORT
-    cause: DeliveredAlerts | None = None
+    delivers: DeliveredAlerts | None = None
 
     def edit(self, program: Program) -> Program:
         """Return a program with all edits."""
@@ -188,7 +188,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
     program, operations, positions = _gather(state, request)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
-        pending.cause, pending.depth = request.cause, ALERT_DEPTH.get()
+        pending.delivers, pending.depth = request.delivers, ALERT_DEPTH.get()
         after = pending.after.normal
 
         # Net change of base relations and rules.
@@ -234,14 +234,14 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         if request.is_dry:
             return outcome
         if run is None:
-            store.note_positions(state, positions)
+            store.record_positions(state, positions)
             state.note_no_change(program)
             return outcome
 
         # Record, all or nothing.
         pending.alerts = result.alerts
         pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
-        payload = state.planning.payload_after(update, run.maintenance, run.recorder)
+        payload = state.planner.payload_after(update, run.maintenance, run.recorder)
         number = store.record(state, pending, payload)
         state.accept(pending, run, number)
     outcome.commit_number = number
@@ -268,7 +268,7 @@ def _gather(
 def _edited_program(state: DatabaseState, request: CommitRequest) -> LoadedProgram:
     if not request.edits:
         return state.loaded
-    return load_next_program(request.edit(state.program), state.loaded.normal, going=request.dropped)
+    return load_next_program(request.edit(state.program), state.loaded.normal, dropped=request.dropped)
 
 
 def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProgram) -> None:
@@ -330,7 +330,7 @@ def _plan(
         stage = Stage.NOTHING
     elif after.active.triggers and not has_triggered:
         stage = Stage.TRIGGERS
-    return state.planning.planned(
+    return state.planner.plan(
         before,
         after,
         changes,
@@ -351,7 +351,7 @@ def _maintain(
 ) -> PlanRun:
     """Run the plan."""
     recorder = StatsRecorder(state.console, update.new, maintenance.choices)
-    pending.rebuilt |= state.planning.refresh(update, maintenance, state.limits)
+    pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
     limits = state.limits
     if limits.seconds is not None:
         limits = replace(limits, since=time.monotonic())
@@ -389,6 +389,6 @@ def _maintain_net_change(
         plan = _plan(state, request, pending.before, pending.after.normal, has_triggered=True)
         return _maintain(state, pending, *plan)
     # No trigger fired: all views are maintained, only the event predicates are left.
-    plan_of_events = state.planning.reacting(run.update, state.demand(run.update.new))
+    plan_of_events = state.planner.plan_reactions(run.update, state.demand(run.update.new))
     state.engine.run(plan_of_events, ProgressRecorder(state.console), state.limits)
     return run

@@ -219,7 +219,7 @@ def collect_stats(
         choice = maintenance.choices[procedure]
         algorithm, reason = str(choice.algorithm), choice.reason
         placed = maintenance.places.get(procedure)
-        placement = engine.home if placed is None else str(placed.placement)
+        placement = engine.default_placement if placed is None else str(placed.placement)
         if record.has_switched:
             algorithm = str(Algorithm.RECOMPUTE)
             reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"
@@ -237,5 +237,5 @@ def collect_stats(
         irrelevant = signs - update.relevant.get(name, frozenset())
         if irrelevant:
             counts = {"irrelevant_updates": sum(engine.size(name, sign) for sign in irrelevant)}
-            stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.home)
+            stats[name] = Stats("none", "nobody asks for it", 0.0, counts, engine.default_placement)
     return stats

@@ -240,7 +240,7 @@ class Database(ReadAccess):
 
     def grants(self) -> dict[str, list[str]]:
         """Return for each reader what it may see."""
-        return self._store.grants.every()
+        return self._store.grants.by_reader()
 
     def reader(self, name: str, *, owns: bool = False) -> Reader:
         """Return the database as a reader sees it: what was granted to it, and nothing else.
@@ -281,7 +281,7 @@ class Database(ReadAccess):
     def _begin_delivery(self, cause: DeliveredAlerts) -> Transaction:
         """Begin the transaction that delivers alerts into a relation."""
         self.refresh()
-        request = CommitRequest(existing=self._existing, cause=cause)
+        request = CommitRequest(existing=self._existing, delivers=cause)
         return Transaction(self._state, self._store, request)
 
 
@@ -315,4 +315,4 @@ def warehouse_of(database: Database) -> "Warehouse | None":
 def open_arguments_of(database: Database) -> OpenArguments | None:
     """Return how a durable database was opened; None if it is in memory."""
     store = warehouse_store_of(database)
-    return None if store is None else store.opened
+    return None if store is None else store.open_arguments

@@ -80,26 +80,26 @@ class SenderFactory:
         """Whether the operator permits a sink: only webhooks need a permission."""
         if sink.kind is not SinkKind.WEBHOOK:
             return True
-        address = parse_webhook_url(sink.place)
+        address = parse_webhook_url(sink.location)
         return address is not None and is_permitted(address, self.outlets.webhooks)
 
-    def sender(self, sink: Sink) -> Sender | None:
+    def create(self, sink: Sink) -> Sender | None:
         """Return what delivers to a permitted sink; None if this process cannot."""
         match sink.kind:
             case SinkKind.CONSOLE:
                 return None  # whoever commits has printed it
             case SinkKind.JSONLINES:
                 directory = self.outlets.directory or self.store.alert_directory
-                return JsonLinesSender(directory, sink.place)
+                return JsonLinesSender(directory, sink.location)
             case SinkKind.RELATION:
-                return RelationSender(self.state, self.begin, sink.place)
+                return RelationSender(self.state, self.begin, sink.location)
             case SinkKind.WEBHOOK:
                 from corollary.database.sinks.webhook import WebhookSender  # HTTP is slow to import
 
-                address = parse_webhook_url(sink.place)
+                address = parse_webhook_url(sink.location)
                 return None if address is None else WebhookSender(address)
             case SinkKind.CALLBACK:
-                functions = self.state.callbacks.get(sink.place)
+                functions = self.state.callbacks.get(sink.location)
                 return CallbackSender(functions) if functions else None
             case _:
                 assert_never(sink.kind)
@@ -146,7 +146,7 @@ class _Delivery:
                     break
                 for sink, sender in served.items():
                     self._serve(sink, sender)
-            self._outcome.waiting = self._outbox.state().waiting
+            self._outcome.waiting = self._outbox.state().queued
         except CorollaryError as error:
             self._problems[Sink()] = _warning("C1010", "Alerts cannot be delivered", str(error))
         self._outcome.problems = list(self._problems.values())
@@ -162,7 +162,7 @@ class _Delivery:
                 "or `corollary.open(…, webhooks=[…])`",
             )
             return None
-        return self._senders.sender(sink)
+        return self._senders.create(sink)
 
     def _serve(self, sink: Sink, sender: Sender) -> None:
         """Deliver what is due for a sink, until there is nothing or it cannot be reached."""
@@ -179,7 +179,7 @@ class _Delivery:
                 except UnreachableError as error:
                     left = [waiting for each in groups[at:] for waiting in each]
                     self._fail(sink, left, error)
-                    self._outbox.rest(sink, retry_delay(min(each.attempts for each in left)))
+                    self._outbox.pause_sink(sink, retry_delay(min(each.attempts for each in left)))
                     return
 
     def _send(self, sink: Sink, sender: Sender, alerts: Sequence[QueuedAlert]) -> None:
@@ -219,14 +219,14 @@ class _Delivery:
 def describe_sink(sink: Sink) -> str:
     """Return a sink in words; of a URL only the host, since the rest may be a secret."""
     if sink.kind is SinkKind.WEBHOOK:
-        address = parse_webhook_url(sink.place)
+        address = parse_webhook_url(sink.location)
         return "a webhook" if address is None else f"a webhook at `{address.origin}`"
     names: Mapping[SinkKind, str] = {
         SinkKind.JSONLINES: "the file",
         SinkKind.RELATION: "the relation",
         SinkKind.CALLBACK: "the callbacks of",
     }
-    return f"{names.get(sink.kind, str(sink.kind))} `{sink.place}`"
+    return f"{names.get(sink.kind, str(sink.kind))} `{sink.location}`"
 
 
 def _warning(code: str, text: str, cure: str) -> Diagnostic:

@@ -18,7 +18,7 @@ ENGINES = (LOCAL, SPARK)
 
 
 def create_engine(
-    name: str, spark: Any = None, placement: str = "auto", shares: int | None = None
+    name: str, spark: Any = None, placement: str = "auto", partition_count: int | None = None
 ) -> Engine:
     """Return a new, empty engine.
 
@@ -26,7 +26,7 @@ def create_engine(
         name: `local` or `spark`.
         spark: the session that the Spark engine uses; a local one if it is not given.
         placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
-        shares: how many tasks share a stratum; as many as run at once if it is not given.
+        partition_count: how many tasks share a stratum; as many as run at once if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -43,7 +43,7 @@ def create_engine(
         raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
     from corollary.engines.spark.placed import DriverEngine
 
-    return DriverEngine(spark, placement=placement, shares=shares)
+    return DriverEngine(spark, placement=placement, partition_count=partition_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SparkFrames:
     spark: Any = None
 
     def read(
-        self, directive: Directive, paths: Sequence[Path], wanted: Sequence[str]
+        self, directive: Directive, paths: Sequence[Path], columns: Sequence[str]
     ) -> "tuple[tuple[str, ...], pa.Table]":
         """Return the names of all columns of what an `.input` names, and those that are wanted.
 
@@ -66,7 +66,7 @@ class SparkFrames:
         """
         from corollary.engines.spark.frames import read_input
 
-        return read_input(self.spark, directive, paths, wanted)
+        return read_input(self.spark, directive, paths, columns)
 
     def write(
         self, table: "pa.Table", relation: Relation, directive: Directive, path: Path | None
@@ -80,7 +80,7 @@ class SparkFrames:
 
         write_output(self.spark, table, relation, directive, path)
 
-    def frame(self, table: "pa.Table", schema: "pa.Schema", view: str | None = None) -> Any:
+    def create_frame(self, table: "pa.Table", schema: "pa.Schema", view: str | None = None) -> Any:
         """Return rows as a frame of the session, and show it as a temp view if asked.
 
         Raises:

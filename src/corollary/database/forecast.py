@@ -36,10 +36,10 @@ def forecast_for_database(database: Database, changes: ChangeSizes) -> Forecast:
     state = state_of(database)
     normal = state.planned_program
     found = _by_base(normal, changes)
-    update, maintenance = state.planning.planned(
+    update, maintenance = state.planner.plan(
         normal, normal, found, state.demand(normal), None, is_traced=False
     )
-    return _forecast(changes, update, maintenance, state.engine.home)
+    return _forecast(changes, update, maintenance, state.engine.default_placement)
 
 
 def forecast_for_program(
@@ -74,9 +74,9 @@ def forecast_for_program(
         update,
         chosen,
         places=placed.places,
-        further=partial(evaluate_events, goals=goals & active.relations.keys()),
+        make_final_steps=partial(evaluate_events, goals=goals & active.relations.keys()),
     )
-    return _forecast(changes, update, maintenance, engine.home, is_guessed=True)
+    return _forecast(changes, update, maintenance, engine.default_placement, is_guessed=True)
 
 
 def _by_base(program: NormalProgram, changes: ChangeSizes) -> ChangeSizes:
@@ -121,9 +121,9 @@ def _deltas(update: Update) -> Iterator[DeltaPipeline]:
     """Yield the delta pipelines of every rule that the change reaches and that is needed."""
     for stratum in strata(update.new):
         for rule in stratum.rules:
-            wanted = update.signs(rule.head.relation)
+            wanted = update.signs_of(rule.head.relation)
             for place, literal in enumerate(rule.literals):
-                below = update.signs(literal.relation)
+                below = update.signs_of(literal.relation)
                 effects = flip_signs(below) if literal.negated else below
                 for sign in sorted(effects & wanted):
                     pipeline = _pipeline(rule, place, sign, update)
@@ -136,7 +136,7 @@ def _pipeline(rule: Rule, place: int, sign: State, update: Update) -> Pipeline:
     (change,) = flip_signs({sign}) if literal.negated else {sign}
     changed = ChangedLiteral(rule, place, sign, Reference(literal.relation, change))
     state = State.NEW if sign is State.ADDED else State.OLD
-    body = make_body(rule, read_in_state(state), lead=changed.lead, place=place)
+    body = make_body(rule, read_in_state(state), lead=changed.lead, position=place)
     return sip(
         body.head, body.goals, body.conditions, body.origin, update.statistics, lead=body.lead
     )

@@ -20,10 +20,10 @@ READER_MAX_CHARACTERS = 200
 class Grants(Protocol):
     """The grants of a database: in its catalog, or in memory."""
 
-    def of(self, reader: str) -> frozenset[str]:
+    def granted_to(self, reader: str) -> frozenset[str]:
         """Return what a reader may see."""
 
-    def every(self) -> dict[str, list[str]]:
+    def by_reader(self) -> dict[str, list[str]]:
         """Return what all readers may see, in the order of their names."""
 
     def add(self, reader: str, relations: Iterable[str]) -> None:
@@ -39,21 +39,21 @@ class MemoryGrants:
     def __init__(self) -> None:
         self._granted: dict[str, set[str]] = {}
 
-    def of(self, reader: str) -> frozenset[str]:
+    def granted_to(self, reader: str) -> frozenset[str]:
         """Return what a reader may see."""
         return frozenset(self._granted.get(reader, ()))
 
-    def every(self) -> dict[str, list[str]]:
+    def by_reader(self) -> dict[str, list[str]]:
         """Return what all readers may see, in the order of their names."""
         return {name: sorted(self._granted[name]) for name in sorted(self._granted)}
 
     def add(self, reader: str, relations: Iterable[str]) -> None:
         """Let a reader see relations, too."""
-        self._granted[reader] = {*self.of(reader), *relations}
+        self._granted[reader] = {*self.granted_to(reader), *relations}
 
     def remove(self, reader: str, relations: Iterable[str]) -> None:
         """Withdraw relations from a reader."""
-        left = self.of(reader) - set(relations)
+        left = self.granted_to(reader) - set(relations)
         self._granted.pop(reader, None)
         if left:
             self._granted[reader] = set(left)

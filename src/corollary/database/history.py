@@ -58,10 +58,10 @@ def commit_log(warehouse: Warehouse, limit: int | None = None) -> list[CommitSum
     oldest, newest = commits[-1], commits[0]
     changes: dict[int, dict[str, tuple[int, int]]] = {each.number: {} for each in commits}
     by_number = {each.number: each for each in commits}
-    for number, name, added, removed in warehouse.catalog.counts(oldest.number - 1, newest.number):
+    for number, name, added, removed in warehouse.catalog.change_counts(oldest.number - 1, newest.number):
         if number in by_number and programs.declared(by_number[number], name) is not None:
             changes[number][name] = added, removed
-    parents = [*commits[1:], warehouse.catalog.commit_of(oldest.number - 1)]
+    parents = [*commits[1:], warehouse.catalog.find_commit(oldest.number - 1)]
 
     def is_new(commit: Commit, parent: Commit | None) -> bool:
         if parent is None:  # it was the first one, or its parent is no longer kept
@@ -98,7 +98,7 @@ def change_feed(
             None,
             "declare it without `virtual`, or look at the relations it is derived from",
         )
-    oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest()
+    oldest, latest = int(warehouse.catalog.meta("oldest")), warehouse.catalog.latest_commit()
     last = 0 if latest is None else latest.number
     for bound in (upto, since):
         if bound is not None and not oldest - 1 <= bound <= last:
@@ -131,7 +131,7 @@ def _feeds(
 
 def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterator[pa.Table]:
     """Yield the rows of one change: deleted tuples, then inserted ones."""
-    delta = warehouse.change(stored)
+    delta = warehouse.read_change(stored)
     for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
         rows = sort_rows(tuples)
         for value, (name, type_) in zip(
@@ -154,7 +154,7 @@ class _Programs:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._stored = cache(warehouse.catalog.program)
-        self._relations = cache(lambda id_: program_of_layout(self._stored(id_).places).relations)
+        self._relations = cache(lambda id_: program_of_layout(self._stored(id_).layout).relations)
 
     def text(self, id_: int) -> str:
         """Return the text of a program."""

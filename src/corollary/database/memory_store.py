@@ -44,10 +44,10 @@ class MemoryStore:
     def record(self, state: DatabaseState, pending: PendingCommit, _: frozenset[str]) -> int:
         """Put the alerts of a commit into the outbox; return the number of the commit."""
         number = state.commits + 1
-        self.outbox.record(number, pending.alerts, pending.cause, pending.depth)
+        self.outbox.record(number, pending.alerts, pending.delivers, pending.depth)
         return number
 
-    def note_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
+    def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Do nothing: sources are read once."""
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
@@ -56,7 +56,7 @@ class MemoryStore:
     def fold_if_due(self, state: DatabaseState) -> None:
         """Do nothing: there are no files."""
 
-    def publish(self, state: DatabaseState, fresh: Changes | None) -> "PublishResult | None":
+    def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
         """Publish nothing."""
 
     def log_query(self, goal: Literal) -> None:
@@ -83,17 +83,17 @@ class MemoryOutbox:
         self._entries: dict[str, _QueuedEntry] = {}
         self._lock = Lock()
 
-    def record(self, number: int, alerts: Sequence[Alert], cause: DeliveredAlerts | None, depth: int) -> None:
+    def record(self, number: int, alerts: Sequence[Alert], delivers: DeliveredAlerts | None, depth: int) -> None:
         """Queue the alerts of a commit, and remove those that it delivers.
 
         Raises:
             ClaimError: another thread has delivered them.
         """
-        if cause is not None and not self.renew(cause.claim, cause.ids):
+        if delivers is not None and not self.renew(delivers.claim, delivers.ids):
             raise ClaimError("another thread delivers these alerts; nothing was changed")
         now = time.time()
         with self._lock:
-            for each in cause.ids if cause is not None else ():
+            for each in delivers.ids if delivers is not None else ():
                 del self._entries[each]
             for alert in alerts:
                 if alert.sink.kind is not SinkKind.CONSOLE:
@@ -106,17 +106,17 @@ class MemoryOutbox:
         with self._lock:
             return sorted(
                 {each.waiting.alert.sink for each in self._due()},
-                key=lambda sink: (sink.kind, sink.place),
+                key=lambda sink: (sink.kind, sink.location),
             )
 
     def _due(self) -> list[_QueuedEntry]:
         now = time.time()
         return [each for each in self._entries.values() if each.claim is None and each.due <= now]
 
-    def claim(self, sink: Sink, claim: str, most: int) -> list[QueuedAlert]:
+    def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[QueuedAlert]:
         """Claim what is due for a sink, oldest first; so many at most."""
         with self._lock:
-            found = [each for each in self._due() if each.waiting.alert.sink == sink][:most]
+            found = [each for each in self._due() if each.waiting.alert.sink == sink][:max_alerts]
             for each in found:
                 each.claim = claim
                 each.waiting = replace(each.waiting, attempts=each.waiting.attempts + 1)
@@ -143,7 +143,7 @@ class MemoryOutbox:
                     entry.claim, entry.error = None, error
                     entry.due = time.time() + retry_delay(each.attempts)
 
-    def rest(self, sink: Sink, seconds: float) -> None:
+    def pause_sink(self, sink: Sink, seconds: float) -> None:
         """Try a sink that cannot be reached only after some seconds."""
         with self._lock:
             for each in self._due():

@@ -221,7 +221,7 @@ def _read_through_spark(
     source = source_of(
         directive, relation, base=places.facts, root=places.root, key=key, fetch=frames.read
     )
-    return source.difference(None, from_python((), relation)).added
+    return source.change_since(None, from_python((), relation)).added
 
 
 def evaluate_views(loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits) -> None:

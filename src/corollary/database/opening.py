@@ -134,11 +134,11 @@ def open_database(
         from corollary.database.warehouse_store import WarehouseStore
         from corollary.warehouse.warehouse import Warehouse
 
-        warehouse = Warehouse.open(path, create=create and reader is None, is_late=create_on_commit)
+        warehouse = Warehouse.open(path, create=create and reader is None, is_lazy=create_on_commit)
         is_url = "://" in str(path)
         opened = OpenArguments(str(path) if is_url else str(warehouse.root.absolute()), options)
         store = WarehouseStore(
-            warehouse, new_engine, frames, opened=opened, has_query_log=log_queries
+            warehouse, new_engine, frames, open_arguments=opened, has_query_log=log_queries
         )
         store.restore(state)
     database = Database(state, store, existing=choice, outlets=outlets)
@@ -151,6 +151,6 @@ def open_database(
         raise
 
 
-def reopen(opened: OpenArguments, spark: Any = None) -> Database:
+def reopen(arguments: OpenArguments, spark: Any = None) -> Database:
     """Open a database again, in another process."""
-    return open_database(opened.place, spark=spark, create=False, **opened.options)
+    return open_database(arguments.location, spark=spark, create=False, **arguments.options)

@@ -118,7 +118,7 @@ def _still_there(
                     engine.delete(deleted[name].name, each.rows)
         names = ({name: each.name for name, each in roles.items()} for roles in (deleted, kept))
         engine.run(plan_intersections(program, *names), CountingRecorder(), limits)
-        found = {name: engine.keep(each.name) for name, each in kept.items()}
+        found = {name: engine.handle(each.name) for name, each in kept.items()}
     finally:
         engine.drop(made)
     outer = {

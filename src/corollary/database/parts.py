@@ -68,7 +68,7 @@ def relations_with_parts(normal: NormalProgram, names: Iterable[str]) -> list[st
 def describe_parts(parts: Iterable[str]) -> str:
     """Return who asserts something, in words.
 
-    >>> described([TEXT, "source edge < edge.csv"])
+    >>> describe_parts([TEXT_PART, "source edge < edge.csv"])
     'the program text or the source `edge.csv`'
     """
     words = {TEXT_PART: "the program text", MANUAL_PART: "a manual write"}

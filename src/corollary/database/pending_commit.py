@@ -57,7 +57,7 @@ class PendingCommit:
         positions: how far sources have been read, by the name of the source.
         idempotency: the key that the caller gave.
         alerts: go to the outbox with the commit.
-        cause: the alerts that the commit itself delivers, if a sink makes it.
+        delivers: the alerts that the commit itself delivers, if a sink makes it.
         depth: how many commits led to this one, each made by alerts of the one before.
     """
 
@@ -69,7 +69,7 @@ class PendingCommit:
     positions: Mapping[str, Position] = field(default_factory=dict)
     idempotency: str | None = None
     alerts: Sequence[Alert] = ()
-    cause: DeliveredAlerts | None = None
+    delivers: DeliveredAlerts | None = None
     depth: int = 0
 
 

@@ -131,9 +131,9 @@ def _run(database: Database, program: Program, inputs: Inputs, idempotency: str 
     warehouse = warehouse_of(database)
     assert warehouse is not None, "a pipeline needs a warehouse"
     reader = _SourceReader(state, warehouse.catalog, outcome)
-    known = warehouse.catalog.sources()
+    known = warehouse.catalog.source_positions()
     for source in sources:
-        if not source.is_same(_position(known, source.name)):
+        if not source.is_unchanged(_position(known, source.name)):
             transaction.read(reader.read_source(source))
             is_needed = True
     for name in known.keys() - {source.name for source in sources}:
@@ -187,16 +187,16 @@ class _SourceReader:
 
         def read() -> DeferredOperations:
             self.state.console.progress(f"reading {source.name}")
-            before = _position(self.catalog.sources(), source.name)
+            before = _position(self.catalog.source_positions(), source.name)
             part = SOURCE_PREFIX + source.name
             content = self._content(source.relation, part)
-            change = source.difference(before, content)
+            change = source.change_since(before, content)
             self.outcome.warnings += change.warnings
             name = source.relation.name
             operations = [
                 Operation(State.REMOVED, name, change.removed, part),
                 Operation(State.ADDED, name, change.added, part),
-                *quarantine_operations(self.state, source.name, change.bad, change.reread),
+                *quarantine_operations(self.state, source.name, change.bad_rows, change.reread_files),
             ]
             return DeferredOperations(operations, {source.name: (name, change.position)})
 
@@ -206,7 +206,7 @@ class _SourceReader:
         """Return a function that deletes all rows of a source that is no longer read."""
 
         def delete() -> DeferredOperations:
-            relation, _ = self.catalog.sources()[name]
+            relation, _ = self.catalog.source_positions()[name]
             part = SOURCE_PREFIX + name
             rows = self._content(self.state.loaded.normal.relations[relation], part)()
             operations = [

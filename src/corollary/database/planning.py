@@ -91,7 +91,7 @@ class Planner:
         self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
         """The program in force, the other relations that were needed, and the result."""
 
-    def begin(self, engine: Engine) -> None:
+    def reset(self, engine: Engine) -> None:
         """Plan for another engine, without any statistics yet."""
         self._engine = engine
         self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
@@ -99,7 +99,7 @@ class Planner:
         self._work.clear()
         self._plans.clear()
 
-    def planned(
+    def plan(
         self,
         before: NormalProgram,
         after: NormalProgram,
@@ -142,7 +142,7 @@ class Planner:
             update,
             chosen,
             places=placed.places,
-            further=partial(evaluate_events, goals=demand.goals),
+            make_final_steps=partial(evaluate_events, goals=demand.goals),
             is_traced=is_traced,
             is_strict=self._is_strict,
         )
@@ -152,7 +152,7 @@ class Planner:
             self._plans[key] = (update, made)
         return update, made
 
-    def formed(self, program: NormalProgram, kept: frozenset[str]) -> NormalProgram:
+    def monitored_program(self, program: NormalProgram, kept: frozenset[str]) -> NormalProgram:
         """Return the program in force, optimised for monitoring.
 
         Views that active rules watch for some constants are specialised for them, and similar
@@ -172,7 +172,7 @@ class Planner:
             self._formed = program, kept, formed
         return formed
 
-    def reacting(self, update: Update, demand: Demand) -> Plan:
+    def plan_reactions(self, update: Update, demand: Demand) -> Plan:
         """Return the plan that evaluates event predicates after the maintenance of an update."""
         key = id(update), demand.goals
         known = self._reactions.get(key)
@@ -186,9 +186,9 @@ class Planner:
     def _statistics_used(self) -> Statistics:
         """The statistics, and whether literals are probed in the order of the text."""
         is_as_written = MonitoringOptimisation.SIP in self._without
-        return replace(self.statistics, is_as_written=True) if is_as_written else self.statistics
+        return replace(self.statistics, has_fixed_order=True) if is_as_written else self.statistics
 
-    def statistics_to_ask(self, program: NormalProgram) -> Statistics:
+    def query_statistics(self, program: NormalProgram) -> Statistics:
         """Return the statistics for a query: current sizes, distinct values as last measured.
 
         Counting distinct values may take long, so no query waits for it.
@@ -217,7 +217,7 @@ class Planner:
                 self._plans.clear()
                 return
 
-    def refresh(self, update: Update, maintenance: Maintenance, limits: Limits) -> set[str]:
+    def rebuild_payload(self, update: Update, maintenance: Maintenance, limits: Limits) -> set[str]:
         """Rebuild the payload, as of OLD, where an algorithm needs it and it is not valid.
 
         Returns the relations whose payload was rebuilt.
@@ -226,7 +226,7 @@ class Planner:
             procedure
             for procedure, choice in maintenance.choices.items()
             if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING)
-            and not update.payload >= set(choice.relations)
+            and not update.valid_payload >= set(choice.relations)
         }
         if not needed:
             return set()
@@ -243,7 +243,7 @@ class Planner:
         update: Update, maintenance: Maintenance, recorder: StatsRecorder
     ) -> frozenset[str]:
         """Return the relations whose payload is valid after a transaction."""
-        payload = update.payload
+        payload = update.valid_payload
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
             if choice.algorithm in PAYLOAD_KEEPING_ALGORITHMS or _is_full(choice, record):
@@ -252,7 +252,7 @@ class Planner:
                 payload -= set(choice.relations)
         return payload
 
-    def note(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
+    def record_run(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
         """Note after a transaction which payload is valid, and what an evaluation costs."""
         self.payload = self.payload_after(update, maintenance, recorder)
         for procedure, record in recorder.strata.items():
@@ -261,7 +261,7 @@ class Planner:
                 self._work |= dict.fromkeys(choice.relations, 0)
                 self._work[choice.relations[0]] = record.handled
 
-    def forget(self, program: NormalProgram) -> None:
+    def drop_plans(self, program: NormalProgram) -> None:
         """Drop all plans, and the payload of relations that a program does not have."""
         self.payload &= set(program.relations)
         self._plans.clear()

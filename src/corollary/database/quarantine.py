@@ -51,18 +51,18 @@ def with_same_quarantine(program: Program, before: Program) -> Program:
 
 
 def quarantine_operations(
-    state: DatabaseState, source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
+    state: DatabaseState, source: str, bad_rows: Iterable[BadRow], reread_files: frozenset[str] | None
 ) -> list[Operation]:
     """Return how the quarantine changes when a source was read.
 
     Malformed records replace the earlier ones of the files that were read again; None for all.
     """
-    bad = list(bad)
+    bad_rows = list(bad_rows)
     known = QUARANTINE.name in state.loaded.normal.relations
-    if not bad and not known:
+    if not bad_rows and not known:
         return []
     held = state.engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
-    added, removed = quarantine_change(held, source, bad, reread)
+    added, removed = quarantine_change(held, source, bad_rows, reread_files)
     return [
         Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
         Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),

@@ -128,7 +128,7 @@ def _callback_alerts(
 ) -> Iterable[Alert]:
     """Return the alerts that go to callbacks."""
     columns, types = relation.columns, relation.types
-    every = alerts_of(relation.name, columns, types, rows, reactions, is_heard=True)
+    every = alerts_of(relation.name, columns, types, rows, reactions, has_callbacks=True)
     return [each for each in every if each.sink.kind is SinkKind.CALLBACK]
 
 
@@ -212,7 +212,7 @@ def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: Stat
     goal = Literal(name, slots)
     answers = answer_relation(goal)
     engine = state.engine
-    statistics = state.planning.statistics
+    statistics = state.planner.statistics
     plan = answer_goal(
         normal, goal, statistics, lambda each: not normal.relations[each].is_derived, data
     )
@@ -238,7 +238,7 @@ def _violation_findings(
     causes = ViolationCauses(state, update)
     listed = []
     for row in rows[:MESSAGE_VIOLATIONS]:
-        changes = causes.of(reaction.relation, row)
+        changes = causes.find(reaction.relation, row)
         caused = f"caused by {', '.join(changes)}; " if changes else ""
         listed.append(_finding(reaction, row, normal, f"{caused}nothing was changed"))
     if len(rows) > MESSAGE_VIOLATIONS:

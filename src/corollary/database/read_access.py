@@ -60,7 +60,7 @@ class RelationView:
 
         It is also shown as a temp view if `view` names one, with the tuples of now.
         """
-        return self._frames.frame(self.arrow(), schema_of(self.shape), view)
+        return self._frames.create_frame(self.arrow(), schema_of(self.shape), view)
 
     def __len__(self) -> int:
         return int(self.arrow().num_rows)
@@ -115,7 +115,7 @@ class ReadAccess:
                 relation = normal.relations[name]
                 return not (relation.is_derived and relation.is_virtual)
 
-            plan = answer_goal(normal, literal, state.planning.statistics_to_ask(normal), is_stored)
+            plan = answer_goal(normal, literal, state.planner.query_statistics(normal), is_stored)
             state.engine.declare({answers.name: answers})
             try:
                 state.engine.run(plan, ProgressRecorder(state.console), state.limits)

@@ -76,7 +76,7 @@ class Reader(ReadAccess):
     @property
     def granted(self) -> frozenset[str]:
         """The relations and event predicates that the reader may see."""
-        return self._grants.of(self.name)
+        return self._grants.granted_to(self.name)
 
     def require(self, relation: str) -> None:
         """Refuse what was not granted.

@@ -84,7 +84,7 @@ def load_next_program(
     program: Program,
     before: NormalProgram,
     known: Mapping[str, str] | None = None,
-    going: Collection[str] = (),
+    dropped: Collection[str] = (),
 ) -> LoadedProgram:
     """Check and normalise a program that follows another, and keep the names of stored relations.
 
@@ -92,7 +92,7 @@ def load_next_program(
         program: the new program.
         before: the program until now; if it comes from a catalog, it has relations only.
         known: the definitions of relations that rewriting made, if `before` has no rules.
-        going: derived relations that may be dropped.
+        dropped: derived relations that may be dropped.
 
     Raises:
         InputError: the program is wrong, or changes the columns of a relation.
@@ -101,7 +101,7 @@ def load_next_program(
     normal = align(with_active_rules(normalise(checked, before), checked), before, known)
     limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
     normal = carry_over_parts(replace(normal, relations=limits), before)
-    _refuse_other_columns(normal, before, going)
+    _refuse_other_columns(normal, before, dropped)
     return LoadedProgram(program, checked, normal)
 
 

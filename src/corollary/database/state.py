@@ -36,7 +36,7 @@ class DatabaseState:
     Attributes:
         engine: holds the relations.
         loaded: the program in force.
-        planning: plans, and what is known for them.
+        planner: plans, and what is known for them.
         planned_program: the program in force as it is planned for: specialised for constants.
         reactions: alerts and constraints by the relation that holds what they react to, and by
             event.
@@ -67,7 +67,7 @@ class DatabaseState:
         self.limits = limits or Limits()
         self.console = console or SilentConsole()
         self.frames = frames or SparkFrames()
-        self.planning = Planner(engine, algorithm, is_strict=is_strict, without=without)
+        self.planner = Planner(engine, algorithm, is_strict=is_strict, without=without)
         self.loaded = LoadedProgram(Program(), load_program(Program()).checked, EMPTY_PROGRAM)
         self.planned_program = EMPTY_PROGRAM
         self.reactions: dict[str, dict[str, list[Reaction]]] = {}
@@ -87,7 +87,7 @@ class DatabaseState:
         """The program in force, as written."""
         return self.loaded.program
 
-    def writable(self, name: str) -> Relation:
+    def writable_relation(self, name: str) -> Relation:
         """Return a relation that may be written to.
 
         Raises:
@@ -134,7 +134,7 @@ class DatabaseState:
         self._observers_changed()
 
     def _observers_changed(self) -> None:
-        self.planning.forget(self.loaded.normal)
+        self.planner.drop_plans(self.loaded.normal)
         self.declare_event_relations()
 
     def declare_event_relations(self, program: NormalProgram | None = None) -> None:
@@ -174,7 +174,7 @@ class DatabaseState:
             return program
         reacting = {each.relation for each in program.active.reactions}
         observed = reacting & program.relations.keys() | self.callback_events(program)
-        return self.planning.formed(program, frozenset(observed | self.watched.keys()))
+        return self.planner.monitored_program(program, frozenset(observed | self.watched.keys()))
 
     def clear_event_relations(self) -> None:
         """Delete the changes of virtual relations, and the tuples of event predicates."""
@@ -213,7 +213,7 @@ class DatabaseState:
 
     def accept(self, pending: PendingCommit, run: PlanRun, number: int) -> None:
         """Make NEW the OLD: the transaction is recorded under a number."""
-        self.planning.note(run.update, run.maintenance, run.recorder)
+        self.planner.record_run(run.update, run.maintenance, run.recorder)
         self.clear_event_relations()
         self.engine.commit()
         self.commits = number
@@ -224,14 +224,14 @@ class DatabaseState:
             self.engine.drop(name for name in known if name not in needed)
             self.engine.clear(name for name in relations_given_rules(old, new) if new.relations[name].is_virtual)
             self.loaded = pending.after
-            self.planning.forget(new)
+            self.planner.drop_plans(new)
             self.declare_event_relations()
 
     def note_no_change(self, after: LoadedProgram) -> None:
         """Take over a program that derives the same tuples, without a commit."""
         if after is not self.loaded:
             self.loaded = after
-            self.planning.forget(after.normal)
+            self.planner.drop_plans(after.normal)
 
     # --- what other processes have committed ---------------------------------------------------
 
@@ -239,7 +239,7 @@ class DatabaseState:
         """Replace everything with what a store holds at a commit."""
         self.engine.close()
         self.engine, self.loaded = engine, loaded
-        self.planning.begin(engine)
+        self.planner.reset(engine)
         self.advance(number, payload)
         self._event_relations = {}
         self.declare_event_relations()
@@ -247,11 +247,11 @@ class DatabaseState:
     def advance(self, number: int, payload: frozenset[str]) -> None:
         """Note that the relations are those of a later commit, and which payload is valid."""
         self.commits = number
-        self.planning.payload = payload
+        self.planner.payload = payload
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the ranks or counts of relations are no longer valid."""
-        self.planning.payload -= set(relations)
+        self.planner.payload -= set(relations)
 
     def close(self) -> None:
         """Stop what uses the engine, then close it."""

@@ -23,7 +23,7 @@ class Outbox(Protocol):
     def sinks(self) -> list[Sink]:
         """Return the sinks for which something is due."""
 
-    def claim(self, sink: Sink, claim: str, most: int) -> list[QueuedAlert]:
+    def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[QueuedAlert]:
         """Claim what is due for a sink, oldest first, up to a number of alerts."""
 
     def renew(self, claim: str, ids: Sequence[str]) -> bool:
@@ -35,7 +35,7 @@ class Outbox(Protocol):
     def postpone(self, claim: str, waiting: Sequence[QueuedAlert], error: str) -> None:
         """Note that an attempt at some alerts has failed."""
 
-    def rest(self, sink: Sink, seconds: float) -> None:
+    def pause_sink(self, sink: Sink, seconds: float) -> None:
         """Try a sink that cannot be reached only after some seconds."""
 
     def state(self) -> OutboxState:
@@ -79,7 +79,7 @@ class Store(Protocol):
             WarehouseError: it cannot be written.
         """
 
-    def note_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
+    def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
@@ -88,7 +88,7 @@ class Store(Protocol):
     def fold_if_due(self, state: DatabaseState) -> None:
         """Write a new snapshot if enough has changed since the last one."""
 
-    def publish(self, state: DatabaseState, fresh: Changes | None) -> "PublishResult | None":
+    def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit.
 
         What it changed need not be read back if it is passed.
@@ -106,9 +106,9 @@ class OpenArguments:
     """How a durable database was opened, so that another process can open it with `reopen`.
 
     Attributes:
-        place: the directory of the warehouse, or the URL of its catalog.
+        location: the directory of the warehouse, or the URL of its catalog.
         options: those of `open_database` that can be pickled.
     """
 
-    place: str
+    location: str
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -108,7 +108,7 @@ class Transaction:
     def _operate(self, sign: State, relation: str, rows: Any) -> None:
         self._check_open()
         if not self.is_repeated:
-            declared = self._request.columns[relation] = self._state.writable(relation)
+            declared = self._request.columns[relation] = self._state.writable_relation(relation)
             self._request.operations.append(Operation(sign, relation, check_rows(rows, declared)))
 
     def insert_input(self, relation: str, table: "pa.Table") -> None:

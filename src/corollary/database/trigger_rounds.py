@@ -74,7 +74,7 @@ class TriggerRounds:
     _rebuilt: set[str] = field(default_factory=set)
 
     def __enter__(self) -> Self:
-        self._payload = self.state.planning.payload
+        self._payload = self.state.planner.payload
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,9 +83,9 @@ class TriggerRounds:
         engine.rollback()
         for step in reversed(self._steps):
             for name, (added, removed) in step.items():
-                engine.change(name, removed, added)
+                engine.apply_change(name, removed, added)
         engine.commit()
-        state.planning.payload = self._payload
+        state.planner.payload = self._payload
         if self._rebuilt:
             # Payload that was rebuilt in a round stays rebuilt in the engine, even if the
             # transaction fails; so it differs from what the store has recorded.
@@ -108,7 +108,7 @@ class TriggerRounds:
         limit = self.state.limits.rounds or TRIGGER_MAX_ROUNDS
         if len(self.chain) > limit:
             raise _endless(self.chain, limit)
-        state, planning = self.state, self.state.planning
+        state, planning = self.state, self.state.planner
         self._steps.append(dict(self._changes()))
         self._rebuilt |= self.pending.rebuilt
         state.clear_event_relations()

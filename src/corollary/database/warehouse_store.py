@@ -71,7 +71,7 @@ class WarehouseStore:
         warehouse: where commits are recorded.
         engine: makes engines for restored states.
         frames: of the Spark session that the user works in.
-        opened: how the warehouse was opened, if other processes may have to open it too.
+        open_arguments: how the warehouse was opened, if other processes may have to open it too.
         has_query_log: whether goals are counted in the catalog.
     """
 
@@ -83,11 +83,11 @@ class WarehouseStore:
         engine: Callable[[], Engine] = LocalEngine,
         frames: SparkFrames | None = None,
         *,
-        opened: OpenArguments | None = None,
+        open_arguments: OpenArguments | None = None,
         has_query_log: bool = False,
     ) -> None:
         self.warehouse = warehouse
-        self.opened = opened
+        self.open_arguments = open_arguments
         self._engine = engine
         self._frames = frames or SparkFrames()
         self._query_log = QueryLog(warehouse.catalog) if has_query_log else None
@@ -128,7 +128,7 @@ class WarehouseStore:
         commit = self.warehouse.commit_at(number)
         if commit is None:
             return
-        loaded = self.loaded_at(commit)
+        loaded = self.program_at(commit)
         payload = payload_relations_of(loaded.normal)
         every = {**loaded.normal.relations, **payload}
         stored = {
@@ -141,11 +141,11 @@ class WarehouseStore:
         state.restore(engine, loaded, commit.number, valid)
         self._program, self._recorded = commit.program, valid
 
-    def loaded_at(self, commit: Commit) -> LoadedProgram:
+    def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
         program = parse(SourceFile("program", stored.text))
-        return load_next_program(program, program_of_layout(stored.places), stored.places["definitions"])
+        return load_next_program(program, program_of_layout(stored.layout), stored.layout["definitions"])
 
     def _filled(
         self, every: Mapping[str, Relation], stored: set[str], number: int
@@ -154,7 +154,7 @@ class WarehouseStore:
 
         The index is derived data: if it is damaged, snapshots and changes hold the same.
         """
-        self._folded, files = self.warehouse.index(number)
+        self._folded, files = self.warehouse.read_index(number)
         if files:
             with suppress(WarehouseError):
                 return self._fill(every, stored, number, files)
@@ -179,10 +179,10 @@ class WarehouseStore:
         indexed = engine.restore(files)
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
         start = dict.fromkeys(indexed & relations, self._folded)
-        full = warehouse.catalog.recorded_whole(number)
-        for name, snapshot in warehouse.catalog.snapshots(number).items():
+        full = warehouse.catalog.latest_full_changes(number)
+        for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
             if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
-                engine.insert(name, warehouse.snapshot(snapshot))
+                engine.insert(name, warehouse.read_snapshot(snapshot))
                 start[name] = snapshot.commit
         for name in relations & full.keys():
             start[name] = max(start.get(name, 0), full[name] - 1)
@@ -196,7 +196,7 @@ class WarehouseStore:
             if stored.is_full or not _is_payload(stored.relation):
                 known.add(stored.relation)
             if stored.relation in known:
-                _apply(engine, stored.relation, warehouse.change(stored))
+                _apply(engine, stored.relation, warehouse.read_change(stored))
                 self._changed += stored.added + stored.removed
         engine.commit()
         return engine, known
@@ -204,7 +204,7 @@ class WarehouseStore:
     def catch_up(self, state: DatabaseState) -> None:
         """Apply to a state what other processes have committed."""
         catalog = self.warehouse.catalog
-        latest = catalog.latest()
+        latest = catalog.latest_commit()
         if latest is None or latest.number == state.commits:
             return
         if latest.program != self._program or latest.number < state.commits:
@@ -232,7 +232,7 @@ class WarehouseStore:
         if after < int(catalog.meta("oldest")):
             return None
         changes = catalog.changes(after, upto)
-        return [(stored, self.warehouse.change(stored)) for _, stored in changes]
+        return [(stored, self.warehouse.read_change(stored)) for _, stored in changes]
 
     # --- recording -----------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class WarehouseStore:
                 sources=pending.positions,
                 idempotency=pending.idempotency,
                 alerts=pending.alerts,
-                cause=pending.cause,
+                delivers=pending.delivers,
                 depth=pending.depth,
             ),
             changes,
@@ -278,22 +278,22 @@ class WarehouseStore:
             if not (_owner(name) in payload if is_payload else relation.is_stored):
                 continue
             if name in pending.created or (is_payload and _owner(name) not in recorded):
-                yield name, _full_change(engine.keep(name))
+                yield name, _full_change(engine.handle(name))
             elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
-                yield name, _net_change(*(engine.keep(name, each) for each in CHANGES))
+                yield name, _net_change(*(engine.handle(name, each) for each in CHANGES))
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
         self._recorded -= set(relations)
 
-    def note_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
+    def record_positions(self, state: DatabaseState, positions: Mapping[str, Position]) -> None:
         """Note how far sources have been read, where no tuple has changed."""
         if positions:
-            self.warehouse.catalog.note_sources(positions, state.commits)
+            self.warehouse.catalog.record_source_positions(positions, state.commits)
 
     def replay_of(self, idempotency: str) -> Replay | None:
         """Return what the commit of an idempotency key did, if there is one."""
-        found = self.warehouse.catalog.commit_with(idempotency)
+        found = self.warehouse.catalog.find_commit_by_key(idempotency)
         if found is None:
             return None
         stats = {name: Stats.from_json(each) for name, each in found.stats.items()}
@@ -302,12 +302,12 @@ class WarehouseStore:
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = program_of_layout(self.warehouse.catalog.program(commit.program).places).relations
+        relations = program_of_layout(self.warehouse.catalog.program(commit.program).layout).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
             relation = relations.get(stored.relation)
             if relation is not None and relation.is_declared and (stored.added or stored.removed):
-                delta = self.warehouse.change(stored)
+                delta = self.warehouse.read_change(stored)
                 kept = LocalTable(delta.added), LocalTable(delta.removed)
                 found[relation.name] = Change(relation, *kept, self._frames)
         return Changes(found, {})
@@ -318,7 +318,7 @@ class WarehouseStore:
         assert commit is not None
         return self.changes_of(commit)
 
-    def publish(self, state: DatabaseState, fresh: Changes | None) -> "PublishResult | None":
+    def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit."""
         from corollary.warehouse.publishing.history import RecentHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
@@ -329,14 +329,14 @@ class WarehouseStore:
             return None
 
         def changed(name: str) -> RelationDelta | None:
-            each = None if fresh is None else fresh.get(name)
+            each = None if last_changes is None else last_changes.get(name)
             return None if each is None else RelationDelta(each.added, each.removed)
 
         history = RecentHistory(
-            number - (fresh is not None),  # the commit before those that need not be read
+            number - (last_changes is not None),  # the commit before those that need not be read
             number,
             changed,
-            state.engine.keep,
+            state.engine.handle,
             StoredHistory(self.warehouse),
         )
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
@@ -346,7 +346,7 @@ class WarehouseStore:
 
     def fold_if_due(self, state: DatabaseState) -> None:
         """Fold if enough has changed since the last fold; if that fails, the next commit tries."""
-        tuples = sum(state.planning.statistics.rows.values())
+        tuples = sum(state.planner.statistics.rows.values())
         is_large = self._changed > max(FOLD_MIN_TUPLES, tuples // FOLD_CHANGED_FRACTION)
         if is_large or state.commits - self._folded >= FOLD_MAX_COMMITS:
             try:
@@ -358,10 +358,10 @@ class WarehouseStore:
         """Write a snapshot of every relation that has changed since its last one, and an index."""
         number, normal = state.commits, state.loaded.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
-        stale = self.warehouse.catalog.stale(stored, number)
-        tuples = ((name, state.engine.keep(name)) for name in stale)
-        valid = [name for name in payload_relations_of(normal) if _owner(name) in state.planning.payload]
-        self.warehouse.fold(number, tuples, state.engine.save([*stored, *valid]))
+        stale = self.warehouse.catalog.relations_to_fold(stored, number)
+        tuples = ((name, state.engine.handle(name)) for name in stale)
+        valid = [name for name in payload_relations_of(normal) if _owner(name) in state.planner.payload]
+        self.warehouse.write_fold(number, tuples, state.engine.save([*stored, *valid]))
         self._folded, self._changed = number, 0
 
     # --- queries, the end ----------------------------------------------------------------------
@@ -414,7 +414,7 @@ def _binding_pattern(goal: Literal) -> str:
 
 def _full_change(every: TableHandle) -> RelationDelta | DistributedChange:
     """Return all tuples of a relation as a change."""
-    if every.is_apart:
+    if every.is_distributed:
         return DistributedChange(every, is_full=True)
     rows = every.table()
     return RelationDelta(rows, rows.slice(0, 0), is_full=True)
@@ -422,7 +422,7 @@ def _full_change(every: TableHandle) -> RelationDelta | DistributedChange:
 
 def _net_change(added: TableHandle, removed: TableHandle) -> RelationDelta | DistributedChange:
     """Return added and removed tuples as a change."""
-    if added.is_apart and not len(removed):
+    if added.is_distributed and not len(removed):
         return DistributedChange(added, is_full=False)
     return RelationDelta(added.table(), removed.table())
 
@@ -442,4 +442,4 @@ def _apply(engine: Engine, name: str, delta: RelationDelta) -> None:
         engine.clear([name])
         engine.insert(name, delta.added)
     else:
-        engine.change(name, delta.added, delta.removed)
+        engine.apply_change(name, delta.added, delta.removed)

@@ -115,7 +115,7 @@ class Collection:
         batch = WriteBatch()
         for number, type_ in enumerate(self._types):
             batch.add("can", _can_rows(view, number, type_))
-        self.storage.define(view.rules, batch)
+        self.storage.add_rules(view.rules, batch)
         self._read_results(view)
         return view
 

@@ -123,10 +123,10 @@ class ActiveDocument:
     def apply(self, updates: Iterable[tuple[str, Data]] = (), ends: Iterable[str] = ()) -> None:
         """Make several updates, then let functions end, in one transaction."""
         batch = WriteBatch()
-        self.prepare(updates, ends, batch)
-        self.note(self.collection.write(batch))
+        self.stage_updates(updates, ends, batch)
+        self.note_written(self.collection.write(batch))
 
-    def prepare(
+    def stage_updates(
         self, updates: Iterable[tuple[str, Data]], ends: Iterable[str], batch: WriteBatch
     ) -> None:
         """Put updates and ends into a batch; nothing is done if one of them is wrong."""
@@ -151,7 +151,7 @@ class ActiveDocument:
         for name in answered + ended:
             self._end(self._function(name, batch), batch)
 
-    def note(self, touched: Mapping[int, object]) -> None:
+    def note_written(self, touched: Mapping[int, object]) -> None:
         """Note that a batch with changes of this document was written.
 
         Args:
@@ -183,11 +183,11 @@ class ActiveDocument:
             views: the only ones that matter from now on; all of the document if not given.
         """
         batch = WriteBatch()
-        collected = self.sweep(batch, views)
-        self.note(self.collection.write(batch))
+        collected = self.stage_garbage_collection(batch, views)
+        self.note_written(self.collection.write(batch))
         return collected
 
-    def sweep(
+    def stage_garbage_collection(
         self, batch: WriteBatch, views: Iterable[View] | None = None, *, is_reported: bool = False
     ) -> Collected:
         """Put into a batch what a collection of garbage does, as `gc` does it at once.
@@ -220,9 +220,9 @@ class ActiveDocument:
         for name in functions:
             if self._is_known(name) and self.functions[name].is_live:
                 self._shut(self.functions[name], batch, FunctionState.CLOSED)
-        self.note(self.collection.write(batch))
+        self.note_written(self.collection.write(batch))
 
-    def discard(self, batch: WriteBatch) -> None:
+    def stage_removal(self, batch: WriteBatch) -> None:
         """Put into a batch what takes the document out of its collection."""
         self._drop_nodes(set(), batch)
         for function in self.functions.values():

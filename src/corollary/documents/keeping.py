@@ -92,12 +92,12 @@ class SavedDocument:
     values: dict[str, float] = field(default_factory=dict)
     needed: int = 0
 
-    def text(self) -> str:
+    def to_json(self) -> str:
         """Return it as JSON."""
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
-    def of(cls, text: str | None) -> "SavedDocument":
+    def from_json(cls, text: str | None) -> "SavedDocument":
         """Return the state of a JSON text; the initial one if there is none."""
         return cls() if text is None else cls(**json.loads(text))
 
@@ -155,7 +155,7 @@ class StreamProcessor:
         for query in self._views.values():
             self._collection.maintain(query)
 
-    def take(self, key: str, saved: SavedDocument, rows: Iterable[StreamRow]) -> list[DocumentEvent]:
+    def process_rows(self, key: str, saved: SavedDocument, rows: Iterable[StreamRow]) -> list[DocumentEvent]:
         """Apply rows to a document and update its state; return the events."""
         open_nodes = sum(len(each.document.nodes) for each in self._open.values())
         limit = max(MAX_NUMBERED_NODES, MIN_NUMBERED_RATIO * open_nodes)
@@ -176,11 +176,11 @@ class StreamProcessor:
         document, views = opened.document, opened.views
         batch = WriteBatch()
         updates, ends = self._select(document, fresh, saved, events)
-        document.prepare(updates, ends, batch)
+        document.stage_updates(updates, ends, batch)
         before = {
             name: view.sure if name in saved.values else frozenset() for name, view in views.items()
         }
-        document.note(self._collection.write(batch))
+        document.note_written(self._collection.write(batch))
         for name, view in views.items():
             events += _view_events(name, view, before[name], saved)
         events += self._collect_garbage(opened, saved)
@@ -203,9 +203,9 @@ class StreamProcessor:
             return found
         batch = WriteBatch()
         if found is not None:
-            found.document.discard(batch)
+            found.document.stage_removal(batch)
         while len(self._open) >= MAX_OPEN_DOCUMENTS:
-            self._open.popitem(last=False)[1].document.discard(batch)
+            self._open.popitem(last=False)[1].document.stage_removal(batch)
         self._collection.write(batch)
         text = (
             saved.document if saved.document is not None else self._initial_document(fresh, events)
@@ -289,8 +289,8 @@ class StreamProcessor:
         if not is_large and any(view.is_open for view in opened.views.values()):
             return []
         batch = WriteBatch()
-        collected = document.sweep(batch, is_reported=True)
-        document.note(self._collection.write(batch))
+        collected = document.stage_garbage_collection(batch, is_reported=True)
+        document.note_written(self._collection.write(batch))
         saved.needed = collected.kept
         return [DocumentEvent("close", text=name) for name in collected.closed]
 

@@ -81,7 +81,7 @@ class DocumentTask:
             processor = _processors[self] = StreamProcessor(
                 dict(self.views), self.template, self.once, dict(self.types)
             )
-        saved = SavedDocument.of(state.get[0] if state.exists else None)
+        saved = SavedDocument.from_json(state.get[0] if state.exists else None)
         arrivals = [
             StreamRow(fn or "", -1 if pd.isna(seq) else int(seq), xml, eos is True or eos == 1)
             for frame in frames
@@ -89,8 +89,8 @@ class DocumentTask:
                 frame["fn"], frame["seq"], frame["xml"], frame["eos"], strict=True
             )
         ]
-        events = processor.take(str(key[0]), saved, arrivals)
-        state.update((saved.text(),))
+        events = processor.process_rows(str(key[0]), saved, arrivals)
+        state.update((saved.to_json(),))
         rows = [
             (key[0], each.op, each.view, each.text, each.value, each.before, each.seq)
             for each in events
@@ -138,9 +138,9 @@ class EventWriter:
 
     def __call__(self, frame: "DataFrame", number: int) -> None:
         """Put the events of a batch into the warehouse, unless that was done before."""
-        database = _databases.get(self.opened.place)
+        database = _databases.get(self.opened.location)
         if database is None:
-            database = _databases[self.opened.place] = reopen(self.opened, frame.sparkSession)
+            database = _databases[self.opened.location] = reopen(self.opened, frame.sparkSession)
         events = frame.toArrow().to_pylist()
         path = Path(self.checkpoint.removeprefix("file:")) / "metadata"
         query = json.loads(path.read_text("utf-8"))["id"]
@@ -232,8 +232,8 @@ def watch(
         cure = "open it with a path: corollary.open('warehouse')"
         raise InputError.of("C1250", "Documents are watched in a warehouse.", None, cure)
     declare_relations(database)
-    place = _absolute(checkpoint or Path(opened.place) / "streams" / "documents")
-    _databases[opened.place] = database
+    place = _absolute(checkpoint or Path(opened.location) / "streams" / "documents")
+    _databases[opened.location] = database
     events = document_events(frame, views, **options)
     writer = events.writeStream.outputMode("append").option("checkpointLocation", place)
     writer = writer.foreachBatch(EventWriter(opened, place, on_batch))

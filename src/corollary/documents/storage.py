@@ -55,7 +55,7 @@ class Storage:
         with self.database.transaction() as transaction:
             transaction.set_program(self._program)
 
-    def define(self, rules: Program, batch: WriteBatch) -> None:
+    def add_rules(self, rules: Program, batch: WriteBatch) -> None:
         """Add the rules of a view, with the rows that it needs."""
         self._program += rules
         with self.database.transaction() as transaction:

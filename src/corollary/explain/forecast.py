@@ -79,7 +79,7 @@ class Forecast:
     changes: Mapping[str, Mapping[State, int]]
     candidates: Signs
     relevant: Signs
-    decisions: tuple[StratumForecast, ...]
+    strata: tuple[StratumForecast, ...]
     deltas: tuple[DeltaPipeline, ...]
     plan: Plan
     is_guessed: bool
@@ -128,7 +128,7 @@ def _signed(signs: Signs, program: NormalProgram) -> str:
 
 def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
     names = ", ".join(stratum.relations)
-    found = [each for each in forecast.decisions if each.relations == stratum.relations]
+    found = [each for each in forecast.strata if each.relations == stratum.relations]
     if not found:
         is_reached = any(forecast.candidates.get(name, NO_SIGNS) for name in stratum.relations)
         why = "nobody asks for its changes" if is_reached else "the change does not reach it"
@@ -164,7 +164,7 @@ def forecast_as_json(forecast: Forecast) -> dict[str, Any]:
                 "budget": each.budget,
                 "self_maintainable": each.is_autonomous,
             }
-            for each in forecast.decisions
+            for each in forecast.strata
         ],
         "deltas": [
             {"rule": each.rule, "name": each.name, "pipeline": print_pipeline(each.pipeline)}

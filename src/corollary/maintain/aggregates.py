@@ -36,7 +36,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     draft.types[touched] = draft.types[name][:-1]
     row = draft.variables(body)
     steps: list[Step] = []
-    changes = [draft.changes(body, sign) for sign in sorted(draft.update.signs(body))]
+    changes = [draft.changes_of(body, sign) for sign in sorted(draft.update.signs_of(body))]
     bodies = [
         Body(
             tuple(row[at] for at in aggregation.groups),
@@ -53,12 +53,12 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     for role, state in (("now", State.NEW), ("was", State.OLD)):
         goal = Goal(Literal(name, columns), Reference(name, state))
         groups = Body(columns, (lead, goal), (), aggregation.origin, lead)
-        compare += draft.derive(draft.make(name, role), [groups])
-    was, now = Reference(draft.make(name, "was")), Reference(draft.make(name, "now"))
+        compare += draft.derive(draft.working_relation(name, role), [groups])
+    was, now = Reference(draft.working_relation(name, "was")), Reference(draft.working_relation(name, "now"))
     if draft.update.is_virtual(name):
-        added, removed = draft.make(name, State.ADDED), draft.make(name, State.REMOVED)
+        added, removed = draft.working_relation(name, State.ADDED), draft.working_relation(name, State.REMOVED)
     else:
-        added, removed = draft.make(name, "came"), draft.make(name, "gone")
+        added, removed = draft.working_relation(name, "came"), draft.working_relation(name, "gone")
     compare.append(draft.copy(added, now, without=(was,), role=Role.ACTUAL, about=name))
     compare.append(draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name))
     if not draft.update.is_virtual(name):

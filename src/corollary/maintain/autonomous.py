@@ -54,7 +54,7 @@ def is_autonomous(stratum: Stratum, update: Update) -> bool:
 
 
 def _effects(literal: Literal, update: Update) -> frozenset[State]:
-    signs = update.signs(literal.relation)
+    signs = update.signs_of(literal.relation)
     return flip_signs(signs) if literal.negated else signs
 
 
@@ -72,7 +72,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     (name,) = stratum.relations
     steps: list[Step] = []
     removed, counted = list[Body](), list[Body]()
-    has_payload = has_counts(stratum) and name in draft.update.payload
+    has_payload = has_counts(stratum) and name in draft.update.valid_payload
     for changed in changed_literals(draft, stratum.rules, stratum.relations, State.REMOVED):
         selection, chosen = apply_selections(draft, changed)
         steps += selection
@@ -84,9 +84,9 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
             full, count = (*head, _COUNT), count_relation(draft, name)
             beside = Goal(Literal(count, full), Reference(count, State.OLD))
             counted.append(Body(full, (lead, beside), (), origin, lead))
-    out = draft.make(name, "gone")
+    out = draft.working_relation(name, "gone")
     steps += draft.derive(out, removed, role=Role.ACTUAL, about=name)
     if has_payload:
-        rows = draft.make(name, "counted_out", NUMBER)
+        rows = draft.working_relation(name, "counted_out", NUMBER)
         steps += [*draft.derive(rows, counted), Remove(count_relation(draft, name), rows)]
     return [*steps, Remove(name, out), *trace_rows(stratum, draft)]

@@ -80,16 +80,16 @@ class ChangeSizes:
 
     Attributes:
         changes: how many tuples each base relation gains and loses.
-        work: how many rows the last full evaluation of a relation's stratum handled.
+        evaluation_rows: how many rows the last full evaluation of a relation's stratum handled.
         is_first: whether all derived relations are still empty.
     """
 
     changes: Mapping[str, Mapping[State, int]]
-    work: Mapping[str, int]
+    evaluation_rows: Mapping[str, int]
     is_first: bool = False
 
 
-def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: ChangeSizes) -> AlgorithmChoice:
+def choose(stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes) -> AlgorithmChoice:
     """Return the algorithm for a stratum.
 
     Raises:
@@ -97,29 +97,29 @@ def choose(stratum: Stratum, update: Update, wanted: Algorithm, sizes: ChangeSiz
     """
     members = stratum.relations
     is_virtual = any(update.is_virtual(name) for name in members)
-    if wanted is Algorithm.COUNTING and stratum.is_recursive:
+    if requested is Algorithm.COUNTING and stratum.is_recursive:
         raise _counting_error(members)
-    if wanted is Algorithm.RECOMPUTE:
-        return AlgorithmChoice(members, wanted, "asked for")
+    if requested is Algorithm.RECOMPUTE:
+        return AlgorithmChoice(members, requested, "asked for")
     if stratum.aggregations:
         if any(each in update.added_aggregations for each in stratum.aggregations):
             return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
         return AlgorithmChoice(members, Algorithm.AGGREGATES, "an aggregate: its touched groups only")
     if not any(name in update.old.relations for name in members) and not is_virtual:
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
-    if wanted in (Algorithm.PF, Algorithm.EPF):
-        return AlgorithmChoice(members, wanted, "asked for")
+    if requested in (Algorithm.PF, Algorithm.EPF):
+        return AlgorithmChoice(members, requested, "asked for")
     if is_virtual:
         reason = "virtual: nothing is stored to start from"
         return AlgorithmChoice(members, Algorithm.EPF, reason)
-    if wanted is Algorithm.AUTO:
+    if requested is Algorithm.AUTO:
         return _automatic(stratum, update, sizes)
-    if not stratum.is_recursive and wanted in (Algorithm.COUNTING, Algorithm.RANKED):
+    if not stratum.is_recursive and requested in (Algorithm.COUNTING, Algorithm.RANKED):
         choice = _incremental(stratum, update)
-        if choice.algorithm is Algorithm.AUTONOMOUS and wanted is Algorithm.COUNTING:
-            return AlgorithmChoice(members, wanted, "asked for") if has_counts(stratum) else choice
+        if choice.algorithm is Algorithm.AUTONOMOUS and requested is Algorithm.COUNTING:
+            return AlgorithmChoice(members, requested, "asked for") if has_counts(stratum) else choice
         return choice
-    return AlgorithmChoice(members, wanted, "asked for")
+    return AlgorithmChoice(members, requested, "asked for")
 
 
 def _counting_error(members: tuple[str, ...]) -> InputError:
@@ -160,7 +160,7 @@ def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algorith
         return choice
     members = stratum.relations
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
-        update.payload >= set(members)
+        update.valid_payload >= set(members)
     ):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
     changed = _changed_fractions(stratum, update, sizes)
@@ -190,7 +190,7 @@ def _evaluation_rows(stratum: Stratum, update: Update, sizes: ChangeSizes) -> in
     below = _base_below(stratum, update)
     before = sum(rows.get(name, 0) for name in below)
     added = sum(sizes.changes.get(name, {}).get(State.ADDED, 0) for name in below)
-    known = sum(sizes.work.get(name, 0) for name in stratum.relations)
+    known = sum(sizes.evaluation_rows.get(name, 0) for name in stratum.relations)
     if not known:
         known = before + 3 * sum(rows.get(name, 0) for name in stratum.relations)
     return int(max(known * (1 + added / max(1, before)), before + added))
@@ -209,7 +209,7 @@ def _changed_fractions(stratum: Stratum, update: Update, sizes: ChangeSizes) -> 
 
 def _base_below(stratum: Stratum, update: Update) -> set[str]:
     """Return the base relations that a stratum depends on, directly or not."""
-    reads = update.reads
+    reads = update.dependencies
     reached: set[str] = set()
     pending = list(stratum.relations)
     while pending:

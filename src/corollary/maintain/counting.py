@@ -70,7 +70,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         (update.removed_rules, State.OLD, -1),
     ):
         bodies += [_whole_rule(rule, state, weight) for rule in rules if rule.head.relation == name]
-    difference = draft.make(name, "difference", NUMBER)
+    difference = draft.working_relation(name, "difference", NUMBER)
     steps += draft.derive(difference, bodies, reduce=Reduce.SUM, role=Role.APPROXIMATED, about=name)
     steps += _judge_added(stratum, draft)
     steps.append(When((Reference(difference),), tuple(_recount(name, draft))))
@@ -80,16 +80,16 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
 def _changed_literals(rule: Rule, draft: Draft) -> Iterator[ChangedLiteral]:
     """Yield every change of a literal of a rule, with its effect on the head's count."""
     for position, literal in enumerate(rule.literals):
-        for sign in sorted(draft.update.signs(literal.relation)):
+        for sign in sorted(draft.update.signs_of(literal.relation)):
             effect = next(iter(flip_signs({sign}))) if literal.negated else sign
-            yield ChangedLiteral(rule, position, effect, draft.changes(literal.relation, sign))
+            yield ChangedLiteral(rule, position, effect, draft.changes_of(literal.relation, sign))
 
 
 def _exact(changed: ChangedLiteral) -> Body:
     """Return exact_i: each instance counts +1 or −1."""
 
     def read(at: int, literal: Literal) -> Goal:
-        state = State.NEW if at < changed.place else State.OLD
+        state = State.NEW if at < changed.position else State.OLD
         return Goal(literal, Reference(literal.relation, state))
 
     weight = Constant(1 if changed.sign is State.ADDED else -1, NUMBER)
@@ -97,7 +97,7 @@ def _exact(changed: ChangedLiteral) -> Body:
         changed.rule,
         read,
         lead=changed.lead,
-        place=changed.place,
+        position=changed.position,
         head=(*head_arguments(changed.rule), weight),
         is_bag=True,
     )
@@ -116,20 +116,20 @@ def _judge_added(stratum: Stratum, draft: Draft) -> list[Step]:
     """
     (name,) = stratum.relations
     bodies = [
-        make_body(rule, read_in_state(State.NEW), lead=changed.lead, place=changed.place, is_judged=True)
+        make_body(rule, read_in_state(State.NEW), lead=changed.lead, position=changed.position, is_judged=True)
         for rule in unchanged_rules(draft, stratum.relations)
         if any(has_fault(condition) for condition in rule.conditions)
         for changed in _changed_literals(rule, draft)
         if changed.sign is State.ADDED
     ]
-    return draft.derive(draft.make(name, "judged"), bodies) if bodies else []
+    return draft.derive(draft.working_relation(name, "judged"), bodies) if bodies else []
 
 
 def _recount(name: str, draft: Draft) -> list[Step]:
     """Return the steps that add Δc to the counts, and bring the relation to NEW."""
     count = count_relation(draft, name)
     columns = draft.variables(name)
-    lead = working_goal(draft.make(name, "difference", NUMBER), (*columns, _DIFFERENCE))
+    lead = working_goal(draft.working_relation(name, "difference", NUMBER), (*columns, _DIFFERENCE))
     before = Goal(Literal(count, (*columns, _BEFORE)), Reference(count, State.OLD))
     unknown = Goal(Literal(name, columns, True), Reference(name, State.OLD))
     total = Condition("=", _AFTER, Functor("+", (_BEFORE, _DIFFERENCE), NUMBER))
@@ -138,9 +138,9 @@ def _recount(name: str, draft: Draft) -> list[Step]:
     def body(head: tuple[Variable, ...], other: Goal, *conditions: Condition) -> Body:
         return Body(head, (lead, other), conditions, NO_RULE, lead)
 
-    outdated = draft.make(name, "counted_out", NUMBER)
-    counted = draft.make(name, "counted", NUMBER)
-    removed, added = draft.make(name, "gone"), draft.make(name, "came")
+    outdated = draft.working_relation(name, "counted_out", NUMBER)
+    counted = draft.working_relation(name, "counted", NUMBER)
+    removed, added = draft.working_relation(name, "gone"), draft.working_relation(name, "came")
     stays = Condition(">", _AFTER, zero)
     ends = Condition("=", _AFTER, zero)
     steps = [

@@ -50,14 +50,14 @@ class ChangedLiteral:
     """
 
     rule: Rule
-    place: int
+    position: int
     sign: State
     source: Reference
 
     @property
     def literal(self) -> Literal:
         """The literal, read as a positive one."""
-        return replace(self.rule.literals[self.place], negated=False)
+        return replace(self.rule.literals[self.position], negated=False)
 
     @property
     def lead(self) -> Goal:
@@ -76,7 +76,7 @@ def recursive_positions(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
 
 def unchanged_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
     """Return the rules of some relations that are in OLD and in NEW."""
-    return tuple(rule for rule in draft.update.kept_rules if rule.head.relation in members)
+    return tuple(rule for rule in draft.update.unchanged_rules if rule.head.relation in members)
 
 
 def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
@@ -86,10 +86,10 @@ def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
         + [each.body for each in stratum.aggregations]
     )
     return tuple(
-        draft.changes(name, sign)
+        draft.changes_of(name, sign)
         for name in below
         if name not in stratum.relations
-        for sign in sorted(draft.update.signs(name))
+        for sign in sorted(draft.update.signs_of(name))
     )
 
 
@@ -101,10 +101,10 @@ def changed_literals(
         for position, literal in enumerate(rule.literals):
             if literal.relation in members:
                 continue
-            below = draft.update.signs(literal.relation)
+            below = draft.update.signs_of(literal.relation)
             if sign in (flip_signs(below) if literal.negated else below):
                 (update,) = flip_signs({sign}) if literal.negated else {sign}
-                yield ChangedLiteral(rule, position, sign, draft.changes(literal.relation, update))
+                yield ChangedLiteral(rule, position, sign, draft.changes_of(literal.relation, update))
 
 
 def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step], ChangedLiteral]:
@@ -122,7 +122,7 @@ def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step],
         return [], changed
     number = draft.update.new.rules.index(rule) if rule in draft.update.new.rules else 0
     source = changed.source
-    name = f"{source.relation}{WORKING_SEPARATOR}{source.state}{WORKING_SEPARATOR}{number}.{changed.place}"
+    name = f"{source.relation}{WORKING_SEPARATOR}{source.state}{WORKING_SEPARATOR}{number}.{changed.position}"
     draft.types[name] = draft.types[literal.relation]
     slots = tuple(
         Variable(f"_{at}", type_) if not isinstance(slot, Variable | Constant) else slot
@@ -141,7 +141,7 @@ def make_body(
     read: LiteralReader,
     *,
     lead: Goal | None = None,
-    place: int | None = None,
+    position: int | None = None,
     goals: Sequence[Goal] = (),
     conditions: Sequence[Condition] = (),
     head: tuple[Variable | Constant, ...] | None = None,
@@ -153,15 +153,15 @@ def make_body(
     Args:
         rule: the rule.
         read: returns where a literal is read.
-        lead: the first probe; it replaces the literal at `place`, if that is given.
-        place: the position of the literal that `lead` replaces.
+        lead: the first probe; it replaces the literal at `position`, if that is given.
+        position: the position of the literal that `lead` replaces.
         goals: additional literals.
         conditions: additional conditions.
         head: the tuple to derive, if not the rule's head.
         is_judged: whether an expression without a value is an error.
         is_bag: whether every derivation counts, not every tuple.
     """
-    others = [read(at, each) for at, each in enumerate(rule.literals) if at != place]
+    others = [read(at, each) for at, each in enumerate(rule.literals) if at != position]
     leads = [] if lead is None else [lead]
     return Body(
         head_arguments(rule) if head is None else head,
@@ -204,7 +204,7 @@ def seed_bodies(
     for changed in changed_literals(draft, rules, members, sign):
         selection, chosen = apply_selections(draft, changed)
         steps += selection
-        bodies[changed.rule.head.relation].append(make(chosen.rule, chosen.place, chosen.lead))
+        bodies[changed.rule.head.relation].append(make(chosen.rule, chosen.position, chosen.lead))
     update = draft.update
     for rule in update.added_rules if sign is State.ADDED else update.removed_rules:
         if rule.head.relation in members:

@@ -60,7 +60,7 @@ class Draft:
 
     Attributes:
         locals: the working relations of each procedure that live as long as one call.
-        finished: stored relations whose NEW state may be read.
+        readable: stored relations whose NEW state may be read.
         is_traced: whether the plan records the rows of the papers' tables.
     """
 
@@ -69,15 +69,15 @@ class Draft:
     procedures: dict[str, tuple[Step, ...]] = field(default_factory=dict)
     locals: dict[str, tuple[str, ...]] = field(default_factory=dict)
     types: dict[str, tuple[Type, ...]] = field(default_factory=dict)
-    finished: set[str] = field(default_factory=set)
+    readable: set[str] = field(default_factory=set)
     tables: CallTables = field(init=False)
 
     def __post_init__(self) -> None:
         update = self.update
-        for relations in (update.past.relations, update.new.relations, update.new.active.relations):
+        for relations in (update.queried_old.relations, update.new.relations, update.new.active.relations):
             self.types |= {name: each.types for name, each in relations.items()}
         self.tables = CallTables(
-            {State.OLD: update.past, State.NEW: update.new},
+            {State.OLD: update.queried_old, State.NEW: update.new},
             update.statistics,
             self.types,
             self._is_available,
@@ -89,14 +89,14 @@ class Draft:
         name, update = source.relation, self.update
         if WORKING_SEPARATOR in name or source.state in (State.ADDED, State.REMOVED):
             return True
-        program = update.past if source.state is State.OLD else update.new
+        program = update.queried_old if source.state is State.OLD else update.new
         relation = program.relations.get(name)
         if relation is None or not relation.is_derived:
             return True
         if relation.is_virtual:
             return False
         is_old = source.state is State.OLD or name not in update.candidates
-        return is_old or name in self.finished
+        return is_old or name in self.readable
 
     # --- relations -----------------------------------------------------------------------------
 
@@ -105,19 +105,19 @@ class Draft:
         new = self.update.new
         return new.relations.get(name) or new.active.relations[name]
 
-    def make(self, relation: str, role: str, *more: Type) -> str:
+    def working_relation(self, relation: str, role: str, *more: Type) -> str:
         """Return a working relation with the columns of a relation and those of `more` types."""
         name = working_relation(relation, role)
         self.types[name] = (*self.relation(relation).types, *more)
         return name
 
-    def changes(self, relation: str, sign: State) -> Reference:
+    def changes_of(self, relation: str, sign: State) -> Reference:
         """Return where the additions or removals of a relation are read."""
         if self.update.is_virtual(relation):
-            return Reference(self.make(relation, sign))
+            return Reference(self.working_relation(relation, sign))
         return Reference(relation, sign)
 
-    def event(self, name: str) -> Reference | None:
+    def event_source(self, name: str) -> Reference | None:
         """Return where an active rule reads a change or an event predicate, if `name` is one."""
         active = self.update.new.active
         if name in active.relations:
@@ -125,12 +125,12 @@ class Draft:
             return Reference(event_relation(name))
         relation, state = active.marked.get(name, ("", State.NEW))
         is_change = state in (State.ADDED, State.REMOVED)
-        return self.changes(relation, state) if is_change else None
+        return self.changes_of(relation, state) if is_change else None
 
-    def source(self, name: str, state: State) -> Reference:
+    def source_of(self, name: str, state: State) -> Reference:
         """Return where a literal is read, in an active rule or in another."""
         read = self.update.new.active.marked.get(name, (name, state))
-        return self.event(name) or Reference(*read)
+        return self.event_source(name) or Reference(*read)
 
     def variables(self, relation: str, *more: Variable) -> tuple[Variable, ...]:
         """Return distinct variables for the columns of a relation, followed by `more`."""
@@ -166,7 +166,7 @@ class Draft:
         pipelines = tuple(self._scan(target, source) for source in sources)
         return Derive(target, pipelines, tuple(without), None, role, about)
 
-    def common(
+    def intersect(
         self,
         target: str,
         source: Reference,
@@ -195,9 +195,9 @@ class Draft:
             if name not in active.relations and name not in active.marked:
                 goals.append(goal)
                 continue
-            source = self.source(name, goal.source.state)
+            source = self.source_of(name, goal.source.state)
             goals.append(Goal(replace(goal.literal, relation=source.relation), source))
-            is_event = self.event(name) is not None and not goal.literal.negated
+            is_event = self.event_source(name) is not None and not goal.literal.negated
             if goal is body.lead or (lead is None and is_event):
                 lead = goals[-1]
         return replace(body, goals=tuple(goals), lead=lead)
@@ -221,7 +221,7 @@ class Draft:
             # A call may be too general; only the whole body can say what is an error.
             prefix = replace(body, lead=lead, is_judged=False, is_bag=False, is_lenient=False)
             steps.extend(
-                self.tables.ask(node, [self._ordered(prefix, arguments, goals, conditions)])
+                self.tables.call(node, [self._ordered(prefix, arguments, goals, conditions)])
             )
             return Reference(node.answers)
 
@@ -248,7 +248,7 @@ class Draft:
         judge = pipeline.judge if body.is_judged or body.is_lenient else ()
         return replace(pipeline, judge=judge, is_bag=body.is_bag)
 
-    def plan(self, main: Sequence[Step]) -> Plan:
+    def finish(self, main: Sequence[Step]) -> Plan:
         """Return the finished plan; `main` is its main procedure."""
         every = {MAIN: tuple(main), **self.procedures, **solve_procedures(self.tables)}
         plan = Plan(every, self.types, {}, MAIN, self.locals)

@@ -76,7 +76,7 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     extend: list[Step] = []
     take_out: list[Step] = []
     for name in members:
-        following, over = draft.make(name, "next_over"), draft.make(name, "over")
+        following, over = draft.working_relation(name, "next_over"), draft.working_relation(name, "over")
         steps += draft.derive(following, bodies[name], role=Role.APPROXIMATED, about=name)
         further = [
             _overdelete_further(rule, position)
@@ -91,31 +91,31 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
         take_out.append(Remove(name, over))
     steps += extend
     if stratum.is_recursive:
-        fresh = tuple(Reference(draft.make(name, "over"), State.ADDED) for name in members)
+        fresh = tuple(Reference(draft.working_relation(name, "over"), State.ADDED) for name in members)
         steps.append(Loop((*again, *extend), fresh))
     return [*steps, *take_out]
 
 
 def _remove_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
     """Return rem_i, or the whole body in OLD of a removed rule."""
-    return make_body(rule, read_in_state(State.OLD), lead=lead, place=position)
+    return make_body(rule, read_in_state(State.OLD), lead=lead, position=position)
 
 
 def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
     """Return add_i, or the whole body in NEW of an added rule."""
-    return make_body(rule, read_in_state(State.NEW), lead=lead, place=position, is_judged=True)
+    return make_body(rule, read_in_state(State.NEW), lead=lead, position=position, is_judged=True)
 
 
 def _overdelete_further(rule: Rule, position: int) -> Body:
     """Return rem_i for a literal of the stratum: its removals are the last overestimate."""
     literal = rule.literals[position]
     source = Reference(working_relation(literal.relation, "over"), State.ADDED)
-    return make_body(rule, read_in_state(State.OLD), lead=Goal(literal, source), place=position)
+    return make_body(rule, read_in_state(State.OLD), lead=Goal(literal, source), position=position)
 
 
 def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
     """Return the bodies of δ⁺: other derivations of tuples that were taken out."""
-    over = draft.make(name, "over")
+    over = draft.working_relation(name, "over")
     return [
         make_body(rule, read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule)))
         for rule in stratum.rules

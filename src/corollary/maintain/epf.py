@@ -100,7 +100,7 @@ class _Propagation:
         """Return the steps that start the propagation of every change below the stratum."""
         draft, members = self.draft, self.stratum.relations
         kept = unchanged_rules(draft, members)
-        signs = {name: draft.update.signs(name) for name in members}
+        signs = {name: draft.update.signs_of(name) for name in members}
         for rule in kept:
             for position in recursive_positions(rule, members):
                 for sign in sorted(signs[rule.head.relation]):
@@ -117,7 +117,7 @@ class _Propagation:
                     steps.append(Call(self._procedure(rule, None, sign)))
         for name in members:
             for sign in (State.ADDED, State.REMOVED):
-                draft.make(name, sign)
+                draft.working_relation(name, sign)
             if not draft.update.is_virtual(name):
                 steps.append(Remove(name, working_relation(name, State.REMOVED)))
                 steps.append(Add(name, working_relation(name, State.ADDED)))
@@ -128,7 +128,7 @@ class _Propagation:
     def _start(self, changed: ChangedLiteral) -> list[Step]:
         """Return the call for a change below, made if any tuple passes its selections."""
         selection, chosen = apply_selections(self.draft, changed)
-        procedure = self._procedure(chosen.rule, chosen.place, chosen.sign)
+        procedure = self._procedure(chosen.rule, chosen.position, chosen.sign)
         updates = working_relation(procedure, "given")
         self.draft.types[updates] = self.draft.types[changed.literal.relation]
         call = (self.draft.copy(updates, chosen.source), Call(procedure, updates))
@@ -170,15 +170,15 @@ class _Propagation:
         }
         draft.types |= dict.fromkeys(local.values(), types)
         approximation = Reference(local["approximation"])
-        known = Reference(draft.make(name, sign))
+        known = Reference(draft.working_relation(name, sign))
         body = make_body(
-            rule, read_in_state(prop_state), lead=lead, place=position, is_judged=sign is State.ADDED
+            rule, read_in_state(prop_state), lead=lead, position=position, is_judged=sign is State.ADDED
         )
         steps = self._clear_tables()
         steps += draft.derive(approximation.relation, [body], role=Role.APPROXIMATED, about=name)
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
         filtering.append(
-            draft.common(
+            draft.intersect(
                 local["disqualified"], approximation, proved, role=Role.DISQUALIFIED, about=name
             )
         )
@@ -220,7 +220,7 @@ class _Propagation:
         draft = self.draft
         approximation, filtered = Reference(local["approximation"]), local["filtered"]
         stored = Reference(name, state)
-        if draft.tables.looks_up(stored):
+        if draft.tables.is_available(stored):
             left_out = (known, stored) if self.is_minimised else ()
             steps: list[Step] = [
                 draft.copy(
@@ -228,12 +228,12 @@ class _Propagation:
                 )
             ]
             return [*steps, *self._note_filtered(local, name, sign)], stored
-        node = draft.tables.node(name, range(len(draft.types[name])), state)
+        node = draft.tables.adorn(name, range(len(draft.types[name])), state)
         answers = Reference(node.answers)
         memo: list[Step] = []
         if self.has_memo:
             # Only the size of this result is recorded; the next step overwrites it.
-            hits = draft.common(filtered, approximation, answers, role=Role.MEMO_HITS, about=name)
+            hits = draft.intersect(filtered, approximation, answers, role=Role.MEMO_HITS, about=name)
             memo.append(hits)
         known_before = [known] if self.is_minimised else []
         known_before += [answers] if self.has_memo else []
@@ -246,16 +246,16 @@ class _Propagation:
             ),
             *self._note_filtered(local, name, sign),
             *self._clear_tables(),
-            *draft.tables.ask(node, [call]),
+            *draft.tables.call(node, [call]),
         ], answers
 
     def _note_filtered(self, local: dict[str, str], name: str, sign: State) -> list[Step]:
         """Return the steps that record which tuples were filtered before, and remember the rest."""
         draft = self.draft
-        seen = draft.make(name, f"seen_{sign}")
+        seen = draft.working_relation(name, f"seen_{sign}")
         again = local["refiltered"]
         return [
-            draft.common(
+            draft.intersect(
                 again,
                 Reference(local["filtered"]),
                 Reference(seen),
@@ -270,7 +270,7 @@ class _Propagation:
         """Yield the calls that propagate actual updates inside the stratum."""
         draft, members = self.draft, self.stratum.relations
         for rule in unchanged_rules(draft, members):
-            if sign not in draft.update.signs(rule.head.relation):
+            if sign not in draft.update.signs_of(rule.head.relation):
                 continue
             for position in recursive_positions(rule, members):
                 if rule.literals[position].relation == name:
@@ -297,4 +297,4 @@ def complete_clear_tables(draft: Draft) -> None:
     """Complete the procedure that empties the tables, once all tables are registered."""
     if CLEAR_TABLES in draft.procedures:
         solve_procedures(draft.tables)  # which registers the tables that calls need in turn
-        draft.procedures[CLEAR_TABLES] = (Clear(draft.tables.memo()),)
+        draft.procedures[CLEAR_TABLES] = (Clear(draft.tables.memo_relations()),)

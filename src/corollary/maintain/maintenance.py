@@ -58,7 +58,7 @@ class Maintenance:
 
 
 def choose_algorithms(
-    update: Update, wanted: Callable[[str], Algorithm], sizes: ChangeSizes
+    update: Update, requested_for: Callable[[str], Algorithm], sizes: ChangeSizes
 ) -> dict[str, tuple[Stratum, AlgorithmChoice]]:
     """Return the strata that may change, by procedure, with the algorithm for each.
 
@@ -67,10 +67,10 @@ def choose_algorithms(
     """
     found = {}
     for stratum in strata(update.new):
-        requested = _common_request({name: wanted(name) for name in stratum.relations})
+        requested = _common_request({name: requested_for(name) for name in stratum.relations})
         if all(_is_unobserved(name, update) for name in stratum.relations):
             continue
-        if any(update.signs(name) for name in stratum.relations):
+        if any(update.signs_of(name) for name in stratum.relations):
             choice = choose(stratum, update, requested, sizes)
             found[procedure_name(stratum.relations)] = stratum, choice
     return found
@@ -104,7 +104,7 @@ def maintain(
     chosen: Mapping[str, tuple[Stratum, AlgorithmChoice]],
     *,
     places: Mapping[str, PlacedCall] | None = None,
-    further: Callable[[Draft], Sequence[Step]] = lambda _: (),
+    make_final_steps: Callable[[Draft], Sequence[Step]] = lambda _: (),
     is_traced: bool = False,
     is_strict: bool = False,
 ) -> Maintenance:
@@ -114,7 +114,7 @@ def maintain(
         update: what changes.
         chosen: the strata that may change, by procedure, with the algorithm for each.
         places: where strata run that do not run on the driver, by procedure.
-        further: makes the steps that follow once all views are maintained.
+        make_final_steps: makes the steps that follow once all views are maintained.
         is_traced: whether the plan records the rows of the papers' tables.
         is_strict: whether a stratum that exceeds its budget fails instead of being recomputed.
     """
@@ -129,7 +129,7 @@ def maintain(
     for name, (stratum, choice) in chosen.items():
         if choice.algorithm in IN_PLACE_ALGORITHMS:
             # Its own steps read NEW of the stratum as it is, even before it is complete.
-            draft.finished.update(stratum.relations)
+            draft.readable.update(stratum.relations)
         steps = _steps(choice.algorithm, stratum, draft)
         if choice.budget is not None:
             # The abandoned run may have left calls open that were never answered.
@@ -137,11 +137,11 @@ def maintain(
             otherwise = (Call(epf.CLEAR_TABLES), *recompute.plan(stratum, draft))
             steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
         draft.procedures[name] = tuple(steps)
-        draft.finished.update(stratum.relations)
+        draft.readable.update(stratum.relations)
         main.append(_call_if_changed(stratum, draft, used.get(name, Call(name))))
-    main += further(draft)
+    main += make_final_steps(draft)
     epf.complete_clear_tables(draft)
-    return Maintenance(draft.plan(main), choices, used)
+    return Maintenance(draft.finish(main), choices, used)
 
 
 def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
@@ -153,7 +153,7 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
         case Algorithm.PF:
             return pf.plan(stratum, draft)
         case Algorithm.EPF:
-            without = draft.update.without
+            without = draft.update.disabled_optimisations
             return epf.plan(
                 stratum,
                 draft,
@@ -199,4 +199,4 @@ def plan_payload_rebuild(stratum: Stratum, update: Update) -> Plan:
     steps, results = seminaive.fixpoint(before, draft, State.OLD, wanted)
     known = {each.name for each in payload_relations(stratum, update.new).values()}
     stores = [Store(name, result) for name, result in results.items() if name in known]
-    return draft.plan([*steps, *stores])
+    return draft.finish([*steps, *stores])

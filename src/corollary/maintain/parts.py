@@ -28,7 +28,7 @@ def plan_union_of_parts(program: NormalProgram, relations: Sequence[str]) -> Pla
     steps: list[Step] = []
     for name in relations:
         parts = tuple(program.parts[name].values())
-        gone, come = draft.make(name, "gone"), draft.make(name, "come")
+        gone, come = draft.working_relation(name, "gone"), draft.working_relation(name, "come")
         removed = (Reference(part, State.REMOVED) for part in parts)
         added = (Reference(part, State.ADDED) for part in parts)
         steps += [
@@ -37,7 +37,7 @@ def plan_union_of_parts(program: NormalProgram, relations: Sequence[str]) -> Pla
             Remove(name, gone),
             Add(name, come),
         ]
-    return draft.plan(steps)
+    return draft.finish(steps)
 
 
 def plan_intersections(program: NormalProgram, tuples: Mapping[str, str], targets: Mapping[str, str]) -> Plan:
@@ -51,9 +51,9 @@ def plan_intersections(program: NormalProgram, tuples: Mapping[str, str], target
     draft = _new_draft(program)
     for name, other in (*tuples.items(), *targets.items()):
         draft.types[other] = draft.types[name]
-    return draft.plan(
+    return draft.finish(
         [
-            draft.common(targets[name], Reference(other), Reference(name))
+            draft.intersect(targets[name], Reference(other), Reference(name))
             for name, other in tuples.items()
         ]
     )
@@ -72,7 +72,7 @@ def plan_key_matches(program: NormalProgram, relation: str, determinants: Sequen
     )
     lead = Goal(Literal(relation, key), Reference(relation, State.ADDED))
     every = Goal(Literal(relation, columns), Reference(relation))
-    return draft.plan(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
+    return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
 
 
 def _new_draft(program: NormalProgram) -> Draft:

@@ -49,12 +49,12 @@ RANK_VARIABLE = Variable("rank'", NUMBER)
 
 def rank_relation(draft: Draft, relation: str) -> str:
     """Return the relation of ranks beside a relation."""
-    return draft.make(relation, Payload.RANK, NUMBER)
+    return draft.working_relation(relation, Payload.RANK, NUMBER)
 
 
 def count_relation(draft: Draft, relation: str) -> str:
     """Return the relation of counts beside a relation."""
-    return draft.make(relation, Payload.COUNT, NUMBER)
+    return draft.working_relation(relation, Payload.COUNT, NUMBER)
 
 
 def has_ranks(stratum: Stratum, program: NormalProgram) -> bool:
@@ -139,7 +139,7 @@ class RankedBody:
         """The head and its rank."""
         return (*head_arguments(self.rule), RANK_VARIABLE)
 
-    def literal(self, position: int) -> Literal:
+    def ranked_literal(self, position: int) -> Literal:
         """Return the literal at a position with its rank, and variables instead of wildcards."""
         literal = self.rule.literals[position]
         types = self.draft.types[literal.relation]
@@ -153,7 +153,7 @@ class RankedBody:
         """Return where the literal at a position is read."""
         if position not in self.ranks:
             return Goal(literal, Reference(literal.relation, self.lower))
-        ranked = self.literal(position)
+        ranked = self.ranked_literal(position)
         return Goal(ranked, Reference(ranked.relation, self.state))
 
 

@@ -54,6 +54,6 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
     }
     if not by_relation:
         return PlacedPrograms(before, after, places)
-    old = partition_program(before, by_relation, engine.shares)
-    new = old if before is after else partition_program(after, by_relation, engine.shares)
+    old = partition_program(before, by_relation, engine.partition_count)
+    new = old if before is after else partition_program(after, by_relation, engine.partition_count)
     return PlacedPrograms(old, new, places)

@@ -75,7 +75,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     if suspension:
         for rule in stratum.rules:
             out = working_goal(
-                draft.make(rule.head.relation, "suspended", NUMBER),
+                draft.working_relation(rule.head.relation, "suspended", NUMBER),
                 (*head_arguments(rule), Variable("suspended'", NUMBER)),
             )
             first[rule.head.relation].append(_derivation(rule, stratum, draft, out))
@@ -100,7 +100,7 @@ def _derivation(
         rule,
         ranked.read,
         lead=lead,
-        place=position,
+        position=position,
         goals=goals,
         conditions=[rank_equation(ranked)],
         head=ranked.head,
@@ -117,7 +117,7 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
         ranked = Literal(rank_relation(draft, rule.head.relation), head)
         stored = Goal(ranked, Reference(ranked.relation, State.OLD))
         return make_body(
-            rule, read_in_state(State.OLD), lead=lead, place=position, goals=[stored], head=head
+            rule, read_in_state(State.OLD), lead=lead, position=position, goals=[stored], head=head
         )
 
     steps, bodies = seed_bodies(
@@ -130,9 +130,9 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
     follow: list[Step] = []
     take_out: list[Step] = []
     for name in members:
-        candidate = draft.make(name, "candidate", NUMBER)
-        kept, lost = draft.make(name, "kept", NUMBER), draft.make(name, "lost", NUMBER)
-        suspended, out = draft.make(name, "suspended", NUMBER), draft.make(name, "out")
+        candidate = draft.working_relation(name, "candidate", NUMBER)
+        kept, lost = draft.working_relation(name, "kept", NUMBER), draft.working_relation(name, "lost", NUMBER)
+        suspended, out = draft.working_relation(name, "suspended", NUMBER), draft.working_relation(name, "out")
         steps += draft.derive(candidate, bodies[name], role=Role.CHECKED, about=name)
         check += draft.derive(kept, _supports(name, stratum, draft))
         check.append(
@@ -157,21 +157,21 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
             Remove(name, out),
             Remove(rank_relation(draft, name), suspended),
         ]
-    candidates = tuple(Reference(draft.make(name, "candidate", NUMBER)) for name in members)
+    candidates = tuple(Reference(draft.working_relation(name, "candidate", NUMBER)) for name in members)
     return [*steps, Loop((*check, *extend, *follow), candidates), *take_out]
 
 
 def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     """Yield the bodies of (2) that keep a candidate: its premises are smaller and not suspended."""
-    candidate = draft.make(name, "candidate", NUMBER)
+    candidate = draft.working_relation(name, "candidate", NUMBER)
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
         ranked = rank_body(rule, stratum.relations, draft, State.OLD)
         not_suspended: list[Goal] = []
         for position in ranked.ranks:
-            literal = ranked.literal(position)
-            suspended = draft.make(rule.literals[position].relation, "suspended", NUMBER)
+            literal = ranked.ranked_literal(position)
+            suspended = draft.working_relation(rule.literals[position].relation, "suspended", NUMBER)
             not_suspended.append(
                 Goal(Literal(suspended, literal.slots, True), Reference(suspended))
             )
@@ -192,8 +192,8 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
             continue
         for position in recursive_positions(rule, stratum.relations):
             ranked = rank_body(rule, stratum.relations, draft, State.OLD)
-            suspended = draft.make(rule.literals[position].relation, "suspended", NUMBER)
-            lead = Goal(ranked.literal(position), Reference(suspended, State.ADDED))
+            suspended = draft.working_relation(rule.literals[position].relation, "suspended", NUMBER)
+            lead = Goal(ranked.ranked_literal(position), Reference(suspended, State.ADDED))
             head = Literal(rank_relation(draft, name), ranked.head)
 
             # The other premises may be suspended themselves: without them, a head whose premises
@@ -209,7 +209,7 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
                 rule,
                 read,
                 lead=lead,
-                place=position,
+                position=position,
                 goals=[Goal(head, Reference(head.relation, State.OLD))],
                 conditions=[Condition(">", RANK_VARIABLE, ranked.ranks[position])],
                 head=ranked.head,

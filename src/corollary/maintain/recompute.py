@@ -36,7 +36,7 @@ def _compare_states(stratum: Stratum, draft: Draft) -> list[Step]:
         evaluation, results = seminaive.fixpoint(before, draft, State.OLD)
         steps += evaluation
         for name, result in results.items():
-            steps.append(draft.copy(draft.make(name, "was"), Reference(result)))
+            steps.append(draft.copy(draft.working_relation(name, "was"), Reference(result)))
             steps.append(Clear((result,)))
     evaluation, results = seminaive.fixpoint(stratum, draft, State.NEW)
     steps += evaluation
@@ -44,8 +44,8 @@ def _compare_states(stratum: Stratum, draft: Draft) -> list[Step]:
         if not update.is_virtual(name):
             steps.append(Store(name, result))
             continue
-        was, now = Reference(draft.make(name, "was")), Reference(result)
-        added, removed = draft.make(name, State.ADDED), draft.make(name, State.REMOVED)
+        was, now = Reference(draft.working_relation(name, "was")), Reference(result)
+        added, removed = draft.working_relation(name, State.ADDED), draft.working_relation(name, State.REMOVED)
         steps.append(draft.copy(added, now, without=(was,)))
         steps.append(draft.copy(removed, was, without=(now,)))
     return steps

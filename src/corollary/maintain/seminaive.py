@@ -86,9 +86,9 @@ def plan_program(
     draft = Draft(Update(EMPTY_PROGRAM, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
         draft.procedures[procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
-        draft.finished.update(stratum.relations)
+        draft.readable.update(stratum.relations)
     placed = places or {}
-    return draft.plan([placed.get(name, Call(name)) for name in draft.procedures])
+    return draft.finish([placed.get(name, Call(name)) for name in draft.procedures])
 
 
 def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[Step]:
@@ -109,9 +109,9 @@ def fixpoint(
     (name,) = stratum.relations
     if stratum.aggregations:
         return _aggregation(stratum, draft, state), {name: _next(name)}
-    target = draft.make(name, "next")
+    target = draft.working_relation(name, "next")
     if payload is Payload.COUNT:
-        counted = draft.make(name, "counted", NUMBER)
+        counted = draft.working_relation(name, "counted", NUMBER)
         one = Constant(1, NUMBER)
         bodies = [
             replace(body, head=(*body.head, one), is_bag=True)
@@ -125,9 +125,9 @@ def fixpoint(
 
 def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
     (aggregation,) = stratum.aggregations
-    target = draft.make(aggregation.relation, "next")
-    source, steps = draft.source(aggregation.body, state), list[Step]()
-    if not draft.tables.looks_up(source):
+    target = draft.working_relation(aggregation.relation, "next")
+    source, steps = draft.source_of(aggregation.body, state), list[Step]()
+    if not draft.tables.is_available(source):
         rows = working_relation(aggregation.body, "rows")
         draft.types[rows] = draft.types[aggregation.body]
         slots = draft.variables(aggregation.body)
@@ -146,12 +146,12 @@ def _rounds(
     results: dict[str, str] = {}
     extend: list[Step] = []
     for name in members:
-        target, every = draft.make(name, "next"), draft.make(name, "so_far")
+        target, every = draft.working_relation(name, "next"), draft.working_relation(name, "so_far")
         steps += draft.derive(target, _first(name, stratum, state))
         extend.append(Extend(every, target))
         results[name] = every
         if with_ranks:
-            ranked = draft.make(name, "ranked", NUMBER)
+            ranked = draft.working_relation(name, "ranked", NUMBER)
             extend.append(ExtendWithRound(ranked, target))
             results[rank_relation(draft, name)] = ranked
     derive: list[Step] = []
@@ -196,7 +196,7 @@ def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) 
 
     literal = rule.literals[position]
     lead = Goal(literal, Reference(_so_far(literal.relation), State.ADDED))
-    return make_body(rule, read, lead=lead, place=position, is_judged=state is State.NEW)
+    return make_body(rule, read, lead=lead, position=position, is_judged=state is State.NEW)
 
 
 def insert(
@@ -218,7 +218,7 @@ def insert(
     again: list[Step] = []
     grow: list[Step] = []
     for name in members:
-        found, new = draft.make(name, "found", *rank), draft.make(name, "new", *rank)
+        found, new = draft.working_relation(name, "found", *rank), draft.working_relation(name, "new", *rank)
         known = () if with_ranks else (Reference(name),)
         start += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
         bodies = [
@@ -230,7 +230,7 @@ def insert(
         again += draft.derive(found, bodies, reduce=reduce, without=known)
         grow.append(Extend(new, found))
         if with_ranks:
-            unranked = draft.make(name, "came")
+            unranked = draft.working_relation(name, "came")
             grow += [draft.copy(unranked, Reference(found)), Add(rank_relation(draft, name), found)]
             found = unranked
         grow.append(Add(name, found))
@@ -246,14 +246,14 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_r
     source = Reference(working_relation(literal.relation, "new"), State.ADDED)
     if not with_ranks:
         return make_body(
-            rule, read_in_state(State.NEW), lead=Goal(literal, source), place=position, is_judged=True
+            rule, read_in_state(State.NEW), lead=Goal(literal, source), position=position, is_judged=True
         )
     ranked = rank_body(rule, stratum.relations, draft, State.NEW)
     return make_body(
         rule,
         ranked.read,
-        lead=Goal(ranked.literal(position), source),
-        place=position,
+        lead=Goal(ranked.ranked_literal(position), source),
+        position=position,
         goals=[absent_head(rule)],
         conditions=[rank_equation(ranked)],
         head=ranked.head,

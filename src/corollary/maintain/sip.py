@@ -103,7 +103,7 @@ class _Ordering:
 
     def choose(self, goals: Sequence[Goal]) -> Goal:
         """Return the goal to probe next."""
-        if self.statistics.is_as_written:
+        if self.statistics.has_fixed_order:
             return goals[0]
 
         def cost(goal: Goal) -> tuple[bool, int, float]:

@@ -86,7 +86,7 @@ GOAL_RELATION = working_relation("", "goal")
 
 
 def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan:
-    """Return the plan whose relation `GOAL` holds the answers: one column per goal variable.
+    """Return the plan whose relation `GOAL_RELATION` holds the answers: one column per goal variable.
 
     Derived relations are computed as far as the goal needs them, even if they are stored.
     """
@@ -97,7 +97,7 @@ def answer_goal(
     program: NormalProgram,
     goal: Literal,
     statistics: Statistics,
-    looks_up: Callable[[str], bool],
+    is_readable: Callable[[str], bool],
     state: State = State.NEW,
 ) -> Plan:
     """Return the plan that answers a goal, where some derived relations can be read as stored.
@@ -106,13 +106,13 @@ def answer_goal(
         program: its rules.
         goal: the query.
         statistics: of the relations.
-        looks_up: whether a relation can be read, and need not be derived.
+        is_readable: whether a relation can be read, and need not be derived.
         state: of the data.
     """
     types = {name: relation.types for name, relation in program.relations.items()}
 
     def is_available(source: Reference) -> bool:
-        return WORKING_SEPARATOR in source.relation or looks_up(source.relation)
+        return WORKING_SEPARATOR in source.relation or is_readable(source.relation)
 
     tables = CallTables({state: program}, statistics, types, is_available, lambda _: state is State.NEW)
     origin = Origin(f"the goal {goal.relation}")
@@ -124,12 +124,12 @@ def answer_goal(
     types[GOAL_RELATION] = tuple(map(_type, head))
     steps: list[Step] = []
     source = Reference(goal.relation, state)
-    if not looks_up(goal.relation):
-        node = tables.node(goal.relation, bound_columns(goal.slots, ()), state)
+    if not is_readable(goal.relation):
+        node = tables.adorn(goal.relation, bound_columns(goal.slots, ()), state)
         constants = tuple(
             slot for column in node.bound if isinstance(slot := goal.slots[column], Constant)
         )
-        steps = tables.ask(node, [Pipeline((), constants, origin)])
+        steps = tables.call(node, [Pipeline((), constants, origin)])
         source = Reference(node.answers)
     steps.append(Derive(GOAL_RELATION, (sip(head, [Goal(goal, source)], (), origin, statistics),)))
     every = {MAIN: tuple(steps), **solve_procedures(tables)}
@@ -143,7 +143,7 @@ def solve_procedures(tables: CallTables) -> dict[str, tuple[Step, ...]]:
     # of NEW that both states share: so OLD is first, and upper strata come before lower ones.
     for state in (State.OLD, State.NEW):
         for stratum in reversed(tables.strata.get(state, ())):
-            if tables.nodes_of(stratum, state):
+            if tables.adorned_of(stratum, state):
                 steps = tuple(_solve_stratum(stratum, state, tables))
                 made[solve_procedure_name(stratum, state)] = steps
     return made
@@ -190,7 +190,7 @@ class _Layer:
             if stage.source.relation in self.stratum.relations:
                 self.asks.setdefault(callee, []).extend(pipelines)
             else:
-                self.below += tables.ask(callee, pipelines)
+                self.below += tables.call(callee, pipelines)
             return Reference(callee.answers)
 
         items = resolve_calls(ordered.stages, self._is_available, ask)
@@ -232,7 +232,7 @@ class _Layer:
     def _is_available(self, source: Reference) -> bool:
         """Whether a literal is read as stored; the stratum's own NEW may still be incomplete."""
         is_own = source.relation in self.stratum.relations and self.state is State.NEW
-        return not is_own and self.tables.looks_up(source)
+        return not is_own and self.tables.is_available(source)
 
     def _is_stored(self, goal: Goal) -> bool:
         """Whether a literal of the stratum is read as stored, without a call."""
@@ -243,7 +243,7 @@ def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[S
     """Return the loop that answers all new calls of a stratum."""
     layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
-    nodes = tables.nodes_of(stratum, state)
+    nodes = tables.adorned_of(stratum, state)
     for node in nodes:  # the list grows while rules call each other
         if node.relation in aggregated:
             layer.below += _aggregate(node, aggregated[node.relation], tables)
@@ -251,16 +251,16 @@ def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[S
             if rule.head.relation == node.relation:
                 layer.add(rule, node)
     derive: list[Step] = [
-        Derive(node.asked, tuple(layer.asks.get(node, ())), (Reference(node.calls),))
+        Derive(node.new_calls, tuple(layer.asks.get(node, ())), (Reference(node.calls),))
         for node in nodes
     ]
     derive += [
-        Derive(node.found, tuple(layer.finds.get(node, ())), (Reference(node.answers),))
+        Derive(node.new_answers, tuple(layer.finds.get(node, ())), (Reference(node.answers),))
         for node in nodes
         if node.relation not in aggregated
     ]
-    extend: list[Step] = [Extend(node.calls, node.asked) for node in nodes]
-    extend += [Extend(node.answers, node.found) for node in nodes]
+    extend: list[Step] = [Extend(node.calls, node.new_calls) for node in nodes]
+    extend += [Extend(node.answers, node.new_answers) for node in nodes]
     fresh = [Reference(node.calls, State.ADDED) for node in nodes]
     if stratum.is_recursive:
         fresh += [Reference(node.answers, State.ADDED) for node in nodes]
@@ -283,7 +283,7 @@ def _open(node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTable
     columns = tuple(Variable(f"c{at}", type_) for at, type_ in enumerate(types))
     arguments = tuple(columns[at] for at in node.bound)
     origin = NO_RULE
-    asked = Probe(Reference(node.asked), arguments, ())
+    asked = Probe(Reference(node.new_calls), arguments, ())
     found, known = list[Pipeline](), list[Pipeline]()
     for general in nodes:
         if general.relation == node.relation and set(general.bound) < set(node.bound):
@@ -293,15 +293,15 @@ def _open(node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTable
             found.append(Pipeline((asked, complete, answers), columns, origin))
             known.append(Pipeline((asked, complete), arguments, origin))
     if not known:
-        return [Extend(node.calls, node.asked)]
+        return [Extend(node.calls, node.new_calls)]
     return [
-        Derive(node.found, tuple(found), (Reference(node.answers),)),
-        Extend(node.answers, node.found),
-        Derive(node.known, tuple(known)),
-        Extend(node.calls, node.known),
-        Derive(node.opened, (Pipeline((asked,), arguments, origin),), (Reference(node.known),)),
-        Extend(node.calls, node.opened),
-        Clear((node.asked,)),
+        Derive(node.new_answers, tuple(found), (Reference(node.answers),)),
+        Extend(node.answers, node.new_answers),
+        Derive(node.answered_calls, tuple(known)),
+        Extend(node.calls, node.answered_calls),
+        Derive(node.unanswered_calls, (Pipeline((asked,), arguments, origin),), (Reference(node.answered_calls),)),
+        Extend(node.calls, node.unanswered_calls),
+        Clear((node.new_calls,)),
     ]
 
 
@@ -313,10 +313,10 @@ def _aggregate(node: AdornedRelation, aggregation: Aggregation, tables: CallTabl
     keys = tuple(variables[column] for column in columns)
     call = Probe(Reference(node.calls, State.ADDED), keys, ())
     source, steps = Reference(aggregation.body, node.state), list[Step]()
-    if not tables.looks_up(source):
-        asked = tables.node(aggregation.body, columns, node.state)
+    if not tables.is_available(source):
+        asked = tables.adorn(aggregation.body, columns, node.state)
         arguments = tuple(variables[column] for column in asked.bound)
-        steps = tables.ask(asked, [Pipeline((call,), arguments, aggregation.origin)])
+        steps = tables.call(asked, [Pipeline((call,), arguments, aggregation.origin)])
         source = Reference(asked.answers)
     rows = working_relation(node.name, "rows")
     tables.types[rows] = body.types
@@ -324,6 +324,6 @@ def _aggregate(node: AdornedRelation, aggregation: Aggregation, tables: CallTabl
     pipeline = Pipeline((call, read), variables, aggregation.origin)
     steps += [
         Derive(rows, (pipeline,)),
-        Aggregate(node.found, aggregation, Reference(rows), (Reference(node.answers),)),
+        Aggregate(node.new_answers, aggregation, Reference(rows), (Reference(node.answers),)),
     ]
     return steps

@@ -41,7 +41,7 @@ class AdornedRelation:
         return working_relation(self.name, "calls")
 
     @property
-    def asked(self) -> str:
+    def new_calls(self) -> str:
         """The relation of new calls."""
         return working_relation(self.name, "asked")
 
@@ -51,17 +51,17 @@ class AdornedRelation:
         return working_relation(self.name, "answers")
 
     @property
-    def known(self) -> str:
+    def answered_calls(self) -> str:
         """The relation of new calls that a more general call has answered."""
         return working_relation(self.name, "known")
 
     @property
-    def opened(self) -> str:
+    def unanswered_calls(self) -> str:
         """The relation of new calls that have to be evaluated."""
         return working_relation(self.name, "opened")
 
     @property
-    def found(self) -> str:
+    def new_answers(self) -> str:
         """The relation of new answers."""
         return working_relation(self.name, "found")
 
@@ -73,14 +73,14 @@ class CallTables:
     Attributes:
         programs: the rules of each state.
         types: the columns of all relations; those of the tables are added.
-        looks_up: whether a relation can be read in a state, without calls.
+        is_available: whether a relation can be read in a state, without calls.
         is_shared: whether a relation is the same in both states.
     """
 
     programs: Mapping[State, NormalProgram]
     statistics: Statistics
     types: dict[str, tuple[Type, ...]]
-    looks_up: Callable[[Reference], bool]
+    is_available: Callable[[Reference], bool]
     is_shared: Callable[[str], bool] = lambda _: True
     strata: dict[State, tuple[Stratum, ...]] = field(default_factory=dict)
     _stratum_of: dict[tuple[State, str], Stratum] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class CallTables:
             for stratum in self.strata[state]:
                 self._stratum_of |= {(state, name): stratum for name in stratum.relations}
 
-    def node(self, relation: str, bound: Iterable[int], state: State) -> AdornedRelation:
+    def adorn(self, relation: str, bound: Iterable[int], state: State) -> AdornedRelation:
         """Return an adorned relation, and register its tables with its stratum."""
         state = State.NEW if self.is_shared(relation) else state
         types = self.programs[state].relations[relation].types
@@ -103,9 +103,9 @@ class CallTables:
         if node not in known:
             known.append(node)
             arguments = tuple(types[column] for column in node.bound)
-            calls = (node.calls, node.asked, node.known, node.opened)
+            calls = (node.calls, node.new_calls, node.answered_calls, node.unanswered_calls)
             self.types |= dict.fromkeys(calls, arguments)
-            self.types |= {node.answers: types, node.found: types}
+            self.types |= {node.answers: types, node.new_answers: types}
         return node
 
     def _callable(self, bound: tuple[int, ...], relation: str, state: State) -> tuple[int, ...]:
@@ -116,21 +116,21 @@ class CallTables:
             return tuple(column for column in bound if column != value)
         return bound
 
-    def nodes_of(self, stratum: Stratum, state: State) -> list[AdornedRelation]:
+    def adorned_of(self, stratum: Stratum, state: State) -> list[AdornedRelation]:
         """Return the adorned relations of a stratum; the list grows while rules call each other."""
         return self._nodes.setdefault((state, stratum.relations[0]), [])
 
-    def ask(self, asked: AdornedRelation, pipelines: Iterable[Pipeline]) -> list[Step]:
+    def call(self, asked: AdornedRelation, pipelines: Iterable[Pipeline]) -> list[Step]:
         """Return the steps that make new calls and answer them all."""
         return [
-            Derive(asked.asked, tuple(pipelines), (Reference(asked.calls),)),
+            Derive(asked.new_calls, tuple(pipelines), (Reference(asked.calls),)),
             Call(solve_procedure_name(self._stratum_of[asked.state, asked.relation], asked.state)),
         ]
 
-    def memo(self) -> tuple[str, ...]:
+    def memo_relations(self) -> tuple[str, ...]:
         """Return the names of all tables that hold calls or answers."""
         nodes = [node for each in self._nodes.values() for node in each]
-        return tuple(name for node in nodes for name in (node.asked, node.calls, node.answers))
+        return tuple(name for node in nodes for name in (node.new_calls, node.calls, node.answers))
 
 
 def solve_procedure_name(stratum: Stratum, state: State) -> str:
@@ -151,7 +151,7 @@ def resolve_calls(
         match stage:
             case Filter(condition=condition):
                 items.append(condition)
-            case Compute(variable=variable, expression=expression, lets_null=lets_null):
+            case Compute(variable=variable, expression=expression, accepts_null=lets_null):
                 items.append(Condition("is" if lets_null else "=", variable, expression))
             case Probe(source=source) | AntiProbe(source=source):
                 answers = source if looks_up(source) else ask(stage, items)
@@ -167,7 +167,7 @@ def callee_and_arguments(
 ) -> tuple[AdornedRelation, tuple[Variable | Constant, ...]]:
     """Return the adorned relation that a literal calls, and the arguments of the call."""
     bound = stage.bound if isinstance(stage, Probe) else tuple(range(len(stage.slots)))
-    asked = tables.node(stage.source.relation, bound, stage.source.state)
+    asked = tables.adorn(stage.source.relation, bound, stage.source.state)
     arguments = tuple(
         slot for at in asked.bound if isinstance(slot := stage.slots[at], Variable | Constant)
     )

@@ -12,13 +12,13 @@ from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
 
 
-def trace_rows(stratum: Stratum, draft: Draft, taken: str = "") -> list[Step]:
+def trace_rows(stratum: Stratum, draft: Draft, taken_role: str = "") -> list[Step]:
     """Return the steps that record the rows of a stratum, if the plan is traced.
 
     Args:
         stratum: what was maintained.
         draft: the plan under construction.
-        taken: the role of the working relation of tuples that were taken out, if there is one.
+        taken_role: the role of the working relation of tuples that were taken out, if there is one.
     """
     rows: list[Step] = []
     if not draft.is_traced:
@@ -27,9 +27,9 @@ def trace_rows(stratum: Stratum, draft: Draft, taken: str = "") -> list[Step]:
     for name in stratum.relations:
         removed = Reference(name, State.REMOVED)
         out, back = removed, list[Reference]()
-        if taken:
-            out = Reference(draft.make(name, taken))
-            back = [Reference(draft.make(name, "back"))]
+        if taken_role:
+            out = Reference(draft.working_relation(name, taken_role))
+            back = [Reference(draft.working_relation(name, "back"))]
             rows.append(draft.copy(back[0].relation, out, without=(removed,)))
         parts = ((out,), tuple(back), (removed,))
         removals = RecordTrace(f"{name}: removals", updates, *parts, name, State.REMOVED)

@@ -35,9 +35,9 @@ class Update:
     Attributes:
         changed: the signs of the changes of base relations.
         watched: virtual relations whose changes are needed, with the signs.
-        payload: relations whose ranks or counts are valid.
-        without: optimisations that are switched off.
-        asked: the program of OLD as new active rules query it, if it differs from `old`.
+        valid_payload: relations whose ranks or counts are valid.
+        disabled_optimisations: optimisations that are switched off.
+        old_for_queries: the program of OLD as new active rules query it, if it differs from `old`.
     """
 
     old: NormalProgram
@@ -45,14 +45,14 @@ class Update:
     changed: Signs
     statistics: Statistics
     watched: Signs = field(default_factory=dict)
-    payload: frozenset[str] = frozenset()
-    without: frozenset[MonitoringOptimisation] = frozenset()
-    asked: NormalProgram | None = None
+    valid_payload: frozenset[str] = frozenset()
+    disabled_optimisations: frozenset[MonitoringOptimisation] = frozenset()
+    old_for_queries: NormalProgram | None = None
 
     @property
-    def past(self) -> NormalProgram:
+    def queried_old(self) -> NormalProgram:
         """The program in which OLD is queried."""
-        return self.old if self.asked is None else self.asked
+        return self.old if self.old_for_queries is None else self.old_for_queries
 
     @cached_property
     def added_rules(self) -> tuple[Rule, ...]:
@@ -66,13 +66,13 @@ class Update:
         return tuple(rule for rule in removed if rule.head.relation in self.new.relations)
 
     @cached_property
-    def kept_rules(self) -> tuple[Rule, ...]:
+    def unchanged_rules(self) -> tuple[Rule, ...]:
         """The rules that both OLD and NEW have."""
         known = {rule_key(rule) for rule in self.old.rules}
         return tuple(rule for rule in self.new.rules if rule_key(rule) in known)
 
     @cached_property
-    def reads(self) -> Mapping[str, frozenset[str]]:
+    def dependencies(self) -> Mapping[str, frozenset[str]]:
         """The relations that the rules and aggregations of each relation of NEW read."""
         found: dict[str, set[str]] = {}
         for rule in self.new.rules:
@@ -122,14 +122,14 @@ class Update:
             for name, relation in self.new.relations.items()
             if relation.is_derived and not relation.is_virtual
         }
-        if MonitoringOptimisation.RELEVANCE in self.without:
+        if MonitoringOptimisation.RELEVANCE in self.disabled_optimisations:
             return dict.fromkeys(self.new.relations, BOTH_SIGNS)
         found = relevant_relations(self.new, {**self.watched, **stored})
-        if MonitoringOptimisation.POLARITY in self.without:
+        if MonitoringOptimisation.POLARITY in self.disabled_optimisations:
             return {name: BOTH_SIGNS for name, signs in found.items() if signs}
         return found
 
-    def signs(self, relation: str) -> frozenset[State]:
+    def signs_of(self, relation: str) -> frozenset[State]:
         """Return the signs of the changes that may happen to a relation and are needed."""
         found = self.candidates.get(relation, NO_SIGNS)
         return found & self.relevant.get(relation, NO_SIGNS) if found else NO_SIGNS

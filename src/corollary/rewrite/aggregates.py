@@ -131,7 +131,7 @@ class _Lifting:
         keys = (Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True))
         self._declare(target, (*keys, result))
         self._unit.aggregations.append(
-            Aggregation(target, aggregate.operator, *body, conjunction.origin.by("aggregates"))
+            Aggregation(target, aggregate.operator, *body, conjunction.origin.with_pass("aggregates"))
         )
         self._lifted[id(aggregate)] = lifted
         return lifted
@@ -172,7 +172,7 @@ class _Lifting:
             tests = (Comparison("=", key, key) for key in keys if self._is_nullable(key, items))
             body = (*guard, *items, *tests)
             head = Atom(relation, tuple(filled))
-            self._bodies.append(Conjunction(head, body, rest.origin.by("aggregates"), rest.fresh))
+            self._bodies.append(Conjunction(head, body, rest.origin.with_pass("aggregates"), rest.fresh))
         return relation, tuple(range(len(keys))), value
 
     def _without_wildcards(
@@ -230,7 +230,7 @@ class _Lifting:
         """Add the outer bindings of one alternative of the clause to the keys."""
         outer = independent(rest.items, lifted.result)
         atom = self._guards[lifted.relation]
-        origin = rest.origin.by("aggregates")
+        origin = rest.origin.with_pass("aggregates")
         self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))
 
     def _declare(self, name: str, columns: Sequence[Variable]) -> None:

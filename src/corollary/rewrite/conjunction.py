@@ -23,7 +23,7 @@ from corollary.core.types import Type
 def unused_name(name: str, *taken: Container[str]) -> str:
     """Return the name, with a number appended where it is taken.
 
-    >>> unused("t.base", {"t.base"})
+    >>> unused_name("t.base", {"t.base"})
     't.base2'
     """
     candidate, number = name, 1
@@ -62,7 +62,7 @@ class Conjunction:
 
     def with_items(self, items: Iterable[BodyItem], by: str) -> "Conjunction":
         """Return the conjunction with other items and the pass `by` in its origin."""
-        return replace(self, items=tuple(items), origin=self.origin.by(by))
+        return replace(self, items=tuple(items), origin=self.origin.with_pass(by))
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ def _into_seed(rule: Rule, name: str, seed: str) -> Rule:
     if rule.head.relation != name:
         return rule
     head = replace(rule.head, relation=seed)
-    return replace(rule, head=head, origin=rule.origin.by("equivalences"))
+    return replace(rule, head=head, origin=rule.origin.with_pass("equivalences"))
 
 
 def _closure(declaration: Declaration, seed: str, type_: Type) -> Iterator[Rule]:

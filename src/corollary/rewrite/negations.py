@@ -59,4 +59,4 @@ class _Projections:
             variable if column in columns else Wildcard()
             for column, variable in enumerate(variables)
         )
-        self.rules.append(Rule(head, (Literal(source, body),), (), origin.by("negations")))
+        self.rules.append(Rule(head, (Literal(source, body),), (), origin.with_pass("negations")))

@@ -136,10 +136,10 @@ class BatchProcessor:
             self.on_batch(batch)
 
     def _database(self, frame: Any) -> Database:
-        found = process_streams.open.get(self.token) or process_streams.opened.get(self.opened.place)
+        found = process_streams.open.get(self.token) or process_streams.opened.get(self.opened.location)
         if found is None:
             found = reopen(self.opened, frame.sparkSession)
-            process_streams.opened[self.opened.place] = found
+            process_streams.opened[self.opened.location] = found
         return found
 
     def _transact(self, database: Database, frame: Any, number: int) -> StreamBatch:
@@ -156,7 +156,7 @@ class BatchProcessor:
 
     def _fill(self, transaction: "Transaction", database: Database, frame: Any, number: int) -> int:
         """Add the change of a batch to a transaction; return how many rows are quarantined."""
-        relation = state_of(database).writable(self.relation)
+        relation = state_of(database).writable_relation(self.relation)
         name = f"batch {number}"
         events, findings = self.reader.read(frame, relation, self.source, name)
         change = net_change(events, relation, self.reader.op, self.source, name)

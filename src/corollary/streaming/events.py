@@ -59,7 +59,7 @@ def with_operation(relation: Relation, op: str | None) -> Relation:
 def insert_signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return for each operation whether it is an insert; null if it is unknown.
 
-    >>> signs(pa.chunked_array([["I", "-", "u"]])).to_pylist()
+    >>> insert_signs(pa.chunked_array([["I", "-", "u"]])).to_pylist()
     [True, False, None]
     """
     words = pc.utf8_lower(ops)

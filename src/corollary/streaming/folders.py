@@ -150,7 +150,7 @@ def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, 
     if not path.is_dir():
         raise InputError.of(
             "C0984",
-            f"`{place.shown}` is not a folder in which files can arrive.",
+            f"`{place.display_name}` is not a folder in which files can arrive.",
             directive.span,
             'name a folder, perhaps with a pattern for files: `filename="arrivals/*.csv"`',
         )

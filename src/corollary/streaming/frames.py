@@ -34,7 +34,7 @@ class FrameReader:
     op: str | None = None
     order: str | None = None
 
-    def demand(self, frame: Any, relation: Relation) -> None:
+    def check(self, frame: Any, relation: Relation) -> None:
         """Check that a frame fits a relation, before the stream is started.
 
         Raises:

@@ -49,9 +49,9 @@ def start(
             "`tx.insert(relation, frame)`",
         )
     database.refresh()
-    relation = state_of(database).writable(into)
+    relation = state_of(database).writable_relation(into)
     reader = FrameReader(op, order)
-    reader.demand(frame, relation)
+    reader.check(frame, relation)
     started = start_query(
         database,
         frame,

@@ -39,7 +39,7 @@ class WatchOptions:
         is_once: whether to end when everything has been read.
         on_run: called with the first run of the pipeline, and those that change something.
         on_batch: called with every batch of a stream.
-        on_trouble: called when a source cannot be read; it is polled again.
+        on_source_error: called when a source cannot be read; it is polled again.
     """
 
     program: Program
@@ -48,7 +48,7 @@ class WatchOptions:
     is_once: bool
     on_run: Callable[[PipelineRun], object]
     on_batch: Callable[[StreamBatch], object]
-    on_trouble: Callable[[CorollaryError], object]
+    on_source_error: Callable[[CorollaryError], object]
 
 
 def watch(database: Database, asked: WatchOptions) -> None:
@@ -80,7 +80,7 @@ def _start_folder(database: Database, folder: Folder, asked: WatchOptions) -> "t
     return start_query(
         database,
         folder.frame(local_session()),
-        state_of(database).writable(folder.relation),
+        state_of(database).writable_relation(folder.relation),
         folder.reader,
         source=folder.source,
         checkpoint=default_checkpoint(database, folder.checkpoint),
@@ -110,7 +110,7 @@ def _poll(database: Database, streams: "list[tuple[StreamingQuery, str]]", asked
             outcome = run(database, asked.program, asked.inputs)
         except (InputError, ConflictError) as error:
             if str(error) != trouble:
-                asked.on_trouble(error)
+                asked.on_source_error(error)
             trouble = str(error)
         else:
             trouble = ""

@@ -15,7 +15,7 @@ ADVICE_KEY = "advice"
 def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the records, the oldest first."""
     query = sa.select(schema.meta.c.value).where(schema.meta.c.name == ADVICE_KEY)
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         found = connection.execute(query).scalar()
     notes: list[dict[str, Any]] = json.loads(found) if found else []
     return notes
@@ -23,7 +23,7 @@ def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
 
 def write_advice(catalog: Catalog, notes: list[dict[str, Any]]) -> None:
     """Replace the records."""
-    with catalog.writing() as connection:
+    with catalog.write_transaction() as connection:
         connection.execute(schema.meta.delete().where(schema.meta.c.name == ADVICE_KEY))
         if notes:
             value = json.dumps(notes, ensure_ascii=False)

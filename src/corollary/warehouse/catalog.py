@@ -38,27 +38,27 @@ class Catalog(CatalogReader):
     # --- life ----------------------------------------------------------------------------------
 
     @classmethod
-    def at(cls, path: Path) -> "Catalog":
+    def from_file(cls, path: Path) -> "Catalog":
         """Return the catalog in a file."""
         url = sa.URL.create("sqlite", database=str(path))  # escapes `?`, `%` and so on
         return cls(url.render_as_string(hide_password=False))
 
-    def create(self, *, is_bare: bool = False) -> None:
+    def create(self, *, is_empty: bool = False) -> None:
         """Create the tables, if they do not exist yet.
 
         Args:
-            is_bare: whether to leave the table `meta` empty too, for a copy that will fill it.
+            is_empty: whether to leave the table `meta` empty too, for a copy that will fill it.
 
         Raises:
             WarehouseError: it is the database of another program, or cannot be written.
         """
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             self._refuse_foreign(connection)
             schema.metadata.create_all(connection)
             known = connection.execute(_FORMAT).scalar()
-            if known is None and not is_bare:
+            if known is None and not is_empty:
                 if connection.execute(sa.select(schema.meta.c.name)).first() is not None:
-                    raise WarehouseError.is_damaged(display_location(self.url))
+                    raise WarehouseError.damaged(display_location(self.url))
                 for name, value in (
                     ("format", str(schema.FORMAT)),
                     ("id", secrets.token_hex(8)),
@@ -66,26 +66,26 @@ class Catalog(CatalogReader):
                 ):
                     connection.execute(schema.meta.insert().values(name=name, value=value))
 
-    def demand_tables(self, files: Path) -> None:
+    def check_not_lost(self, data_directory: Path) -> None:
         """Refuse an empty catalog beside data files: the real one has been lost.
 
         Raises:
             WarehouseError: it has no tables.
         """
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             if not sa.inspect(connection).has_table(schema.meta.name):
-                raise WarehouseError.lost_catalog(display_location(self.url), files)
+                raise WarehouseError.lost_catalog(display_location(self.url), data_directory)
 
-    def demand_format(self) -> None:
+    def check_format(self) -> None:
         """Refuse a warehouse of another format.
 
         Raises:
             WarehouseError: it is not a warehouse, or has a format that this version does not know.
         """
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             self._refuse_foreign(connection)
             if not sa.inspect(connection).has_table(schema.meta.name):
-                raise WarehouseError.no_warehouse(display_location(self.url))
+                raise WarehouseError.missing(display_location(self.url))
             found = connection.execute(_FORMAT).scalar()
         if found != str(schema.FORMAT):
             raise WarehouseError.of(
@@ -101,26 +101,26 @@ class Catalog(CatalogReader):
             return
         tables = sa.inspect(connection).get_table_names()
         if tables and schema.meta.name not in tables:
-            raise WarehouseError.of_another(display_location(self.url), tables)
+            raise WarehouseError.foreign_database(display_location(self.url), tables)
 
     def exists(self) -> bool:
         """Return whether it is the catalog of a warehouse."""
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             has_table = sa.inspect(connection).has_table(schema.meta.name)
             return bool(has_table and connection.execute(_FORMAT).scalar())
 
     # --- writing -------------------------------------------------------------------------------
 
-    def intend(self, kind: str = "") -> str:
+    def insert_intent(self, prefix: str = "") -> str:
         """Insert an intent to write files; return its id, which is the directory of the files.
 
         Args:
-            kind: the prefix of the id, for intents of other kinds.
+            prefix: the prefix of the id, for intents of other kinds.
         """
         fault.hit("before_intent")
-        intent = kind + secrets.token_hex(8)
+        intent = prefix + secrets.token_hex(8)
         writer = f"{socket.gethostname()}:{os.getpid()}"
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             connection.execute(
                 schema.intents.insert().values(id=intent, writer=writer, heartbeat=time.time())
             )
@@ -139,7 +139,7 @@ class Catalog(CatalogReader):
             nonlocal last
             if time.monotonic() - last >= BEAT_SECONDS:
                 table = schema.intents
-                with self.writing() as connection:
+                with self.write_transaction() as connection:
                     connection.execute(
                         table.update().where(table.c.id == intent).values(heartbeat=time.time())
                     )
@@ -147,9 +147,9 @@ class Catalog(CatalogReader):
 
         return beat
 
-    def forget(self, intent: str) -> bool:
+    def delete_intent(self, intent: str) -> bool:
         """Delete an intent; return whether it existed, which means that its files are orphans."""
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
         return done.rowcount == 1
 
@@ -162,9 +162,9 @@ class Catalog(CatalogReader):
         fault.hit("before_commit")
         number = new.parent + 1
         try:
-            with self.writing() as connection:
+            with self.write_transaction() as connection:
                 if intent is not None:
-                    self.end(connection, intent)  # first: a fenced writer must not get further
+                    self.consume_intent(connection, intent)  # first: a fenced writer must not get further
                 program = self._program_for(connection, new)
                 connection.execute(
                     schema.commits.insert().values(
@@ -179,12 +179,12 @@ class Catalog(CatalogReader):
                 )
                 self._record(connection, number, new)
         except IntegrityError as error:  # the number, the parent or the idempotency key exists
-            raise ConflictError.came_first(number) from error
+            raise ConflictError.commit_taken(number) from error
         fault.hit("after_commit")
         return number
 
     @staticmethod
-    def end(connection: sa.Connection, intent: str) -> None:
+    def consume_intent(connection: sa.Connection, intent: str) -> None:
         """Delete an intent in the transaction that references its files.
 
         Raises:
@@ -217,12 +217,12 @@ class Catalog(CatalogReader):
                 [{"commit_number": number, **asdict(each)} for each in new.changes],
             )
         Catalog._move(connection, new.sources, number)
-        if new.alerts or new.cause is not None:
+        if new.alerts or new.delivers is not None:
             outbox.record_alerts(connection, number, new, Catalog._meta(connection, "id"))
 
-    def note_sources(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
+    def record_source_positions(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
         """Record the positions of sources whose reading has changed no tuple."""
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             self._move(connection, sources, number)
 
     @staticmethod
@@ -255,8 +255,8 @@ class Catalog(CatalogReader):
 
         Returns False, and records nothing, if the commit is no longer kept.
         """
-        with self.writing() as connection:
-            self.end(connection, intent)
+        with self.write_transaction() as connection:
+            self.consume_intent(connection, intent)
             if number < int(self._meta(connection, "oldest")):
                 return False
             table = schema.indexes
@@ -287,17 +287,17 @@ class Catalog(CatalogReader):
 
     # --- published tables ----------------------------------------------------------------------
 
-    def note_published(self, relation: str, commit: int, version: int) -> None:
+    def record_published(self, relation: str, commit: int, version: int) -> None:
         """Record that a version of a relation's Delta table, which is synced, shows a commit."""
         table = schema.published
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             connection.execute(table.delete().where(table.c.relation == relation))
             connection.execute(
                 table.insert().values(relation=relation, commit_number=commit, version=version)
             )
 
-    def forget_published(self, relation: str) -> None:
+    def delete_published(self, relation: str) -> None:
         """Record that a relation no longer has a Delta table."""
         table = schema.published
-        with self.writing() as connection:
+        with self.write_transaction() as connection:
             connection.execute(table.delete().where(table.c.relation == relation))

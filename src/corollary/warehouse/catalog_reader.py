@@ -24,7 +24,7 @@ class CatalogReader(Connections):
 
     def meta(self, name: str) -> str:
         """Return a property of the warehouse: `format`, `id` or `oldest`."""
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             return self._meta(connection, name)
 
     @staticmethod
@@ -32,23 +32,23 @@ class CatalogReader(Connections):
         query = sa.select(schema.meta.c.value).where(schema.meta.c.name == name)
         return str(connection.execute(query).scalar_one())
 
-    def latest(self) -> Commit | None:
+    def latest_commit(self) -> Commit | None:
         """Return the last commit, if any."""
         table = schema.commits
         return self._commit(sa.select(table).order_by(table.c.number.desc()).limit(1))
 
-    def commit_of(self, number: int) -> Commit | None:
+    def find_commit(self, number: int) -> Commit | None:
         """Return a commit by its number."""
         table = schema.commits
         return self._commit(sa.select(table).where(table.c.number == number))
 
-    def commit_with(self, idempotency: str) -> Commit | None:
+    def find_commit_by_key(self, idempotency: str) -> Commit | None:
         """Return the commit that was made under an idempotency key."""
         table = schema.commits
         return self._commit(sa.select(table).where(table.c.idempotency == idempotency))
 
     def _commit(self, query: sa.Select[Any]) -> Commit | None:
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             row = connection.execute(query).first()
         return None if row is None else _commit(row)
 
@@ -56,7 +56,7 @@ class CatalogReader(Connections):
         """Return the commits after a number, newest first."""
         table = schema.commits
         query = sa.select(table).where(table.c.number > after).order_by(table.c.number.desc())
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             return [_commit(row) for row in connection.execute(query.limit(limit))]
 
     def changes(
@@ -67,11 +67,11 @@ class CatalogReader(Connections):
         query = sa.select(table).where(table.c.commit_number > after, table.c.commit_number <= upto)
         if relation is not None:
             query = query.where(table.c.relation == relation)
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
             return [(row.commit_number, _change(row)) for row in rows]
 
-    def counts(self, after: int, upto: int) -> list[tuple[int, str, int, int]]:
+    def change_counts(self, after: int, upto: int) -> list[tuple[int, str, int, int]]:
         """Return the sizes of the changes of the commits after one and up to another.
 
         A row is the number of a commit, a relation, the count of added and of removed tuples.
@@ -83,50 +83,50 @@ class CatalogReader(Connections):
             table.c.commit_number <= upto,
             table.c.added + table.c.removed > 0,
         )
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
             return [(number, name, added, removed) for number, name, added, removed in rows]
 
-    def snapshots(self, upto: int) -> dict[str, StoredSnapshot]:
+    def latest_snapshots(self, upto: int) -> dict[str, StoredSnapshot]:
         """Return for each relation its latest snapshot not after a commit."""
         table = schema.snapshots
         query = sa.select(table).where(table.c.commit_number <= upto)
         found: dict[str, StoredSnapshot] = {}
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             for row in connection.execute(query.order_by(table.c.commit_number)):
                 found[row.relation] = stored_snapshot(row)
         return found
 
-    def recorded_whole(self, upto: int) -> dict[str, int]:
+    def latest_full_changes(self, upto: int) -> dict[str, int]:
         """Return for relations the latest commit, not after one, whose change is full."""
         table = schema.changes
         newest = sa.func.max(table.c.commit_number).label("newest")
         query = sa.select(table.c.relation, newest).where(
             table.c.commit_number <= upto, table.c.is_full
         )
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             rows = connection.execute(query.group_by(table.c.relation))
             return {row.relation: row.newest for row in rows}
 
-    def stale(self, relations: Iterable[str], upto: int) -> list[str]:
+    def relations_to_fold(self, relations: Iterable[str], upto: int) -> list[str]:
         """Return the relations that have changed since their latest snapshot, or have none."""
         table = schema.changes
         newest = sa.func.max(table.c.commit_number).label("newest")
         query = sa.select(table.c.relation, newest).where(table.c.commit_number <= upto)
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             rows = connection.execute(query.group_by(table.c.relation))
             changed = {row.relation: row.newest for row in rows}
-        snapshots = self.snapshots(upto)
+        snapshots = self.latest_snapshots(upto)
         return [
             name
             for name in relations
             if name not in snapshots or snapshots[name].commit < changed.get(name, 0)
         ]
 
-    def index(self, upto: int) -> tuple[int, list[StoredIndex]] | None:
+    def latest_index(self, upto: int) -> tuple[int, list[StoredIndex]] | None:
         """Return the latest index not after a commit: its commit and its files."""
         table = schema.indexes
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             newest = connection.execute(
                 sa.select(sa.func.max(table.c.commit_number)).where(table.c.commit_number <= upto)
             ).scalar()
@@ -140,7 +140,7 @@ class CatalogReader(Connections):
         """Return the files of all snapshots and indexes."""
         tables = schema.snapshots, schema.indexes
         query = sa.union_all(*(sa.select(table.c.path) for table in tables))
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             return frozenset(connection.execute(query).scalars())
 
     def program(self, id_: int) -> StoredProgram:
@@ -150,31 +150,31 @@ class CatalogReader(Connections):
             WarehouseError: it is missing or damaged.
         """
         table = schema.programs
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             row = connection.execute(sa.select(table).where(table.c.id == id_)).first()
         if row is None or row.checksum != program_checksum(row.text, row.places):
-            raise WarehouseError.is_damaged(f"program {id_} in {display_location(self.url)}")
+            raise WarehouseError.damaged(f"program {id_} in {display_location(self.url)}")
         return StoredProgram(row.id, row.text, json.loads(row.places))
 
-    def sources(self) -> dict[str, tuple[str, Any]]:
+    def source_positions(self) -> dict[str, tuple[str, Any]]:
         """Return the position of each source: (relation, position) by name."""
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             rows = connection.execute(sa.select(schema.sources))
             return {row.source: (row.relation, json.loads(row.position)) for row in rows}
 
-    def published(self) -> dict[str, tuple[int, int]]:
+    def published_versions(self) -> dict[str, tuple[int, int]]:
         """Return the commit that each published table shows, and the version that shows it."""
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             rows = connection.execute(sa.select(schema.published))
             return {row.relation: (row.commit_number, row.version) for row in rows}
 
-    def count_changes(self, relation: str, after: int) -> int:
+    def count_changing_commits(self, relation: str, after: int) -> int:
         """Return how many commits after a number have changed a relation."""
         table = schema.changes
         query = sa.select(sa.func.count()).where(
             table.c.relation == relation, table.c.commit_number > after
         )
-        with self.reading() as connection:
+        with self.read_transaction() as connection:
             return int(connection.execute(query).scalar_one())
 
 
@@ -182,7 +182,7 @@ def _commit(row: Any) -> Commit:
     try:
         payload, stats = json.loads(row.payload), json.loads(row.stats)
     except (TypeError, ValueError) as error:
-        raise WarehouseError.is_damaged(f"commit {row.number} in the catalog") from error
+        raise WarehouseError.damaged(f"commit {row.number} in the catalog") from error
     return Commit(row.number, row.created, row.program, frozenset(payload), stats, row.idempotency)
 
 

@@ -41,16 +41,16 @@ class Connections:
         self._engine.dispose()
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def read_transaction(self) -> Iterator[sa.Connection]:
         """Give a connection in a transaction that sees one state of the catalog."""
         try:
             with self._engine.connect() as connection:
                 yield connection
         except (OperationalError, DBAPIError, UnicodeDecodeError) as error:
-            raise WarehouseError.catalog(self.url, error) from error
+            raise WarehouseError.catalog_failure(self.url, error) from error
 
     @contextmanager
-    def alone(self) -> Iterator[Any]:
+    def raw_cursor(self) -> Iterator[Any]:
         """Give a cursor of the database driver, outside of any transaction."""
         connection = None
         try:
@@ -61,14 +61,14 @@ class Connections:
             yield cursor
             cursor.close()
         except self._engine.dialect.loaded_dbapi.Error as error:
-            raise WarehouseError.catalog(self.url, error) from error
+            raise WarehouseError.catalog_failure(self.url, error) from error
         finally:
             if connection is not None:
                 connection.detach()  # its autocommit mode must not get back into the pool
                 connection.close()
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
+    def write_transaction(self) -> Iterator[sa.Connection]:
         """Give a connection in a write transaction, of which there is one at a time."""
         try:
             with self._engine.connect() as connection:
@@ -78,7 +78,7 @@ class Connections:
         except IntegrityError:  # a DBAPIError too, but callers turn it into a conflict
             raise
         except (OperationalError, DBAPIError, UnicodeDecodeError) as error:
-            raise WarehouseError.catalog(self.url, error) from error
+            raise WarehouseError.catalog_failure(self.url, error) from error
 
 
 def _engine(url: str) -> sa.Engine:

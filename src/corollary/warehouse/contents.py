@@ -109,7 +109,7 @@ def expand_text(data: bytes, name: str, span: Span | None) -> bytes:
     return data.removeprefix(BYTE_ORDER_MARK)
 
 
-def has_longer_line(data: bytes, longest: int | None) -> bool:
+def has_longer_line(data: bytes, max_bytes: int | None) -> bool:
     r"""Return whether a line has more bytes than a maximum.
 
     Of the windows of half that length, a longer line covers at least one entirely. So most windows
@@ -118,14 +118,14 @@ def has_longer_line(data: bytes, longest: int | None) -> bool:
     >>> has_longer_line(b"abc\ndefg\n", 4), has_longer_line(b"abc\ndefg\n", 3)
     (False, True)
     """
-    if longest is None:
+    if max_bytes is None:
         return False
-    half = longest // 2
+    half = max_bytes // 2
     for start in range(0, len(data) - half + 1, half):
         if data.find(b"\n", start, start + half) < 0:
             first = data.rfind(b"\n", 0, start) + 1
             last = data.find(b"\n", start + half)
-            if (len(data) if last < 0 else last) - first > longest:
+            if (len(data) if last < 0 else last) - first > max_bytes:
                 return True
     return False
 

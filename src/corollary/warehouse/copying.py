@@ -24,7 +24,7 @@ def copy_rows(source: Catalog, target: Catalog) -> None:
 
     The table of the query log is created there if the source has one.
     """
-    with source.reading() as reading, target.writing() as writing:
+    with source.read_transaction() as reading, target.write_transaction() as writing:
         tables = [each for each in schema.metadata.sorted_tables if each not in NOT_COPIED]
         if sa.inspect(reading).has_table(query_log.queries.name):
             query_log.metadata.create_all(writing)
@@ -39,7 +39,7 @@ def referenced_files(catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Yield the files that a catalog references, each with its checksum."""
     for table in (schema.changes, schema.snapshots, schema.indexes):
         query = sa.select(table.c.path, table.c.checksum).where(table.c.path.is_not(None))
-        with catalog.reading() as connection:
+        with catalog.read_transaction() as connection:
             rows = connection.execute(query).all()
         for row in rows:
             yield row.path, row.checksum

@@ -72,7 +72,7 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
     """Write the rows, sorted, as Soufflé prints a relation with `IO=stdout`."""
     dialect = dialect_of(relation, directive)
     stream.write(f"---------------\n{relation.name}\n".encode())
-    rows = lines_of(sort_rows(table), relation, directive, dialect, is_checked=False)
+    rows = lines_of(sort_rows(table), relation, directive, dialect, is_verified=False)
     if dialect.has_header and relation.types:
         stream.write(next(rows))
     stream.write(b"===============\n")
@@ -83,7 +83,7 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
 def _read(data: bytes, name: str, relation: Relation, directive: Directive) -> pa.Table:
     dialect = dialect_of(relation, directive)
     data = contents.expand_text(data, name, directive.span)
-    table, malformed = parse_rows(data, name, relation, dialect, most=SHOWN_FINDINGS_MAX + 1)
+    table, malformed = parse_rows(data, name, relation, dialect, max_malformed=SHOWN_FINDINGS_MAX + 1)
     if malformed:
         raise InputError(first_findings(malformed, name))
     return table
@@ -95,7 +95,7 @@ def parse_rows(
     relation: Relation,
     dialect: Dialect,
     *,
-    most: int | None = None,
+    max_malformed: int | None = None,
     first_line: int = 1,
 ) -> tuple[pa.Table, list[list[Diagnostic]]]:
     """Return the good rows of a text, and the findings about each malformed record.
@@ -107,7 +107,7 @@ def parse_rows(
         name: the name of the file in messages.
         relation: the relation of the rows.
         dialect: the syntax of the file.
-        most: the number of malformed records after which reading stops.
+        max_malformed: the number of malformed records after which reading stops.
         first_line: the number of the first line, if the data is the tail of a file.
     """
     malformed: list[list[Diagnostic]] = []
@@ -119,10 +119,10 @@ def parse_rows(
         table = fast.read(piece, relation, dialect)
         if table is None:
             table = exact.read(
-                piece, name, relation, dialect, malformed=malformed, most=most, first_line=line
+                piece, name, relation, dialect, malformed=malformed, max_malformed=max_malformed, first_line=line
             )
         tables.append(table)
-        if most is not None and len(malformed) >= most:
+        if max_malformed is not None and len(malformed) >= max_malformed:
             break
         dialect = replace(dialect, has_header=False)
     if not relation.types:

@@ -54,7 +54,7 @@ class Dialect:
         positions: for each column of the relation, its position in the file, from 0.
         is_quoted: whether fields may be in quotes (`rfc4180`).
         has_other_columns: whether the file may have more fields than those.
-        longest_line: the maximum bytes of a line; records with a longer one are malformed.
+        line_max_bytes: the maximum bytes of a line; records with a longer one are malformed.
     """
 
     positions: tuple[int, ...]
@@ -62,7 +62,7 @@ class Dialect:
     is_quoted: bool = False
     has_header: bool = False
     has_other_columns: bool = False
-    longest_line: int | None = None
+    line_max_bytes: int | None = None
 
 
 def dialect_of(relation: Relation, directive: Directive) -> Dialect:

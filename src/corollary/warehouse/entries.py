@@ -50,7 +50,7 @@ class StoredProgram:
 
     id: int
     text: str
-    places: Mapping[str, Any]
+    layout: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class NewCommit:
         program: text and layout, if the program changes.
         sources: the new position of each source by name: (relation, position).
         alerts: what goes to the outbox with it.
-        cause: the alerts that are delivered with it.
+        delivers: the alerts that are delivered with it.
         depth: the length of the chain of commits in which alerts of each one caused the next.
     """
 
@@ -104,5 +104,5 @@ class NewCommit:
     sources: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     idempotency: str | None = None
     alerts: Sequence[Alert] = ()
-    cause: DeliveredAlerts | None = None
+    delivers: DeliveredAlerts | None = None
     depth: int = 0

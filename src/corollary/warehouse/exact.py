@@ -24,28 +24,28 @@ _NOT_TEXT = re.compile("[\0\udc80-\udcff]")
 
 def read(
     data: bytes,
-    source: str,
+    name: str,
     relation: Relation,
     dialect: Dialect,
     *,
     malformed: list[list[Diagnostic]],
-    most: int | None = None,
+    max_malformed: int | None = None,
     first_line: int = 1,
 ) -> pa.Table:
     """Return the good rows of a file.
 
     Args:
         data: the content of the file, without byte order mark and compression.
-        source: the name of the file in messages.
+        name: the name of the file in messages.
         relation: the relation of the rows.
         dialect: the syntax of the file.
         malformed: gets the findings (`C0801` to `C0803`) about each malformed record, whose text
             is `finding.span.file.text`.
-        most: the number of malformed records after which reading stops.
+        max_malformed: the number of malformed records after which reading stops.
         first_line: the number of the first line, if the data is a piece of a file.
     """
     text = data.decode("utf-8", "surrogateescape")
-    reader = _Reader(source, relation, dialect, _NOT_TEXT.search(text) is not None)
+    reader = _Reader(name, relation, dialect, _NOT_TEXT.search(text) is not None)
     rows: list[tuple[Value, ...]] = []
     for number, record in enumerate(split_records(text, dialect, first_line)):
         if number == 0 and dialect.has_header and record.problem is None:
@@ -55,7 +55,7 @@ def read(
             rows.append(row)
             continue
         malformed.append(row)
-        if most is not None and len(malformed) >= most:
+        if max_malformed is not None and len(malformed) >= max_malformed:
             break
     return from_python(rows if relation.types else rows[:1], relation)
 
@@ -124,7 +124,7 @@ class _Reader:
 
     def is_too_long(self, record: TextRecord) -> bool:
         """Return whether a line of a record is longer than the maximum."""
-        longest = self.dialect.longest_line
+        longest = self.dialect.line_max_bytes
         if longest is None or 4 * len(record.raw) <= longest:  # UTF-8 has at most 4 bytes
             return False
         return any(len(_bytes_of(line)) > longest for line in record.raw.split("\n"))
@@ -150,7 +150,7 @@ class _Reader:
         after = position + 1
         end = len(record.raw)
         if after < len(record.fields):
-            end = record.offset(after) - record.gap
+            end = record.offset(after) - record.delimiter_length
         return self.finding(record, (offset, end), code, message, note)
 
     def finding(

@@ -41,7 +41,7 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
         relation: the relation of the rows.
         dialect: the syntax of the file.
     """
-    if not relation.types or b"\0" in data or has_longer_line(data, dialect.longest_line):
+    if not relation.types or b"\0" in data or has_longer_line(data, dialect.line_max_bytes):
         return None
     if dialect.has_header:
         header, _, data = data.partition(b"\n")

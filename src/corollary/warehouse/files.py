@@ -80,7 +80,7 @@ def read(root: Path, name: str, checksum: str) -> pa.Buffer:
     path = root / name
     data = memory_map(path)
     if checksum_of(memoryview(data)) != checksum:
-        raise WarehouseError.is_damaged(path)
+        raise WarehouseError.damaged(path)
     return data
 
 

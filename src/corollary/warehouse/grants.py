@@ -19,17 +19,17 @@ class StoredGrants:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def of(self, reader: str) -> frozenset[str]:
+    def granted_to(self, reader: str) -> frozenset[str]:
         """Return what a reader may see."""
         query = sa.select(_table.c.relation).where(_table.c.reader == reader)
-        with self._catalog.reading() as connection:
+        with self._catalog.read_transaction() as connection:
             return frozenset(connection.execute(query).scalars())
 
-    def every(self) -> dict[str, list[str]]:
+    def by_reader(self) -> dict[str, list[str]]:
         """Return what each reader may see, ordered by name."""
         query = sa.select(_table).order_by(_table.c.reader, _table.c.relation)
         found: dict[str, list[str]] = {}
-        with self._catalog.reading() as connection:
+        with self._catalog.read_transaction() as connection:
             for row in connection.execute(query):
                 found.setdefault(row.reader, []).append(row.relation)
         return {reader: sorted(found[reader]) for reader in sorted(found)}
@@ -37,14 +37,14 @@ class StoredGrants:
     def add(self, reader: str, relations: Iterable[str]) -> None:
         """Grant relations to a reader."""
         names = sorted(set(relations))
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             self._remove(connection, reader, names)
             rows = [{"reader": reader, "relation": name} for name in names]
             connection.execute(_table.insert(), rows)
 
     def remove(self, reader: str, relations: Iterable[str]) -> None:
         """Revoke relations from a reader."""
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             self._remove(connection, reader, sorted(set(relations)))
 
     @staticmethod

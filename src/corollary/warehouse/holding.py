@@ -21,8 +21,8 @@ def has_copy_lease(connection: sa.Connection) -> bool:
 @contextmanager
 def copy_lease(catalog: Catalog) -> Iterator[Callable[[], None]]:
     """Keep all files from being removed; gives a heartbeat, to be called from time to time."""
-    intent = catalog.intend(COPY_PREFIX)
+    intent = catalog.insert_intent(COPY_PREFIX)
     try:
         yield catalog.heartbeat(intent)
     finally:
-        catalog.forget(intent)
+        catalog.delete_intent(intent)

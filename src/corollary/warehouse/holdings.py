@@ -22,7 +22,7 @@ class Inventory:
         fold: up to this commit there are only snapshots; 0 if no history was dropped.
         programs: the program of every commit, by its number.
         parents: the parent of every commit, by its number.
-        changed: the relations that have changes.
+        changed_relations: the relations that have changes.
         snapshots: the snapshots of each relation, oldest first.
         indexes: the files of each index, by its commit, oldest first.
     """
@@ -31,7 +31,7 @@ class Inventory:
     fold: int
     programs: dict[int, int]
     parents: dict[int, int]
-    changed: tuple[str, ...]
+    changed_relations: tuple[str, ...]
     snapshots: dict[str, list[StoredSnapshot]]
     indexes: dict[int, list[StoredIndex]]
 
@@ -45,7 +45,7 @@ def read_inventory(catalog: Catalog) -> Inventory:
     """Return what a catalog holds now, read in one transaction."""
     commits, changes = schema.commits, schema.changes
     snapshots, indexes = schema.snapshots, schema.indexes
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         meta = dict(connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value)).all())
         made = connection.execute(
             sa.select(commits.c.number, commits.c.parent, commits.c.program).order_by(
@@ -81,7 +81,7 @@ def relation_sizes(catalog: Catalog) -> dict[str, int]:
     """Return how many tuples each relation has at the last commit."""
     changes, snapshots = schema.changes, schema.snapshots
     events: list[tuple[int, int, str, int]] = []
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         counted = sa.select(
             changes.c.commit_number,
             changes.c.relation,
@@ -122,7 +122,7 @@ class SourceState:
 def source_states(catalog: Catalog) -> list[SourceState]:
     """Return when each source was last read, except those that are no longer read."""
     table = schema.sources
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         rows = connection.execute(sa.select(table).order_by(table.c.source))
         return [
             SourceState(row.source, row.relation, row.commit_number, row.read)
@@ -135,7 +135,7 @@ def count_tuples_changed_since(catalog: Catalog, number: int) -> int:
     """Return how many tuples were added and removed after a commit."""
     table = schema.changes
     total = sa.func.coalesce(sa.func.sum(table.c.added + table.c.removed), 0)
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         query = sa.select(total).where(table.c.commit_number > number)
         return int(connection.execute(query).scalar_one())
 
@@ -144,7 +144,7 @@ def integrity_problems(catalog: Catalog) -> list[str]:
     """Return what SQLite finds wrong with its file; a server is trusted."""
     if not catalog.is_file:
         return []
-    with catalog.alone() as cursor:
+    with catalog.raw_cursor() as cursor:
         found: list[Any] = cursor.execute("PRAGMA integrity_check(20)").fetchall()
         lost: list[Any] = cursor.execute("PRAGMA foreign_key_check").fetchall()
     problems = [str(row[0]) for row in found if row[0] != "ok"]

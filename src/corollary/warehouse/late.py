@@ -34,10 +34,10 @@ class LazyCatalog(Catalog):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WarehouseError.cannot_write(self._path.parent, error) from error
-        made = Catalog.at(self._path)
+        made = Catalog.from_file(self._path)
         try:
             made.create()
-            made.demand_format()
+            made.check_format()
         except BaseException:
             made.close()
             raise
@@ -45,23 +45,23 @@ class LazyCatalog(Catalog):
         self.url, self._engine, self._path = made.url, made._engine, None  # noqa: SLF001
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def read_transaction(self) -> Iterator[sa.Connection]:
         """Give a connection in a transaction that sees one state of the catalog."""
         if self._path is not None and self._path.exists():
             self._materialize()
-        with super().reading() as connection:
+        with super().read_transaction() as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
+    def write_transaction(self) -> Iterator[sa.Connection]:
         """Give a connection in a write transaction, of which there is one at a time."""
         self._materialize()
-        with super().writing() as connection:
+        with super().write_transaction() as connection:
             yield connection
 
     @contextmanager
-    def alone(self) -> Iterator[Any]:
+    def raw_cursor(self) -> Iterator[Any]:
         """Give a cursor of the database driver, outside of any transaction."""
         self._materialize()
-        with super().alone() as cursor:
+        with super().raw_cursor() as cursor:
             yield cursor

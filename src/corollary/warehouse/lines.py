@@ -22,7 +22,7 @@ def lines_of(
     directive: Directive,
     dialect: Dialect,
     *,
-    is_checked: bool = True,
+    is_verified: bool = True,
 ) -> Iterator[bytes]:
     """Yield the lines of a file with these rows, many in each piece.
 
@@ -31,7 +31,7 @@ def lines_of(
         relation: the relation of the rows.
         directive: the `.output`, for messages.
         dialect: the syntax of the file.
-        is_checked: whether rows that could not be read back are refused.
+        is_verified: whether rows that could not be read back are refused.
 
     Raises:
         InputError: `C0807`; a row has a text that the file's syntax cannot express.
@@ -44,7 +44,7 @@ def lines_of(
             return
         rows = table.slice(first, _BATCH_ROWS).combine_chunks()
         texts = [text_column(*pair) for pair in zip(rows.columns, relation.types, strict=True)]
-        if is_checked:
+        if is_verified:
             _Check(relation, directive, dialect, rows, first).check(texts)
         if dialect.is_quoted:
             texts = [
@@ -78,7 +78,7 @@ def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
 def join_fields(texts: list[pa.Array], delimiter: str) -> bytes:
     r"""Return the lines with these fields, each with its line break; null is the empty field.
 
-    >>> join([pa.array(["a", None]), pa.array(["b", "c"])], ";")
+    >>> join_fields([pa.array(["a", None]), pa.array(["b", "c"])], ";")
     b'a;b\n;c\n'
     """
     ended = _join([texts[-1], ""], "\n")

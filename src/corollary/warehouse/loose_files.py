@@ -29,29 +29,29 @@ class DataFileListing:
     Attributes:
         directories: the directories that writers have made.
         sizes: the bytes of each existing file, by its path in the warehouse.
-        named: the kind of each file that the catalog references.
-        writers: the intents of running writers.
+        referenced: the kind of each file that the catalog references.
+        intents: the intents of running writers.
     """
 
     directories: frozenset[str]
     sizes: dict[str, int]
-    named: dict[str, str]
-    writers: frozenset[str]
+    referenced: dict[str, str]
+    intents: frozenset[str]
 
     @property
     def in_flight(self) -> set[str]:
         """The files of running writers."""
-        return {path for path in self.sizes if Path(path).parts[1] in self.writers}
+        return {path for path in self.sizes if Path(path).parts[1] in self.intents}
 
     @property
-    def is_held(self) -> bool:
+    def has_copy_lease(self) -> bool:
         """Whether a process copies files, so that none may be removed."""
-        return any(writer.startswith(COPY_PREFIX) for writer in self.writers)
+        return any(writer.startswith(COPY_PREFIX) for writer in self.intents)
 
     @property
-    def loose(self) -> set[str]:
+    def orphans(self) -> set[str]:
         """The files that nothing references."""
-        return self.sizes.keys() - self.named.keys() - self.in_flight
+        return self.sizes.keys() - self.referenced.keys() - self.in_flight
 
 
 def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
@@ -66,7 +66,7 @@ def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
                 with suppress(FileNotFoundError):
                     sizes[str(path.relative_to(root))] = path.stat().st_size
     named: dict[str, str] = {}
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         for kind, table in _REFERENCING.items():
             rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
             named |= dict.fromkeys((row.path for row in rows), kind)
@@ -84,11 +84,11 @@ def remove_orphans(root: Path, found: DataFileListing) -> None:
     Raises:
         WarehouseError: one cannot be removed.
     """
-    assert not found.is_held, "files are being copied"
+    assert not found.has_copy_lease, "files are being copied"
     try:
-        for path in sorted(found.loose):
+        for path in sorted(found.orphans):
             (root / path).unlink(missing_ok=True)
-        for name in sorted(found.directories - found.writers):
+        for name in sorted(found.directories - found.intents):
             directory = root / DATA_DIRECTORY / name
             with suppress(FileNotFoundError):
                 if not any(directory.iterdir()):

@@ -16,7 +16,7 @@ from corollary.warehouse.warehouse import DATA_DIRECTORY, Warehouse
 def delete_index(catalog: Catalog, number: int) -> None:
     """Delete the index of a commit; its files become orphans."""
     table = schema.indexes
-    with catalog.writing() as connection:
+    with catalog.write_transaction() as connection:
         connection.execute(table.delete().where(table.c.commit_number == number))
 
 
@@ -26,7 +26,7 @@ def delete_payload(catalog: Catalog, payload: str, owner: str, number: int) -> b
     Returns whether there is such a commit.
     """
     commits, changes = schema.commits, schema.changes
-    with catalog.writing() as connection:
+    with catalog.write_transaction() as connection:
         whole = connection.execute(
             sa.select(sa.func.min(changes.c.commit_number)).where(
                 changes.c.relation == payload,
@@ -62,7 +62,7 @@ class RecomputedTuples:
 def replace_contents(warehouse: Warehouse, changes: Sequence[RecomputedTuples], snapshots: Sequence[RecomputedTuples]) -> None:
     """Replace changes by full ones, and snapshots, in one transaction after their files."""
     catalog = warehouse.catalog
-    intent = catalog.intend()
+    intent = catalog.insert_intent()
     beat = catalog.heartbeat(intent)
     written: list[tuple[sa.Table, RecomputedTuples, dict[str, Any]]] = []
     try:
@@ -74,8 +74,8 @@ def replace_contents(warehouse: Warehouse, changes: Sequence[RecomputedTuples], 
                 path = f"{DATA_DIRECTORY}/{intent}/{kind}-{at}.parquet"
                 written.append((table, each, _written(warehouse, each, path)))
                 beat()
-        with catalog.writing() as connection:
-            catalog.end(connection, intent)
+        with catalog.write_transaction() as connection:
+            catalog.consume_intent(connection, intent)
             for table, each, values in written:
                 counts = {"rows": each.tuples.num_rows}
                 if table is schema.changes:

@@ -78,7 +78,7 @@ def record_alerts(connection: sa.Connection, number: int, new: NewCommit, wareho
     if rows:
         connection.execute(_table.insert(), list(rows.values()))
     # In the same transaction as the commit, so that a relation gets each alert exactly once.
-    if new.cause is not None and not _mark(connection, new.cause.ids, new.cause.claim):
+    if new.delivers is not None and not _mark(connection, new.delivers.ids, new.delivers.claim):
         raise ClaimError("another process delivers these alerts; nothing was changed")
 
 
@@ -90,14 +90,14 @@ def _columns(alert: Alert) -> dict[str, Any]:
         "row": json.dumps(alert.as_json()["row"]),
         "message": alert.message,
         "sink": str(alert.sink.kind),
-        "place": alert.sink.place,
+        "place": alert.sink.location,
     }
 
 
 def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
     """Return the alerts of a commit that are still in the outbox."""
     query = sa.select(_table).where(_table.c.commit_number == number)
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         return [_queued_alert(row).alert for row in connection.execute(query)]
 
 
@@ -115,7 +115,7 @@ def _queued_alert(row: Any, attempts: int = 0) -> QueuedAlert:
             Sink(SinkKind(row.sink), row.place),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise WarehouseError.is_damaged(f"alert {row.id} in the catalog") from error
+        raise WarehouseError.damaged(f"alert {row.id} in the catalog") from error
     return QueuedAlert(row.id, row.commit_number, alert, attempts, row.depth)
 
 
@@ -131,17 +131,17 @@ class Outbox:
     def sinks(self) -> list[Sink]:
         """Return the sinks for which alerts are due."""
         query = sa.select(_table.c.sink, _table.c.place).distinct().where(_is_due(time.time()))
-        with self._catalog.reading() as connection:
+        with self._catalog.read_transaction() as connection:
             rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
             return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
 
-    def claim(self, sink: Sink, claim: str, most: int) -> list[QueuedAlert]:
+    def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[QueuedAlert]:
         """Claim alerts that are due for a sink, oldest first, up to a maximum number."""
         now = time.time()
         is_claimable = sa.and_(_is_due(now), _is_for(sink))
         order = _table.c.commit_number, _table.c.place_in_commit
-        query = sa.select(_table).where(is_claimable).order_by(*order).limit(most)
-        with self._catalog.writing() as connection:
+        query = sa.select(_table).where(is_claimable).order_by(*order).limit(max_alerts)
+        with self._catalog.write_transaction() as connection:
             found = []
             for row in connection.execute(query).all():
                 values = {"claim": claim, "claimed": now + CLAIM_SECONDS}
@@ -158,7 +158,7 @@ class Outbox:
 
     def renew(self, claim: str, ids: Sequence[str]) -> bool:
         """Extend a claim; return whether it still held all of the alerts."""
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             done = connection.execute(
                 _table.update()
                 .where(_is_claimed(claim, ids))
@@ -168,13 +168,13 @@ class Outbox:
 
     def mark(self, claim: str, ids: Sequence[str]) -> None:
         """Mark alerts as delivered, except those that another process has claimed meanwhile."""
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             _mark(connection, ids, claim)
 
     def postpone(self, claim: str, waiting: Iterable[QueuedAlert], error: str) -> None:
         """Record that an attempt to deliver some alerts has failed, and when they are due again."""
         now = time.time()
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             for each in waiting:
                 connection.execute(
                     _table.update()
@@ -187,10 +187,10 @@ class Outbox:
                     )
                 )
 
-    def rest(self, sink: Sink, seconds: float) -> None:
+    def pause_sink(self, sink: Sink, seconds: float) -> None:
         """Delay all alerts for a sink that cannot be reached."""
         now = time.time()
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             connection.execute(
                 _table.update().where(_is_due(now), _is_for(sink)).values(due=now + seconds)
             )
@@ -206,7 +206,7 @@ def _is_due(now: float) -> sa.ColumnElement[bool]:
 
 
 def _is_for(sink: Sink) -> sa.ColumnElement[bool]:
-    return sa.and_(_table.c.sink == str(sink.kind), _table.c.place == sink.place)
+    return sa.and_(_table.c.sink == str(sink.kind), _table.c.place == sink.location)
 
 
 def _is_claimed(claim: str, ids: Sequence[str]) -> sa.ColumnElement[bool]:
@@ -242,7 +242,7 @@ def outbox_state(catalog: Connections) -> OutboxState:
         .order_by(_table.c.due.desc())
         .limit(1)
     )
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         waiting, oldest = connection.execute(counted).one()
         return OutboxState(int(waiting), oldest, connection.execute(failed).scalar())
 
@@ -250,7 +250,7 @@ def outbox_state(catalog: Connections) -> OutboxState:
 def damaged_alerts(catalog: Connections, warehouse: str) -> list[str]:
     """Return the ids of alerts whose rows are not as they were written."""
     found = []
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         for row in connection.execute(sa.select(_table)):
             try:
                 _queued_alert(row)

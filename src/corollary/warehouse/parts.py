@@ -38,12 +38,12 @@ class TableFileWriter:
     Attributes:
         root: the directory of the warehouse.
         path: the list that will name the file.
-        shape: turns tuples into the rows to write.
+        to_rows: turns tuples into the rows to write.
     """
 
     root: Path
     path: str
-    shape: Callable[[pa.Table], pa.Table]
+    to_rows: Callable[[pa.Table], pa.Table]
 
     def __call__(self, rows: pa.Table) -> TableFile | None:
         """Write some tuples; return None if this process does not see the directory."""
@@ -51,11 +51,11 @@ class TableFileWriter:
         if not directory.is_dir():
             return None
         name = f"{Path(self.path).name}-{secrets.token_hex(8)}.parquet"
-        data = files.to_parquet(self.shape(rows))
+        data = files.to_parquet(self.to_rows(rows))
         return TableFile(name, rows.num_rows, len(data), files.write(directory, name, data))
 
 
-def write_table(root: Path, path: str, kept: TableHandle, shape: Callable[[pa.Table], pa.Table]) -> str | None:
+def write_table(root: Path, path: str, handle: TableHandle, to_rows: Callable[[pa.Table], pa.Table]) -> str | None:
     """Write tuples in the processes that have them, and the list; return the list's checksum.
 
     Returns None if this process does not see the files, because the directory of the warehouse is
@@ -63,7 +63,7 @@ def write_table(root: Path, path: str, kept: TableHandle, shape: Callable[[pa.Ta
     """
     directory = (root / path).parent
     files.make_directory(directory)
-    parts = kept.each(TableFileWriter(root.absolute(), path, shape))
+    parts = handle.map_partitions(TableFileWriter(root.absolute(), path, to_rows))
     found = [
         each
         for each in parts
@@ -91,17 +91,17 @@ def read_table(root: Path, path: str, checksum: str) -> pa.Table:
         name = sibling_path(path, each.name)
         table = files.from_parquet(files.read(root, name, each.checksum))
         if table.num_rows != each.rows and table.num_columns:
-            raise WarehouseError.is_damaged(root / name)
+            raise WarehouseError.damaged(root / name)
         tables.append(table)
     return pa.concat_tables(tables)
 
 
-def expand_lists(root: Path, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield files with their checksums, and after each list the files that it names.
 
     The files of a list that cannot be read are unknown, and left out.
     """
-    for path, checksum in named.items():
+    for path, checksum in referenced.items():
         found = listed_files(root, path) or ()  # before the caller may remove the list
         yield path, checksum
         for each in found:
@@ -118,20 +118,20 @@ def listed_files(root: Path, path: str) -> list[TableFile] | None:
         return None
 
 
-def find_lists(root: Path, paths: Collection[str], there: Collection[str]) -> dict[str, str]:
+def find_lists(root: Path, paths: Collection[str], existing: Collection[str]) -> dict[str, str]:
     """Return for each file that a list names, by path, the list.
 
     Args:
         root: the directory of the warehouse.
         paths: the files that the catalog references.
-        there: all existing files. For an unreadable list, every file that may belong to it does,
+        existing: all existing files. For an unreadable list, every file that may belong to it does,
             so that `gc` removes nothing that a repair could still need.
     """
     found: dict[str, str] = {}
     for path in paths:
         parts = listed_files(root, path)
         if parts is None:
-            found |= {each: path for each in there if each.startswith(f"{path}-")}
+            found |= {each: path for each in existing if each.startswith(f"{path}-")}
         else:
             found |= {sibling_path(path, each.name): path for each in parts}
     return found

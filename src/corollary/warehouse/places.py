@@ -32,7 +32,7 @@ def layout_of(program: NormalProgram) -> dict[str, Any]:
     }
 
 
-def program_of_layout(places: Mapping[str, Any]) -> NormalProgram:
+def program_of_layout(layout: Mapping[str, Any]) -> NormalProgram:
     """Return a program without rules that has the relations and base parts of a layout."""
     relations = {
         name: Relation(
@@ -43,9 +43,9 @@ def program_of_layout(places: Mapping[str, Any]) -> NormalProgram:
             is_virtual=each["virtual"],
             is_declared=each["declared"],
         )
-        for name, each in places["relations"].items()
+        for name, each in layout["relations"].items()
     }
-    return NormalProgram(relations, (), (), {}, places["bases"], places["parts"])
+    return NormalProgram(relations, (), (), {}, layout["bases"], layout["parts"])
 
 
 def _type_as_json(type_: Type) -> list[Any]:

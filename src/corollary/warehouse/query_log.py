@@ -54,7 +54,7 @@ def record_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
     """
     now = time.time()
     try:
-        with catalog.writing() as connection:
+        with catalog.write_transaction() as connection:
             metadata.create_all(connection)
             for form, count in counts.items():
                 same = queries.c.form == form
@@ -69,7 +69,7 @@ def record_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
 
 def logged_queries(catalog: Catalog) -> list[QueryCount]:
     """Return the goals that were asked, the most frequent first."""
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         if not sa.inspect(connection).has_table(queries.name):
             return []
         rows = connection.execute(sa.select(queries).order_by(queries.c.asked.desc()))

@@ -14,7 +14,7 @@ class TextRecord:
         line: the number of its first line, from 1.
         raw: its text in the file, without the line break at its end.
         fields: the texts of its fields, without quotes.
-        gap: the length of the delimiter.
+        delimiter_length: the length of the delimiter.
         offsets: where in `raw` each field starts, if the lengths of the fields do not determine it.
         quoted: the numbers of the fields that were in quotes.
         problem: what is wrong with the quotes, and at which offset.
@@ -23,7 +23,7 @@ class TextRecord:
     line: int
     raw: str
     fields: list[str]
-    gap: int
+    delimiter_length: int
     offsets: tuple[int, ...] = ()
     quoted: frozenset[int] = frozenset()
     problem: tuple[str, int] | None = None
@@ -32,12 +32,12 @@ class TextRecord:
         """Return where in the record's text the field of this number, from 0, starts."""
         if self.offsets:
             return self.offsets[number]
-        return sum(map(len, self.fields[:number])) + self.gap * number
+        return sum(map(len, self.fields[:number])) + self.delimiter_length * number
 
     def position(self, offset: int) -> tuple[int, int]:
         r"""Return the line and the column, from 1, of an offset in the record's text.
 
-        >>> Record(7, 'a,"b\nc"', ["a", "b\nc"], 1).position(5)
+        >>> TextRecord(7, 'a,"b\nc"', ["a", "b\nc"], 1).position(5)
         (8, 1)
         """
         before = self.raw[:offset]
@@ -47,7 +47,7 @@ class TextRecord:
 def split_records(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[TextRecord]:
     r"""Yield the records of a text; the last line may have no line break.
 
-    >>> [record.fields for record in split("a\tb\r\nc\t", Dialect((0, 1)))]
+    >>> [record.fields for record in split_records("a\tb\r\nc\t", Dialect((0, 1)))]
     [['a', 'b'], ['c', '']]
     """
     delimiter = dialect.delimiter

@@ -54,19 +54,19 @@ class HistoryCut:
         oldest: the first commit that is kept.
         fold: a commit not after it at which every relation has a snapshot.
         relations: those that are stored at the oldest commit.
-        is_bare: whether the changes of the oldest commit itself, and alerts that are not delivered,
+        is_erasure: whether the changes of the oldest commit itself, and alerts that are not delivered,
             are deleted too.
     """
 
     oldest: int
     fold: int
     relations: Collection[str]
-    is_bare: bool = False
+    is_erasure: bool = False
 
     @property
     def last_change(self) -> int:
         """The last commit whose changes are deleted."""
-        return self.fold if self.is_bare else min(self.fold, self.oldest - 1)
+        return self.fold if self.is_erasure else min(self.fold, self.oldest - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class DroppedHistory:
 def list_intents(catalog: Catalog) -> list[Intent]:
     """Return the intents of writers, the oldest heartbeat first."""
     table = schema.intents
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         rows = connection.execute(sa.select(table).order_by(table.c.heartbeat))
         return [Intent(row.id, row.writer, row.heartbeat) for row in rows]
 
@@ -94,7 +94,7 @@ def list_intents(catalog: Catalog) -> list[Intent]:
 def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
     """Delete intents without a heartbeat for this long; their writers cannot commit any more."""
     table = schema.intents
-    with catalog.writing() as connection:
+    with catalog.write_transaction() as connection:
         connection.execute(table.delete().where(table.c.heartbeat <= time.time() - keep_seconds))
 
 
@@ -104,7 +104,7 @@ def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
 def first_commit_since(catalog: Catalog, moment: float) -> int | None:
     """Return the first commit that was made at or after a time."""
     table = schema.commits
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         query = sa.select(sa.func.min(table.c.number)).where(table.c.created >= moment)
         found = connection.execute(query).scalar()
     return None if found is None else int(found)
@@ -112,15 +112,15 @@ def first_commit_since(catalog: Catalog, moment: float) -> int | None:
 
 def preview_drop(catalog: Catalog, cut: HistoryCut) -> DroppedHistory:
     """Return what `drop` would delete."""
-    with catalog.reading() as connection:
+    with catalog.read_transaction() as connection:
         return _dropped_rows(connection, cut)
 
 
 def drop_history(catalog: Catalog, cut: HistoryCut) -> DroppedHistory:
     """Delete the history before a commit; return what was deleted."""
-    with catalog.writing() as connection:
+    with catalog.write_transaction() as connection:
         found = _dropped_rows(connection, cut)
-        if catalog.is_file and cut.is_bare:
+        if catalog.is_file and cut.is_erasure:
             # Erasure: SQLite overwrites deleted rows with zeros instead of only unlinking them.
             connection.exec_driver_sql("PRAGMA secure_delete = ON")
         for table, condition in _conditions(cut).items():
@@ -167,7 +167,7 @@ def _conditions(cut: HistoryCut) -> dict[sa.Table, sa.ColumnElement[bool]]:
         indexes: indexes.c.commit_number < cut.fold,
         outbox: sa.and_(
             outbox.c.commit_number <= cut.last_change,
-            sa.or_(outbox.c.delivered.is_not(None), sa.literal(cut.is_bare)),
+            sa.or_(outbox.c.delivered.is_not(None), sa.literal(cut.is_erasure)),
         ),
     }
 
@@ -226,7 +226,7 @@ def drop_superseded_folds(catalog: Catalog, number: int) -> list[str]:
 
     While a process copies the warehouse there are none: `gc` removes them later.
     """
-    with catalog.writing() as connection:
+    with catalog.write_transaction() as connection:
         paths = [*_thin_indexes(connection, number), *_thin_snapshots(connection, number)]
         return [] if has_copy_lease(connection) else paths
 
@@ -280,7 +280,7 @@ def compact_catalog(catalog: Catalog) -> bool:
     """
     if not catalog.is_file:
         return False
-    with catalog.alone() as cursor:
+    with catalog.raw_cursor() as cursor:
         size, pages, free = (
             cursor.execute(f"PRAGMA {each}").fetchone()[0]
             for each in ("page_size", "page_count", "freelist_count")
@@ -298,7 +298,7 @@ def rewrite_catalog(catalog: Catalog) -> None:
     Raises:
         ConflictError: another process keeps reading it.
     """
-    with catalog.alone() as cursor:
+    with catalog.raw_cursor() as cursor:
         if not catalog.is_file:
             for table in schema.metadata.sorted_tables:
                 cursor.execute(f"VACUUM FULL {table.name}")

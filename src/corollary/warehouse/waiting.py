@@ -38,14 +38,14 @@ class QueuedAlert:
 class OutboxState:
     """How many alerts are queued, when the oldest was raised, and the last error."""
 
-    waiting: int
+    queued: int
     oldest: float | None
     error: str | None
 
 
 def alert_id(warehouse: str, commit: int, alert: Alert) -> str:
     """Return the id of an alert, the same in every attempt to deliver it."""
-    return alert_digest(warehouse, commit, *alert.as_json().values(), alert.sink.kind, alert.sink.place)
+    return alert_digest(warehouse, commit, *alert.as_json().values(), alert.sink.kind, alert.sink.location)
 
 
 def alert_digest(*content: Any) -> str:
@@ -56,7 +56,7 @@ def alert_digest(*content: Any) -> str:
 def retry_delay(attempts: int) -> float:
     """Return the seconds to wait after this number of attempts: exponential backoff.
 
-    >>> [pause(attempts) for attempts in (1, 2, 3, 20)]
+    >>> [retry_delay(attempts) for attempts in (1, 2, 3, 20)]
     [1.0, 2.0, 4.0, 3600.0]
     """
     return float(min(RETRY_MAX_SECONDS, RETRY_MIN_SECONDS * 2 ** min(attempts - 1, 30)))

@@ -76,19 +76,19 @@ class Warehouse:
         self.catalog = catalog
 
     @classmethod
-    def open(cls, place: str | Path, *, create: bool = True, is_late: bool = False) -> "Warehouse":
+    def open(cls, place: str | Path, *, create: bool = True, is_lazy: bool = False) -> "Warehouse":
         """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
 
         Args:
             place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
             create: whether to create it if there is none.
-            is_late: whether to create it only when something is written to it.
+            is_lazy: whether to create it only when something is written to it.
 
         Raises:
             WarehouseError: there is none, it cannot be read, or it has another format.
         """
         root, url = parse_location(str(place))
-        if create and is_late and url is None and not _has_catalog(root):
+        if create and is_lazy and url is None and not _has_catalog(root):
             if any((root / DATA_DIRECTORY).glob("*/*")):
                 raise WarehouseError.lost_catalog(str(root / CATALOG_FILE), root / DATA_DIRECTORY)
             return cls(root, LazyCatalog(root / CATALOG_FILE))
@@ -98,16 +98,16 @@ class Warehouse:
             except OSError as error:
                 raise WarehouseError.cannot_write(root, error) from error
         elif url is None and not _has_catalog(root):
-            raise WarehouseError.no_warehouse(root)
+            raise WarehouseError.missing(root)
         # The catalog is created before any data file: files without tables in it mean a lost one.
         has_files = any((root / DATA_DIRECTORY).glob("*/*"))
-        catalog = Catalog.at(root / CATALOG_FILE) if url is None else Catalog(url)
+        catalog = Catalog.from_file(root / CATALOG_FILE) if url is None else Catalog(url)
         try:
             if has_files:
-                catalog.demand_tables(root / DATA_DIRECTORY)
+                catalog.check_not_lost(root / DATA_DIRECTORY)
             if create:
                 catalog.create()
-            catalog.demand_format()
+            catalog.check_format()
         except BaseException:
             catalog.close()
             raise
@@ -126,11 +126,11 @@ class Warehouse:
             WarehouseError: it does not exist, or is no longer kept.
         """
         if number is None:
-            return self.catalog.latest()
-        found = self.catalog.commit_of(number)
+            return self.catalog.latest_commit()
+        found = self.catalog.find_commit(number)
         oldest = int(self.catalog.meta("oldest"))
         if found is None or number < oldest:
-            latest = self.catalog.latest()
+            latest = self.catalog.latest_commit()
             kept = f"commits {max(1, oldest)} to {latest.number}" if latest else "no commit yet"
             what = "is no longer kept" if found or number < oldest else "does not exist"
             raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
@@ -140,7 +140,7 @@ class Warehouse:
         """Return the commits that are kept, newest first."""
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
-    def history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
+    def read_history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
         """Return the snapshot of a relation to start from, and the changes up to a commit.
 
         Raises:
@@ -150,19 +150,19 @@ class Warehouse:
 
     def _history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
         self.commit_at(number)
-        snapshot = self.catalog.snapshots(number).get(relation)
+        snapshot = self.catalog.latest_snapshots(number).get(relation)
         start = 0 if snapshot is None else snapshot.commit
-        table = None if snapshot is None else self.snapshot(snapshot)
+        table = None if snapshot is None else self.read_snapshot(snapshot)
         changes = self.catalog.changes(start, number, relation)
-        return table, [self.change(each) for _, each in changes]
+        return table, [self.read_change(each) for _, each in changes]
 
-    def index(self, number: int) -> tuple[int, dict[str, pa.Buffer]]:
+    def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer]]:
         """Return the commit of the latest index not after a commit, and its files, memory-mapped.
 
         No index counts as the index of commit 0: a missing one is rebuilt from the data files. The
         blocks of an index have checksums of their own, which the engine compares.
         """
-        found = self.catalog.index(number)
+        found = self.catalog.latest_index(number)
         if found is None:
             return 0, {}
         commit, listed = found
@@ -174,11 +174,11 @@ class Warehouse:
             mapped[path.name.removeprefix(INDEX_PREFIX)] = files.memory_map(path)
         return commit, mapped
 
-    def snapshot(self, stored: StoredSnapshot) -> pa.Table:
+    def read_snapshot(self, stored: StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
         return _nullary(parts.read_table(self.root, stored.path, stored.checksum), stored.rows)
 
-    def change(self, stored: StoredChange) -> RelationDelta:
+    def read_change(self, stored: StoredChange) -> RelationDelta:
         """Return the tuples that a commit inserted into a relation and deleted from it.
 
         Raises:
@@ -187,13 +187,13 @@ class Warehouse:
         place: object = f"the change of {stored.relation} in the catalog"
         if stored.inline is not None:
             if _row_checksum(stored) != stored.checksum:
-                raise WarehouseError.is_damaged(place)
+                raise WarehouseError.damaged(place)
             table = files.from_arrow_stream(stored.inline)
         elif stored.path is not None:
             place = self.root / stored.path
             table = parts.read_table(self.root, stored.path, stored.checksum)
         else:
-            raise WarehouseError.is_damaged(place)
+            raise WarehouseError.damaged(place)
         if stored.is_full:
             every = _nullary(table, stored.added)
             delta = RelationDelta(every, every.slice(0, 0), is_full=True)
@@ -206,7 +206,7 @@ class Warehouse:
                 _nullary(rest.filter(pc.invert(is_added)), stored.removed),
             )
         if (delta.added.num_rows, delta.removed.num_rows) != (stored.added, stored.removed):
-            raise WarehouseError.is_damaged(place)
+            raise WarehouseError.damaged(place)
         return delta
 
     # --- writing -------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Warehouse:
         """
         packed = {name: _packed(each) for name, each in changes.items() if isinstance(each, RelationDelta)}
         large = [name for name in changes if name not in packed or len(packed[name]) > INLINE_BYTES]
-        intent = self.catalog.intend() if large else None
+        intent = self.catalog.insert_intent() if large else None
         beat = None if intent is None else self.catalog.heartbeat(intent)
         is_requested = False
         try:
@@ -261,7 +261,7 @@ class Warehouse:
         self, path: str, kept: TableHandle, shape: Callable[[pa.Table], pa.Table]
     ) -> tuple[str, str]:
         """Write tuples into a file, or into several from other processes; return path, checksum."""
-        if kept.is_apart:
+        if kept.is_distributed:
             listed = f"{path}{parts.LIST_SUFFIX}"
             checksum = parts.write_table(self.root, listed, kept, shape)
             if checksum is not None:
@@ -269,7 +269,7 @@ class Warehouse:
         whole = f"{path}.parquet"
         return whole, files.write(self.root, whole, files.to_parquet(shape(kept.table())))
 
-    def fold(
+    def write_fold(
         self,
         number: int,
         relations: Iterable[tuple[str, TableHandle]],
@@ -280,7 +280,7 @@ class Warehouse:
         They hold nothing that the changes do not, and only make reading faster; so it does no harm
         if another process has written them too.
         """
-        intent = self.catalog.intend()
+        intent = self.catalog.insert_intent()
         beat = self.catalog.heartbeat(intent)
         is_requested = False
         try:
@@ -322,7 +322,7 @@ class Warehouse:
         with suppress(CorollaryError, OSError):
             if is_certain:
                 self._remove(intent)
-            if self.catalog.forget(intent):
+            if self.catalog.delete_intent(intent):
                 self._remove(intent)
 
     def _remove(self, intent: str) -> None:

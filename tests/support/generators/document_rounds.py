@@ -246,7 +246,7 @@ class Round:
                     each.ended.add(name)
             ends = [name for name in sorted(each.live) if self.random.random() < 0.15]
             each.ended |= set(ends)
-            each.document.prepare(updates, ends, batch)
+            each.document.stage_updates(updates, ends, batch)
         self.write(batch)
 
     def collect(self) -> None:
@@ -256,7 +256,7 @@ class Round:
         batch = WriteBatch()
         for each, is_swept in zip(self.shelves, swept, strict=True):
             if is_swept:
-                self.counts["nodes dropped"] += each.document.sweep(batch).dropped
+                self.counts["nodes dropped"] += each.document.stage_garbage_collection(batch).dropped
                 self.counts["nodes kept"] += len(each.document.nodes)
         self.write(batch)
         for each, is_swept, told in zip(self.shelves, swept, before, strict=True):
@@ -284,7 +284,7 @@ class Round:
     def write(self, batch: WriteBatch) -> None:
         touched = self.shelves[0].document.collection.write(batch)
         for each in self.shelves:
-            each.document.note(touched)
+            each.document.note_written(touched)
 
 
 def opened(

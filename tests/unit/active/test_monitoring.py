@@ -190,7 +190,7 @@ def free_calls(db: Database) -> list[str]:
     return sorted(
         {
             step.target
-            for _, made in db._state.planning._plans.values()
+            for _, made in db._state.planner._plans.values()
             for step in steps_of(made.plan)
             if isinstance(step, Derive) and step.target.startswith("sg^ff")
         }

@@ -308,7 +308,7 @@ def sized(scheme: Scheme, options: Options, rows: dict[str, tuple[int, tuple[int
     sizes = RelationSizes(
         {name: each for name, (each, _) in rows.items()},
         {name: each for name, (_, each) in rows.items()},
-        width=dict.fromkeys(rows, 16.0),
+        row_bytes=dict.fromkeys(rows, 16.0),
     )
     return advise(scheme, options, sizes)
 
@@ -319,7 +319,7 @@ def test_a_star_is_refused_by_its_size() -> None:
     star = {"e": (10_000, (1, 10_000)), "f": (100, (100,))}
     found = sized(scheme, BEST, star)
     assert not found.queries["q"].is_applicable
-    assert any("bytes" in each.why for each in found.rejected)
+    assert any("bytes" in each.reason for each in found.rejected)
     flat = {"e": (10_000, (10_000, 10_000)), "f": (100, (100,))}
     assert sized(scheme, BEST, flat).queries["q"].is_applicable
 
@@ -360,11 +360,11 @@ def workload(options: Options, frequency: float = 10.0) -> Advice:
 
 
 def test_the_workload_pays_for_what_it_uses() -> None:
-    rich = workload(Options(selection="budget", partial_clusters=True, budget=1e9))
+    rich = workload(Options(selection="budget", partial_clusters=True, budget_bytes=1e9))
     assert rich.is_applicable
-    poor = workload(Options(selection="budget", partial_clusters=True, budget=0.0))
+    poor = workload(Options(selection="budget", partial_clusters=True, budget_bytes=0.0))
     assert not poor.is_applicable
-    assert sum(each.figures.bytes for each in rich.views.values() if each.figures) <= 1e9
+    assert sum(each.estimate.bytes for each in rich.views.values() if each.estimate) <= 1e9
 
 
 def test_upkeep_may_cost_more_than_queries_gain() -> None:

@@ -48,7 +48,7 @@ def test_a_sample_is_near_and_all_values_are_exact() -> None:
     assert (whole.rows, whole.variable) == (rows, "a")
     (part,) = sampled(found, 0.2)
     assert [part] == sampled(found, 0.2)
-    assert part.values < whole.values / 3
+    assert part.sampled_values < whole.sampled_values / 3
     assert part.rows == pytest.approx(rows, rel=0.25)
 
 

@@ -26,10 +26,10 @@ def random_workload(seed: int) -> Workload:
         name: tuple(dice.randint(1, rows[name]) for _ in range(arity))
         for name, arity in made.arities.items()
     }
-    sizes = RelationSizes(rows, distinct, width=dict.fromkeys(rows, 16.0))
+    sizes = RelationSizes(rows, distinct, row_bytes=dict.fromkeys(rows, 16.0))
     updates = {name: 10.0 ** dice.randint(-2, 4) for name in made.arities}
     budget = 10.0 ** dice.randint(1, 7)
-    options = Options(selection="budget", updates=updates, budget=budget)
+    options = Options(selection="budget", updates=updates, budget_bytes=budget)
     advice = advise(scheme, Options(partial_clusters=True))
     found = advice.queries["q"]
     pool = {
@@ -45,7 +45,7 @@ def random_workload(seed: int) -> Workload:
 
 
 def best_subset(workload: Workload) -> float:
-    budget = workload.options.budget or 0.0
+    budget = workload.options.budget_bytes or 0.0
     return max(
         workload.value(frozenset(chosen))
         for size in range(len(workload.pool) + 1)
@@ -61,7 +61,7 @@ def test_branch_and_bound_finds_the_best_subset() -> None:
         if len(workload.pool) > 8:
             continue
         chosen = workload.choose()
-        assert workload.size(chosen) <= (workload.options.budget or 0.0)
+        assert workload.size(chosen) <= (workload.options.budget_bytes or 0.0)
         assert workload.value(chosen) == pytest.approx(best_subset(workload))
         gains += workload.value(chosen) > 0
     assert gains > 5
@@ -73,4 +73,4 @@ def test_the_large_search_never_loses(monkeypatch: pytest.MonkeyPatch) -> None:
         workload = random_workload(seed)
         chosen = workload.choose()
         assert workload.value(chosen) >= 0
-        assert workload.size(chosen) <= (workload.options.budget or 0.0)
+        assert workload.size(chosen) <= (workload.options.budget_bytes or 0.0)

@@ -113,7 +113,7 @@ def test_every_alert_is_a_line_of_the_file(db: Database) -> None:
     assert {each["commit"] for each in found} == {number}
     assert found[0]["message"] == "edge 1"
     assert len({each["id"] for each in found}) == 3
-    assert db._store.outbox.state().waiting == 0
+    assert db._store.outbox.state().queued == 0
     insert(db, [(4, "d")])
     db.deliver()
     assert len(lines(Path("out/alerts.jsonl"))) == 4
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_written_is_no_matter_of_the_commit(db: Database) 
     assert insert(db).commit_number is not None
     db.deliver()
     state = db._store.outbox.state()
-    assert state.waiting == 3
+    assert state.queued == 3
     assert "outside the root" in str(state.error)
     assert not Path("escaped.jsonl").exists()
     assert len(lines(Path("out/alerts.jsonl"))) == 3
@@ -237,7 +237,7 @@ def test_they_are_marked_by_the_commit_that_inserts_them(
     lasting.load(text=BASE + TO_RELATION)
     insert(lasting)
     lasting.deliver()
-    assert lasting._store.outbox.state().waiting == 0
+    assert lasting._store.outbox.state().queued == 0
     insert(lasting, [(4, "d")])
     with house_of(lasting).catalog.writing() as connection:
         connection.execute(schema.outbox.update().values(claim="other"))
@@ -252,7 +252,7 @@ def _losing(claim: Callable[..., Any]) -> Callable[..., Any]:
 
     def lost(self: Outbox, *arguments: Any) -> Any:
         found = claim(self, *arguments)
-        with self._catalog.writing() as connection:
+        with self._catalog.write_transaction() as connection:
             connection.execute(schema.outbox.update().values(claim="other"))
         return found
 
@@ -268,7 +268,7 @@ def test_what_does_not_fit_keeps_nobody_else_waiting(db: Database) -> None:
     db.deliver()
     assert sorted(db.relation("alarm").rows()) == [("a", 1), ("b", 3)]
     state = db._store.outbox.state()
-    assert state.waiting == 1
+    assert state.queued == 1
     assert "alarm" in str(state.error)
 
 
@@ -291,7 +291,7 @@ def test_alerts_that_set_each_other_off_come_to_an_end(db: Database) -> None:
     before = insert(db, [("first",)], "ping").commit_number
     db.deliver()
     assert db.commits == (before or 0) + MAX_ALERT_DEPTH
-    assert db._store.outbox.state().waiting == 1
+    assert db._store.outbox.state().queued == 1
     assert "alerts have made" in str(db._store.outbox.state().error)
 
 
@@ -324,7 +324,7 @@ def test_a_refusal_is_tried_again_with_the_same_id(db: Database, listener: Liste
     listener.status.clear()
     assert db.deliver().alerts == 3
     assert {key for key, _ in listener.heard[:3]} == {key for key, _ in listener.heard[3:]}
-    assert db._store.outbox.state().waiting == 0
+    assert db._store.outbox.state().queued == 0
 
 
 def test_redirects_are_not_followed(db: Database, listener: Listener) -> None:
@@ -368,7 +368,7 @@ def test_a_host_that_does_not_answer_is_left_alone_for_a_while(
     insert(db, [(at, "a") for at in range(20)])
     db.deliver()
     assert len(tried) == 1
-    assert db._store.outbox.state().waiting == 20
+    assert db._store.outbox.state().queued == 20
     assert not db.deliver().problems
     assert len(tried) == 1
 
@@ -464,7 +464,7 @@ def test_a_callback_gets_the_rows_of_each_commit(db: Database) -> None:
     assert (row.event, row.message, row.commit) == ("edge", "edge 4", second.commit_number)
     assert calls[0][0].commit == first.commit_number
     assert len({row.id for call in calls for row in call}) == 4
-    assert db._store.outbox.state().waiting == 0
+    assert db._store.outbox.state().queued == 0
 
 
 def test_a_callback_that_raises_is_called_again(db: Database) -> None:
@@ -488,7 +488,7 @@ def test_a_callback_that_raises_is_called_again(db: Database) -> None:
     hurry(db)
     insert(db, [(4, "d")])
     assert ids[:3] == ids[3:6] == ids[6:9]
-    assert db._store.outbox.state().waiting == 0
+    assert db._store.outbox.state().queued == 0
 
 
 def test_what_waits_is_delivered_when_a_callback_is_registered(tmp_path: Path) -> None:
@@ -519,7 +519,7 @@ def test_a_callback_may_commit(db: Database) -> None:
     insert(db, ROWS[:1])
     db.deliver()
     assert len(db.relation("edge")) == 5
-    assert db._store.outbox.state().waiting == 0
+    assert db._store.outbox.state().queued == 0
 
 
 def test_a_callback_that_calls_itself_forever_comes_to_an_end(db: Database) -> None:
@@ -532,7 +532,7 @@ def test_a_callback_that_calls_itself_forever_comes_to_an_end(db: Database) -> N
 
     insert(db, ROWS[:1])
     assert len(db.relation("edge")) == MAX_ALERT_DEPTH + 1
-    assert db._store.outbox.state().waiting == 1
+    assert db._store.outbox.state().queued == 1
 
 
 def test_an_event_that_there_is_not(db: Database) -> None:
@@ -709,7 +709,7 @@ def test_what_is_erased_goes_from_the_outbox_too(lasting: Database, tmp_path: Pa
     assert erased.alerts == 2
     files = [path for path in (tmp_path / "w").rglob("*") if path.is_file()]
     assert not any(secret.encode() in path.read_bytes() for path in files)
-    assert lasting._store.outbox.state().waiting == 0
+    assert lasting._store.outbox.state().queued == 0
     insert(lasting, [("next",)], "p")
     lasting.deliver()
     assert len(lines(Path("w/alerts/p.jsonl"))) == 1

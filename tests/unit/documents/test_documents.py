@@ -386,22 +386,22 @@ def test_rows_that_do_not_fit_are_refused_alone() -> None:
         StreamRow("g", 2, "b", is_end=False),
         StreamRow("g", 3, "b", is_end=False),
     ]
-    events = keeper.take("d", kept, rows)
+    events = keeper.process_rows("d", kept, rows)
     assert [each.seq for each in events if each.op == "refused"] == [-1, 1, 1, 2, 3]
     assert [(each.view, each.value) for each in events if each.op == "value"] == [("v", 1)]
-    assert keeper.take("d", SavedDocument.of(kept.text()), rows[:3]) == []
-    (event,) = keeper.take("d", kept, [StreamRow("f", 4, "<a/>", is_end=False)])
+    assert keeper.process_rows("d", SavedDocument.from_json(kept.to_json()), rows[:3]) == []
+    (event,) = keeper.process_rows("d", kept, [StreamRow("f", 4, "<a/>", is_end=False)])
     assert (event.op, "has ended" in event.text) == ("refused", True)
 
 
 def test_rows_wait_for_their_document_and_their_call() -> None:
     keeper = StreamProcessor({"v": "/r/a/*$x"})
     kept = SavedDocument()
-    assert keeper.take("d", kept, [StreamRow("g", 1, "one", is_end=False)]) == []
-    (event,) = keeper.take("d", kept, [StreamRow("", 0, "!f", is_end=False)])
+    assert keeper.process_rows("d", kept, [StreamRow("g", 1, "one", is_end=False)]) == []
+    (event,) = keeper.process_rows("d", kept, [StreamRow("", 0, "!f", is_end=False)])
     assert event.op == "refused"
-    keeper.take("d", kept, [StreamRow("", 1, "r[!f]", is_end=False)])
-    events = keeper.take("d", kept, [StreamRow("f", 1, "a[!g]", is_end=False)])
+    keeper.process_rows("d", kept, [StreamRow("", 1, "r[!f]", is_end=False)])
+    events = keeper.process_rows("d", kept, [StreamRow("f", 1, "a[!g]", is_end=False)])
     assert [each.text for each in events if each.op == "sure"] == ['["one"]']
 
 
@@ -415,8 +415,8 @@ def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.Mon
     for at in range(4):
         rows = [StreamRow("pay", at, f"pay[o{at}]", is_end=False)]
         rows += [StreamRow("ship", at, f"ship[o{at - 1}]", is_end=False)] if at else []
-        kept = SavedDocument.of(kept.text())
-        found += (here, there)[at % 2].take("d", kept, rows)
+        kept = SavedDocument.from_json(kept.to_json())
+        found += (here, there)[at % 2].process_rows("d", kept, rows)
     assert [each.text for each in found if each.op == "sure"] == ['["o0"]', '["o1"]', '["o2"]']
 
 
@@ -427,7 +427,7 @@ def test_a_large_document_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     collections = set()
     for seq in range(4):
         data = large if seq == 0 else f"b[x{seq}]"
-        keeper.take("d", kept, [StreamRow("f", seq, data, is_end=False)])
+        keeper.process_rows("d", kept, [StreamRow("f", seq, data, is_end=False)])
         collections.add(id(keeper._collection))
     assert len(collections) == 1
 

@@ -139,7 +139,7 @@ def test_explanations_name_the_answer_with_the_key() -> None:
 
 def answers(keeper: StreamProcessor, kept: SavedDocument, seq: int, arrivals: Iterable[tuple[str, str]]) -> list[str]:
     rows = [StreamRow(name, seq + at, data, False) for at, (name, data) in enumerate(arrivals)]
-    events = keeper.take("north", kept, rows)
+    events = keeper.process_rows("north", kept, rows)
     assert {each.op for each in events} <= {"sure", "value"}
     return [each.text for each in events if each.op == "sure"]
 

@@ -52,7 +52,7 @@ def test_an_update_touches_what_it_brings_and_its_ancestors(shape: str) -> None:
 def work(opened: ActiveDocument, tree: str) -> int:
     """Return how many tuples an update propagates, guesses, checks and changes."""
     batch = WriteBatch()
-    opened.prepare([("f", tree)], (), batch)
+    opened.stage_updates([("f", tree)], (), batch)
     with opened.collection.storage.database.transaction() as transaction:
         for relation, rows in batch.added.items():
             transaction.insert(relation, [*rows])

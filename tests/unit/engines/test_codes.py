@@ -129,7 +129,7 @@ def test_all_ways_in_agree(column: tuple[Type, list[Any]], arrow_first: bool) ->
     first, second = (by_arrow, by_python) if arrow_first else (by_python, by_arrow)
     wanted = first()
     assert second() == wanted
-    assert [codes.code(value, type_) for value in values] == wanted
+    assert [codes.encode_value(value, type_) for value in values] == wanted
     if whole:
         assert codes.encode(native.from_python(whole, type_), nulls, type_).tolist() == wanted
         some = codes.encode(native.from_python(whole, type_), None, type_)

@@ -94,7 +94,7 @@ def computed(name: str, types: tuple[Type, ...], rows: list[Row], scale: int = 0
     batch = evaluate(Functor(name, (*given_, *extra), type_), frame, len(rows), codes)
     result = []
     for at, value in enumerate(batch.values.tolist()):
-        is_fault = batch.faulty is not None and batch.faulty[at]
+        is_fault = batch.fault_mask is not None and batch.fault_mask[at]
         is_null = batch.nulls is not None and batch.nulls[at]
         result.append(FAULT if is_fault else None if is_null else native.to_python(value, type_))
     return result
@@ -480,8 +480,8 @@ def test_a_missing_value_beats_null() -> None:
     x, y = Variable("v0", NUMBER.with_null(True)), Variable("v1", NUMBER)
     quotient = Functor("/", (Constant(1, NUMBER), y), NUMBER)
     batch = evaluate(Functor("+", (x, quotient), NUMBER.with_null(True)), frame, 4, codes)
-    assert batch.faulty is not None
-    assert batch.faulty.tolist() == [True, False, True, False]
+    assert batch.fault_mask is not None
+    assert batch.fault_mask.tolist() == [True, False, True, False]
     assert [reason for _, reason in batch.faults] == ["division by zero"]
     assert batch.values[3] == 2
     verdict = evaluate_condition(Condition("=", x, quotient), frame, 4, codes)
@@ -530,7 +530,7 @@ def test_ranges(rows: list[Row]) -> None:
                 bad.append(at)
                 continue
             wanted += [(at, n) for n in range(a, b, c or (1 if a <= b else -1))]
-        assert (found, numbers.faulty.tolist()) == (wanted, bad)
+        assert (found, numbers.faulty_rows.tolist()) == (wanted, bad)
 
 
 def test_sums_of_floats_are_exact() -> None:

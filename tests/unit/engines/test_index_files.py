@@ -99,10 +99,10 @@ def test_a_stored_run_is_a_run(
         stored_words = stored._store(words, layout)
         plain, run = MemoryRun(words), StoredRun(stored_words)
         assert len(run) == len(plain)
-        assert run.decoded == 0
+        assert run.decoded_blocks == 0
         for _ in range(data.draw(st.integers(0, 4))):
             check_probe(plain, run, layout, data)
-        assert run.decoded <= len(stored_words.blocks)
+        assert run.decoded_blocks <= len(stored_words.blocks)
         assert run.words.tobytes() == words.tobytes()
         check_probe(plain, run, layout, data)
         assert run.nbytes >= words.nbytes
@@ -112,7 +112,7 @@ def check_probe(plain: MemoryRun, run: StoredRun, layout: Layout, data: st.DataO
     """Ask both runs the same."""
     count = len(plain)
     places = data.draw(st.lists(st.integers(0, count - 1), max_size=4))
-    near = layout.columns(plain.words[places])
+    near = layout.unpack(plain.words[places])
     drift = data.draw(st.sampled_from((0, 1)))
     tops = [(1 << width) - 1 for width in layout.widths]
     columns = [np.minimum(column + drift, top) for column, top in zip(near, tops, strict=True)]
@@ -139,14 +139,14 @@ def test_a_probe_decodes_the_blocks_it_falls_in(widths: tuple[int, int]) -> None
     key = np.array([5 * stored.BLOCK_ROWS // 7, 20 * stored.BLOCK_ROWS // 7])
     start, end = run.ranges(layout, [key], 2)
     assert (end - start).tolist() == [7, 7]
-    assert run.decoded <= 4
+    assert run.decoded_blocks <= 4
     assert run.take(start).tobytes() == words[start].tobytes()
     assert run.contains(words[:: 10 * stored.BLOCK_ROWS]).all()
     assert not run.contains(layout.pack([key, key * 0 + 1], 2)).any()
-    assert run.decoded <= 8
+    assert run.decoded_blocks <= 8
     assert run.nbytes < words.nbytes // 2
     assert run.words.tobytes() == words.tobytes()
-    assert run.decoded == 40
+    assert run.decoded_blocks == 40
 
 
 # ------------------------------------------------------------------------------------------ strings
@@ -168,7 +168,7 @@ def test_strings_are_found_by_number_and_by_value(
         numbers = data.draw(st.lists(st.integers(0, len(values))))
         found = kept.take(np.array(numbers, np.int64))
         assert found.to_pylist() == [["", *values][number] for number in numbers]
-        assert kept.all().to_pylist() == ["", *values]
+        assert kept.read_all().to_pylist() == ["", *values]
         assert kept.find(wanted) == {each: known[each] for each in wanted if each in known}
 
 
@@ -273,9 +273,9 @@ def check_same(first: LocalEngine, second: LocalEngine) -> None:
         assert other.size(State.OLD) == table.size(State.OLD)
         assert rows_of(second, name) == rows_of(first, name)
         assert list(other._others) == list(table._others)
-        for order in (table.primary, *table._others):
-            words = table.words(State.OLD, order)
-            assert other.words(State.OLD, order).tobytes() == words.tobytes()
+        for order in (table.primary_order, *table._others):
+            words = table.tuples(State.OLD, order)
+            assert other.tuples(State.OLD, order).tobytes() == words.tobytes()
 
 
 @st.composite
@@ -300,7 +300,7 @@ def test_relations_come_back(drawn: Contents, later: Contents, data: st.DataObje
     with small_blocks():
         first = engine_with(drawn)
         for table in first._tables.values():
-            orders = st.permutations(table.primary).map(tuple)
+            orders = st.permutations(table.primary_order).map(tuple)
             for order in data.draw(st.lists(orders, max_size=2)):
                 table.arrangement(order)
         for name, (types, _) in drawn.items():  # several runs, tombstones, and an open change
@@ -351,7 +351,7 @@ def test_statistics_of_restored_relations_read_nothing() -> None:
     assert second.statistics() == first.statistics()
     (layer,) = second._tables["r"].arrangement((0, 1)).layers(State.OLD)
     assert isinstance(layer.run, StoredRun)
-    assert layer.run.decoded == 0
+    assert layer.run.decoded_blocks == 0
     second.delete("r", rows[: 2 * stored.BLOCK_ROWS])
     first.delete("r", rows[: 2 * stored.BLOCK_ROWS])
     assert second.statistics() == first.statistics()
@@ -413,9 +413,9 @@ def read_all(files: Files) -> dict[str, list[Row]]:
         found[name] = rows_of(engine, name)
         for order, other in table._others.items():
             words = other.words(State.OLD)
-            columns = other.layout.columns(words)
-            primary = [columns[order.index(at)] for at in table.primary]
-            assert table.look_up(primary, len(words), State.OLD).all()
+            columns = other.layout.unpack(words)
+            primary = [columns[order.index(at)] for at in table.primary_order]
+            assert table.contains_codes(primary, len(words), State.OLD).all()
         engine.delete(name, DAMAGED[name][1])
         assert not engine.size(name)
     return found
@@ -516,7 +516,7 @@ def second_database(database: Database, algorithm: str, program: str) -> Databas
     other._state.engine.declare(engine._relations)
     assert other._state.engine.restore(files_of(engine)) == set(engine._relations)
     other._state.loaded = database._state.loaded
-    other._state.planning.payload = database._state.planning.payload
+    other._state.planner.payload = database._state.planner.payload
     return other
 
 
@@ -590,7 +590,7 @@ def test_a_small_change_after_reopening_reads_few_blocks(closure: Database) -> N
     assert isinstance(second._state.engine, LocalEngine)
     for name in ("path", "path•rank"):
         table = second._state.engine._tables[name]
-        for order in (table.primary, *table._others):
+        for order in (table.primary_order, *table._others):
             run = table.arrangement(order).runs[0]
             assert isinstance(run, StoredRun)
-            assert run.decoded <= 10 < len(run.stored.blocks)
+            assert run.decoded_blocks <= 10 < len(run.stored.blocks)

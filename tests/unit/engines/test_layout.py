@@ -47,11 +47,11 @@ def test_columns_come_back(case: tuple[Layout, Rows]) -> None:
     words = layout.pack(columns_of(rows, len(layout.widths)), len(rows))
     assert words.dtype == layout.dtype
     assert len(words) == len(rows)
-    back = layout.columns(words)
+    back = layout.unpack(words)
     assert list(zip(*(each.tolist() for each in back), strict=True)) == (rows if back else [])
     for at, column in enumerate(back):
         assert column.dtype == np.int64
-        assert layout.column(words, at).tolist() == column.tolist()
+        assert layout.unpack_column(words, at).tolist() == column.tolist()
 
 
 @settings(max_examples=60)
@@ -74,7 +74,7 @@ def test_a_prefix_is_a_range_of_words(case: tuple[Layout, Rows], data: st.DataOb
     words = np.sort(layout.pack(columns_of(rows, arity), len(rows)))
     keys = [row[:length] for row in rows]
     keys += data.draw(st.lists(st.tuples(*map(codes_of, layout.widths[:length])), max_size=4))
-    low, high = layout.bounds(columns_of(keys, length), len(keys))
+    low, high = layout.prefix_bounds(columns_of(keys, length), len(keys))
     start = np.searchsorted(words, low, side="left")
     end = np.searchsorted(words, high, side="right")
     ordered = sorted(rows)
@@ -91,7 +91,7 @@ def test_prefixes_are_equal_where_columns_are(
     arity = len(layout.widths)
     length = data.draw(st.integers(0, arity))
     rows = sorted(rows)
-    prefix = layout.prefix(layout.pack(columns_of(rows, arity), len(rows)), length)
+    prefix = layout.prefix_keys(layout.pack(columns_of(rows, arity), len(rows)), length)
     same = [one[:length] == two[:length] for one, two in pairwise(rows)]
     assert (prefix[1:] == prefix[:-1]).tolist() == same
     assert in_order(prefix) == list(range(len(rows)))
@@ -104,7 +104,7 @@ def test_permuted_layouts_hold_the_same_tuples(
 ) -> None:
     layout, rows = case
     order = tuple(data.draw(st.permutations(range(len(layout.widths)))))
-    permuted = layout.permuted(order)
+    permuted = layout.permute(order)
     assert permuted.widths == tuple(layout.widths[at] for at in order)
     assert permuted.is_narrow == layout.is_narrow
     turned = [tuple(row[at] for at in order) for row in rows]
@@ -121,7 +121,7 @@ def test_the_all_ones_prefix_has_an_upper_bound(widths: tuple[int, ...]) -> None
     rows = [tuple(0 for _ in widths), (*top[:-1], 0), top]
     words = np.sort(layout.pack(columns_of(rows, len(widths)), len(rows)))
     for length in range(len(widths) + 1):
-        low, high = layout.bounds(columns_of([top[:length]], length), 1)
+        low, high = layout.prefix_bounds(columns_of([top[:length]], length), 1)
         found = np.searchsorted(words, low, "left")[0], np.searchsorted(words, high, "right")[0]
         ordered = sorted(rows)
         wanted = [at for at, row in enumerate(ordered) if row[:length] == top[:length]]
@@ -141,7 +141,7 @@ def test_no_columns_make_one_tuple() -> None:
     layout = layout_of(())
     assert layout.is_narrow
     assert layout.pack([], 3).tolist() == [0, 0, 0]
-    assert layout.columns(layout.pack([], 3)) == []
-    low, high = layout.bounds([], 2)
+    assert layout.unpack(layout.pack([], 3)) == []
+    low, high = layout.prefix_bounds([], 2)
     assert (low.tolist(), high.tolist()) == ([0, 0], [0, 0])
-    assert layout.prefix(layout.pack([], 2), 0).tolist() == [0, 0]
+    assert layout.prefix_keys(layout.pack([], 2), 0).tolist() == [0, 0]

@@ -608,7 +608,7 @@ def test_what_is_kept_stays_as_it_was() -> None:
     engine = engine_of(p=numbers(4))
     engine.delete("p", [(1,)])
     engine.insert("p", [(10,)])
-    kept = {state: engine.keep("p", state) for state in State}
+    kept = {state: engine.handle("p", state) for state in State}
     expected = {state: rows_of(engine, "p", state) for state in State}
     engine.commit()
     engine.insert("p", [(2**40,), (-3,)])

@@ -95,10 +95,10 @@ class TableMachine(RuleBasedStateMachine):
         return sort_distinct(self.table.pack(columns, len(listed)))
 
     def decoded(self, words: Words, order: Order) -> list[Row]:
-        layout = self.table.layout.permuted(order)
+        layout = self.table.layout.permute(order)
         found: dict[int, list[Any]] = {}
         for at, column in enumerate(order):
-            codes = layout.column(words, at)
+            codes = layout.unpack_column(words, at)
             found[column] = self.codes.decode_arrow(codes, self.types[column]).to_pylist()
         if not order:
             return [()] * len(words)
@@ -130,13 +130,13 @@ class TableMachine(RuleBasedStateMachine):
             self.table.remove(self.words(gone))
             new -= gone
             if at == 1:
-                self.table.settle()
+                self.table.cancel_out()
             back = self.rows(data, gone | self.removed, max_size=4) - new
-            self.table.grow(self.words(back))
+            self.table.add(self.words(back))
             new |= back
             assert self.table.size(State.NEW) == len(new)
-            assert set(self.decoded(self.table.words(State.NEW), self.table.primary)) == new
-        self.table.settle()
+            assert set(self.decoded(self.table.tuples(State.NEW), self.table.primary_order)) == new
+        self.table.cancel_out()
         self.added, self.removed = new - self.old, self.old - new
 
     @rule()
@@ -147,14 +147,14 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def copy(self) -> None:
         """Back and forth through a table that may or may not share the layout."""
-        self.partner.copy(self.table)
+        self.partner.copy_from(self.table)
         assert self.partner.size(State.OLD) == self.partner.size(State.NEW)
-        self.table.copy(self.partner)
+        self.table.copy_from(self.partner)
         self.old, self.added, self.removed = self.state(State.NEW), set(), set()
 
     @rule()
     def join(self) -> None:
-        self.partner.join(self.table)
+        self.partner.share_layout(self.table)
         assert self.partner.layout is self.table.layout
 
     @rule(data=st.data())
@@ -162,7 +162,7 @@ class TableMachine(RuleBasedStateMachine):
         added = self.rows(data, set()) - self.old
         removed = self.rows(data, self.old) & self.old
         self.words(added)  # both arrays need one layout
-        self.table.change(self.words(added), self.words(removed))
+        self.table.set_change(self.words(added), self.words(removed))
         self.added, self.removed = added, removed
 
     @rule(data=st.data())
@@ -193,11 +193,11 @@ class TableMachine(RuleBasedStateMachine):
     def mark(self) -> None:
         """Look up so much that a bitmap is worth while; it must be right from then on."""
         bits = self.table.layout.bits
-        words = self.table.words(State.NEW)
+        words = self.table.tuples(State.NEW)
         needles = max(BITMAP_MIN_LOOKUPS, 1 + (1 << min(bits, BITMAP_MAX_BITS)) // BITMAP_BITS_PER_LOOKUP)
         self.table.contains(np.zeros(needles, words.dtype), State.NEW)
         if bits <= BITMAP_MAX_BITS and 1 << bits <= BITMAP_BITS_PER_TUPLE * len(words):
-            assert self.table.is_marked
+            assert self.table.has_bitmap
 
     @rule(data=st.data())
     def elsewhere(self, data: st.DataObject) -> None:
@@ -213,7 +213,7 @@ class TableMachine(RuleBasedStateMachine):
         columns = self.columns(rows)
         for column in columns[:1]:
             column += 1 << 40
-        assert not self.table.look_up(columns, len(rows), State.NEW).any()
+        assert not self.table.contains_codes(columns, len(rows), State.NEW).any()
         self.table.delete(columns, len(rows))
         assert self.table.layout is layout
 
@@ -222,7 +222,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(data=st.data(), state=st.sampled_from(STATES))
     def read_in_some_order(self, data: st.DataObject, state: State) -> None:
         order = tuple(data.draw(st.permutations(range(len(self.types)))))
-        words = self.table.words(state, order)
+        words = self.table.tuples(state, order)
         assert np.array_equal(words, np.sort(words))
         rows = self.decoded(words, order)
         assert len(rows) == len(set(rows))
@@ -232,7 +232,7 @@ class TableMachine(RuleBasedStateMachine):
     def look_up(self, data: st.DataObject, state: State) -> None:
         rows = list(self.rows(data, self.old | self.added | self.removed, max_size=8))
         columns = self.columns(rows)
-        found = self.table.look_up(columns, len(rows), state)
+        found = self.table.contains_codes(columns, len(rows), state)
         assert found.tolist() == [row in self.state(state) for row in rows]
 
     @rule(data=st.data(), state=st.sampled_from(STATES))
@@ -249,14 +249,14 @@ class TableMachine(RuleBasedStateMachine):
         columns = self.columns(rows)
         self.table.pack(columns, len(rows))
         layers = self.table.arrangement(order).layers(state)
-        layout = self.table.layout.permuted(order)
+        layout = self.table.layout.permute(order)
         keys = [columns[column] for column in order[: len(bound)]]
         found: list[list[Row]] = [[] for _ in rows]
         for layer in layers:
             start, end = layer.run.ranges(layout, keys, len(rows))
             for at in range(len(rows)):
                 words = layer.run.words[start[at] : end[at]]
-                keep = layer.keep(words)
+                keep = layer.present_mask(words)
                 found[at] += self.decoded(words if keep is None else words[keep], order)
         for row, matches in zip(rows, found, strict=True):
             wanted = [
@@ -289,14 +289,14 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
     insert(*product((0, 1, 2), repeat=4))
     table.commit()
     table.arrangement((3, 2, 1, 0))
-    table.contains(table.words(State.NEW)[np.zeros(BITMAP_MIN_LOOKUPS, np.int64)], State.NEW)
-    assert table.is_marked
+    table.contains(table.tuples(State.NEW)[np.zeros(BITMAP_MIN_LOOKUPS, np.int64)], State.NEW)
+    assert table.has_bitmap
     assert table.layout.is_narrow
     insert((-1, -2, -3, -4))
     assert not table.layout.is_narrow
-    assert not table.is_marked
+    assert not table.has_bitmap
     assert [table.size(state) for state in (State.OLD, State.NEW)] == [81, 82]
-    last = table.layout.permuted((3, 2, 1, 0)).column(table.words(State.NEW, (3, 2, 1, 0)), 0)
+    last = table.layout.permute((3, 2, 1, 0)).unpack_column(table.tuples(State.NEW, (3, 2, 1, 0)), 0)
     assert set(codes.decode(last, NUMBER).tolist()) == {-4, 0, 1, 2}
 
 
@@ -307,13 +307,13 @@ def test_runs_are_few_and_tombstones_are_dropped() -> None:
         table.insert([codes.encode_python(range(start, start + 8), NUMBER)], 8)
         table.commit()
     assert len(table.arrangement((0,)).layers(State.OLD)) <= 7
-    everything = table.words(State.OLD)
+    everything = table.tuples(State.OLD)
     none = everything[:0]
-    table.change(none, everything[::2])
+    table.set_change(none, everything[::2])
     assert table.size(State.NEW) == 256
     table.commit()
-    assert not any(layer.absent for layer in table.arrangement((0,)).layers(State.OLD))
-    table.change(everything[::2][:3], none)
+    assert not any(layer.excluded for layer in table.arrangement((0,)).layers(State.OLD))
+    table.set_change(everything[::2][:3], none)
     table.commit()
     assert table.size(State.OLD) == 259
 
@@ -325,9 +325,9 @@ def test_what_was_removed_can_come_back(width: int) -> None:
     columns = [codes.encode_python([-1, -2, -3, -4, -5], NUMBER)] * width
     table.insert(columns, 5)
     table.commit()
-    everything = table.words(State.OLD)
+    everything = table.tuples(State.OLD)
     for _ in range(3):
-        table.change(everything[:0], everything[1:2])
+        table.set_change(everything[:0], everything[1:2])
         table.commit()
         assert table.contains(everything, State.OLD).tolist() == [True, False, True, True, True]
         table.insert(columns, 5)
@@ -344,8 +344,8 @@ def test_widths_belong_to_tables() -> None:
     assert small.layout.widths == (3, 2)
     assert large.layout.widths == (21, 2)
     linked = Table((NUMBER, NUMBER))
-    linked.join(small)
-    small.join(large)
+    linked.share_layout(small)
+    small.share_layout(large)
     assert linked.layout is small.layout is large.layout
     assert linked.layout.widths == (21, 2)
     assert small.contains(linked.pack([np.array([7]), np.array([2])], 1), State.NEW).all()
@@ -367,7 +367,7 @@ def test_probes_find_the_same_with_and_without_a_directory(first: int) -> None:
     table.commit()
     kept = table.arrangement((0, 1))
     (run,) = [layer.run for layer in kept.layers(State.OLD)]
-    values = kept.layout.column(run.words, 0)
+    values = kept.layout.unpack_column(run.words, 0)
     keys = [np.arange(1 << kept.layout.widths[0])]
     expected = [np.searchsorted(values, keys[0], side) for side in ("left", "right")]
     before = run.nbytes

@@ -542,7 +542,7 @@ def test_changes_of_random_programs_are_explained(case: Case, algorithm: str) ->
     forecast = forecast_for_program(program, changes, algorithm)
     text = print_forecast(forecast)
     json.dumps(forecast_as_json(forecast))
-    for decision in forecast.decisions:
+    for decision in forecast.strata:
         assert f"stratum {', '.join(decision.relations)}: {decision.algorithm}, " in text
     for delta in forecast.deltas:
         lead = delta.pipeline.stages[0]

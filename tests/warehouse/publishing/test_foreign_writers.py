@@ -51,7 +51,7 @@ def house(template: House, tmp_path: Path) -> House:
 def demand_found_out(house: House, trouble: TableDefect, match: str) -> None:
     """Demand that a table is refused, that rebuilding helps, and that publishing goes on."""
     found = house.publisher.check(house.relation)
-    assert trouble in {each.trouble for each in found}
+    assert trouble in {each.defect for each in found}
     house.change([(100 + house.commit, "later")])
     with pytest.raises(WarehouseError, match=match) as caught:
         house.publish()
@@ -114,13 +114,13 @@ def test_a_write_by_somebody_else(
     house: House, write: Callable[[House], None], operation: str
 ) -> None:
     write(house)
-    demand_found_out(house, TableDefect.FOREIGN, operation)
+    demand_found_out(house, TableDefect.FOREIGN_WRITE, operation)
 
 
 def test_a_write_is_found_when_the_catalog_has_noted_nothing(house: House) -> None:
     append(house)
-    house.warehouse.catalog.forget_published("edge")
-    demand_found_out(house, TableDefect.FOREIGN, "version 3 is WRITE")
+    house.warehouse.catalog.delete_published("edge")
+    demand_found_out(house, TableDefect.FOREIGN_WRITE, "version 3 is WRITE")
 
 
 def test_a_write_that_a_checkpoint_hides(house: House) -> None:
@@ -148,7 +148,7 @@ def test_somebody_writes_at_the_same_time(house: House, monkeypatch: pytest.Monk
     monkeypatch.setattr(fault, "hit", write_between)
     with pytest.raises(WarehouseError, match="C0940"):
         house.publish()
-    demand_found_out(house, TableDefect.FOREIGN, "version 3 is WRITE")
+    demand_found_out(house, TableDefect.FOREIGN_WRITE, "version 3 is WRITE")
 
 
 # --- damage --------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_a_torn_entry(house: House, damage: Callable[[Path], None]) -> None:
 def test_an_entry_torn_before_it_was_acknowledged(
     house: House, damage: Callable[[Path], None]
 ) -> None:
-    house.warehouse.catalog.note_published("edge", 2, 1)
+    house.warehouse.catalog.record_published("edge", 2, 1)
     damage(house.entry(2))
     house.change([(11, "c")])
     house.publish()
@@ -192,7 +192,7 @@ def test_a_first_entry_torn_before_it_was_acknowledged(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.change([(1, "a")])
     house.publish()
-    house.warehouse.catalog.forget_published("edge")
+    house.warehouse.catalog.delete_published("edge")
     empty(house.entry(0))
     house.publish()
     house.demand_good()
@@ -226,7 +226,7 @@ def test_a_data_file_lost(house: House, is_gone: bool) -> None:
         else:
             path.write_bytes(path.read_bytes()[:-9])
     (first, *_) = house.publisher.check(EDGE)
-    assert first.trouble is TableDefect.CONTENT
+    assert first.defect is TableDefect.CONTENT
     house.change((), [(2, "a")])
     with pytest.raises(WarehouseError, match="is missing or damaged"):
         house.publish()
@@ -271,7 +271,7 @@ def test_a_directory_of_somebody_else(tmp_path: Path, occupy: Callable[[Path], N
     house.path.parent.mkdir()
     occupy(house.path)
     (found,) = house.publisher.check(EDGE)
-    assert found.trouble is TableDefect.STRANGER
+    assert found.defect is TableDefect.NOT_OURS
     for attempt in (
         house.publish,
         house.republish,
@@ -331,8 +331,8 @@ def test_a_warehouse_that_went_back_to_a_backup(house: House, tmp_path: Path) ->
     shutil.copytree(house.path, backup.path)
     backup.rows = {key: row for key, row in house.rows.items() if row != (11, "c")}
     (found,) = backup.publisher.check(EDGE)
-    assert found.trouble is TableDefect.TIME
-    demand_found_out(backup, TableDefect.TIME, "shows a commit 4 that")
+    assert found.defect is TableDefect.UNKNOWN_COMMIT
+    demand_found_out(backup, TableDefect.UNKNOWN_COMMIT, "shows a commit 4 that")
 
 
 def test_an_older_copy_of_the_table_is_brought_forward(house: House, tmp_path: Path) -> None:

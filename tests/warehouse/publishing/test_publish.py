@@ -67,7 +67,7 @@ def test_commits_are_coalesced_and_only_touched_files_change(house: House, small
     assert len(before - house.referenced()) == 1
     assert len(house.referenced() - before) == 2
     house.demand_good()
-    assert house.publisher.shown(EDGE) == 9
+    assert house.publisher.shown_commit(EDGE) == 9
     assert house.publish() is None
 
 
@@ -122,7 +122,7 @@ def test_old_entries_of_the_log_go(house: House, monkeypatch: pytest.MonkeyPatch
             os.utime(entry, (time.time() - 86_400,) * 2)
     assert not house.entry(2).exists()
     house.demand_good()
-    house.warehouse.catalog.forget_published("edge")
+    house.warehouse.catalog.delete_published("edge")
     house.change([(99, "b")], [(3, "a")])
     house.publish()
     house.demand_good()
@@ -165,7 +165,7 @@ def test_table_that_is_gone_is_made_again(house: House) -> None:
     house.change([(1, "a")])
     house.publish()
     shutil.rmtree(house.path)
-    assert [each.what for each in house.publisher.check(EDGE)] == ["it is gone"]
+    assert [each.message for each in house.publisher.check(EDGE)] == ["it is gone"]
     house.publish()
     house.demand_good()
 
@@ -180,8 +180,8 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
     name = "data/s/snapshot.parquet"
     checksum = files.write(house.root, name, data)
     stored = StoredSnapshot("edge", house.commit, len(house.rows), name, checksum)
-    catalog.record_fold(house.commit, [stored], [], catalog.intend())
-    with catalog.writing() as connection:
+    catalog.record_fold(house.commit, [stored], [], catalog.insert_intent())
+    with catalog.write_transaction() as connection:
         connection.execute(schema.changes.delete())
         connection.execute(
             sa.update(schema.meta).where(schema.meta.c.name == "oldest").values(value="3")
@@ -254,7 +254,7 @@ def test_up_to_date_costs_no_version(house: House) -> None:
     for _ in range(70):
         house._store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
     assert house.publish() is None
-    assert house.warehouse.catalog.published() == {"edge": (71, 0)}
+    assert house.warehouse.catalog.published_versions() == {"edge": (71, 0)}
     assert house.publisher.publish(EDGE, 1, house.history) is None
     with pytest.raises(WarehouseError, match="C0936"):
         house.publisher.publish(EDGE, 72, house.history)

@@ -71,9 +71,9 @@ def test_nothing_new_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run = Run(a_source(tmp_path, "t", IO="delta"))
     run.step([(1, "a")])
     monkeypatch.setattr(delta_source, "read_snapshot", None)
-    assert run.source.is_same(run.position)
+    assert run.source.is_unchanged(run.position)
     put(tmp_path / "t", [(1, "a")])
-    assert not run.source.is_same(run.position)
+    assert not run.source.is_unchanged(run.position)
 
 
 def test_rows_that_stand_twice(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_table_made_anew(tmp_path: Path) -> None:
         shutil.rmtree(path)
         for row in rows:
             put(path, [row])
-        assert not run.source.is_same(run.position)
+        assert not run.source.is_unchanged(run.position)
         run.step(rows)
 
 
@@ -204,7 +204,7 @@ def test_malformed_rows(tmp_path: Path) -> None:
     put(path, [(2, "b"), (None, "c")])
     refused(Run(a_source(tmp_path, "t")).step, "C0801")
     run = Run(a_source(tmp_path, "t", quarantine=True))
-    (bad,) = run.step([(1, "a"), (2, "b")]).bad
+    (bad,) = run.step([(1, "a"), (2, "b")]).bad_rows
     assert run.bad_lines() == {bad.file: [2]}
     put(path, [(3, "c")])
     run.step([(1, "a"), (2, "b"), (3, "c")])

@@ -52,7 +52,7 @@ def test_a_place_without_files(tmp_path: Path) -> None:
     assert Run(a_source(tmp_path, "empty/*.csv")).step([]).warnings
     for name in ("missing.csv", "missing/*.csv", "missing/"):
         source = a_source(tmp_path, name)
-        for action in (Run(source).step, partial(source.is_same, None)):
+        for action in (Run(source).step, partial(source.is_unchanged, None)):
             (found,) = refused(action, "C0804")
             assert found.message.endswith("cannot be read: No such file or directory")
             assert name.strip("/") in found.message
@@ -66,17 +66,17 @@ def test_what_is_out_of_reach(tmp_path: Path) -> None:
     outside = ("../secret.csv", str(tmp_path / "secret.csv"), "../*.csv", "..", "*/../../*.csv")
     for name in (*outside, "http://a/b", "/dev/zero"):
         refused(partial(a_source, root, name), "C0805")
-    refused(partial(a_source(root, "*/../*.csv").is_same, None), "C0805")
+    refused(partial(a_source(root, "*/../*.csv").is_unchanged, None), "C0805")
     (root / "d" / "link.csv").symlink_to(tmp_path / "secret.csv")
-    refused(partial(a_source(root, "d").is_same, None), "C0805")
+    refused(partial(a_source(root, "d").is_unchanged, None), "C0805")
     (root / "d" / "link.csv").unlink()
     os.mkfifo(root / "d" / "pipe.csv")
-    refused(partial(a_source(root, "d").is_same, None), "C0805")
+    refused(partial(a_source(root, "d").is_unchanged, None), "C0805")
     refused(lambda: a_source(root, "d/pipe.csv"), "C0805")
     (root / "d" / "pipe.csv").unlink()
     (root / "d" / "ring").symlink_to(root / "d")
-    refused(partial(a_source(root, "d").is_same, None), "C0805")
-    refused(partial(a_source(root, "d/*/*.csv").is_same, None), "C0805")
+    refused(partial(a_source(root, "d").is_unchanged, None), "C0805")
+    refused(partial(a_source(root, "d/*/*.csv").is_unchanged, None), "C0805")
     (root / "d" / "ring").unlink()
     (root / "real.csv").write_text("1\ta\n")
     (root / "d" / "link.csv").symlink_to(root / "real.csv")
@@ -92,7 +92,7 @@ def test_a_link_that_is_turned(tmp_path: Path) -> None:
     run.step([(1, "a")])
     link.unlink()
     link.symlink_to("2.csv")
-    assert not run.source.is_same(run.position)
+    assert not run.source.is_unchanged(run.position)
     run.step([(2, "a")])
 
 
@@ -112,8 +112,8 @@ def test_the_sources_of_a_program(tmp_path: Path) -> None:
     first, second = sources(f"{one}\n{one}\n{other}\n{output}")
     assert (first.name, second.name) == ("p < a.csv", "p < b.csv")
     assert first.relation is P
-    assert to_python(first.difference(None, from_python([], P)).added) == [(1, "a")]
-    refused(partial(second.difference, None, from_python([], P)), "C0954")
+    assert to_python(first.change_since(None, from_python([], P)).added) == [(1, "a")]
+    refused(partial(second.change_since, None, from_python([], P)), "C0954")
     (found,) = refused(lambda: sources(one + "\n" + one.replace(")", ', delimiter=",")')), "C0956")
     assert found.message == "`p` reads `a.csv` in two ways."
 

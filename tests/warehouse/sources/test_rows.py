@@ -109,7 +109,7 @@ def test_malformed_records(tmp_path: Path, case: str) -> None:
     name, data, line, code, reason = BAD[case]
     (tmp_path / name).write_bytes(data)
     run = Run(a_source(tmp_path, name, quarantine=True))
-    (bad,) = run.step([(1, "a")]).bad
+    (bad,) = run.step([(1, "a")]).bad_rows
     assert (bad.relation, bad.file, bad.line, bad.code) == ("p", name, line, code)
     assert reason in bad.reason
     assert bad.raw
@@ -128,7 +128,7 @@ def test_abort_shows_findings_of_all_files(tmp_path: Path) -> None:
     assert {str(each.span) for each in found[:20]} == {
         f"{tmp_path / f'{number:02}.csv'}:1:1" for number in range(20)
     }
-    bad = Run(a_source(tmp_path, "*.csv", quarantine=True)).step([(1, "b")]).bad
+    bad = Run(a_source(tmp_path, "*.csv", quarantine=True)).step([(1, "b")]).bad_rows
     assert [(each.file, each.line) for each in bad] == [(f"{n:02}.csv", 1) for n in range(40)]
 
 
@@ -290,9 +290,9 @@ def test_a_file_without_headers_that_loses_its_form(tmp_path: Path) -> None:
         assert found.message.startswith(f"No record of `{tmp_path}/p.facts` is a row of `p` any mo")
         assert found.related == ((SPAN, "read by this"),)
     (tmp_path / "p.facts").write_text("x\ta\n")
-    assert len(run.step([]).bad) == 1
+    assert len(run.step([]).bad_rows) == 1
     (tmp_path / "p.facts").write_text("x\ta\ny\ta\n")
-    assert len(run.step([]).bad) == 1  # of a relation that is empty nothing can be lost
+    assert len(run.step([]).bad_rows) == 1  # of a relation that is empty nothing can be lost
 
 
 def test_nullable_columns_may_be_missing_at_first(tmp_path: Path) -> None:
@@ -457,7 +457,7 @@ def test_parquet_values_that_do_not_fit(tmp_path: Path, found: Any, type_: Type)
     p = Relation("p", ("x",), (type_,), is_derived=False)
     (tmp_path / "p.parquet").write_bytes(table({"x": found}))
     run = Run(a_source(tmp_path, "p.parquet", relation=p, quarantine=True))
-    (bad,) = run.step([]).bad
+    (bad,) = run.step([]).bad_rows
     assert (bad.code, bad.line) == ("C0801", 1)
     assert json.loads(bad.raw).keys() == {"x"}
 

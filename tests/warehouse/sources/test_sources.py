@@ -195,14 +195,14 @@ def test_what_has_not_changed_is_not_read(tmp_path: Path, opened: list[str]) -> 
     assert len(opened) == 1000
     opened.clear()
     began = time.perf_counter()
-    assert run.source.is_same(run.position)
+    assert run.source.is_unchanged(run.position)
     assert time.perf_counter() - began < 0.5
     change = run.step()
     assert not opened
     assert run.asked == 0
     assert not change.added.num_rows + change.removed.num_rows
     (folder / "1000.csv").write_text("1\ta\n1000\ta\n")
-    assert not run.source.is_same(run.position)
+    assert not run.source.is_unchanged(run.position)
     assert to_python(run.step().added) == [(1000, "a")]
     assert opened == ["1000.csv"]
 
@@ -243,13 +243,13 @@ def test_a_file_that_got_longer_is_parsed_from_there(
         (tmp_path / name).write_bytes(first + write([(3, "c"), (1, "a"), ("bad", "d")]))
         change = run.step([(1, "a"), (2, "b"), (3, "c")])
         assert starts == [0, len(first) - len(mark)]
-        assert [(bad.file, bad.line) for bad in change.bad] == [(name, 5)]
-        assert not change.reread
+        assert [(bad.file, bad.line) for bad in change.bad_rows] == [(name, 5)]
+        assert not change.reread_files
         (tmp_path / name).touch()
         assert not run.step([(1, "a"), (2, "b"), (3, "c")]).added.num_rows
         assert len(starts) == 2
         (tmp_path / name).write_bytes(write([(2, "b")]))
-        assert run.step([(2, "b")]).reread == {name}
+        assert run.step([(2, "b")]).reread_files == {name}
 
 
 def test_growth_within_a_record_is_a_change(tmp_path: Path) -> None:
@@ -273,9 +273,9 @@ def test_growth_of_a_quoted_field_that_was_open(tmp_path: Path) -> None:
     path = tmp_path / "p.facts"
     run = Run(a_source(tmp_path, quarantine=True, rfc4180="true"))
     path.write_text('1,a"b\n2,"c\n')
-    assert len(run.step([(1, 'a"b')]).bad) == 1
+    assert len(run.step([(1, 'a"b')]).bad_rows) == 1
     path.write_text('1,a"b\n2,"c\nd"\n')
-    assert not run.step([(1, 'a"b'), (2, "c\nd")]).bad
+    assert not run.step([(1, 'a"b'), (2, "c\nd")]).bad_rows
 
 
 @given(
@@ -305,8 +305,8 @@ def test_growing_is_reading_anew(
         except InputError as error:
             assert error.diagnostics[0].code == "C0950"  # noqa: PT017
             return
-        bad = ([] if change.reread else bad) + [(each.line, each.raw) for each in change.bad]
-        assert bad == [(each.line, each.raw) for each in whole.bad]
+        bad = ([] if change.reread_files else bad) + [(each.line, each.raw) for each in change.bad_rows]
+        assert bad == [(each.line, each.raw) for each in whole.bad_rows]
 
 
 def test_another_directive_means_other_rows(tmp_path: Path) -> None:
@@ -314,10 +314,10 @@ def test_another_directive_means_other_rows(tmp_path: Path) -> None:
     run = Run(a_source(tmp_path))
     run.step([(1, "2")])
     run.source = a_source(tmp_path, columns="1:0")
-    assert not run.source.is_same(run.position)
+    assert not run.source.is_unchanged(run.position)
     run.step([(2, "1")])
     run.source = a_source(tmp_path, columns="1:0", new_columns="refuse")
-    assert run.source.is_same(run.position)
+    assert run.source.is_unchanged(run.position)
 
 
 def test_a_write_at_once_is_noticed(tmp_path: Path) -> None:
@@ -415,10 +415,10 @@ def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_content_before_as_a_table(tmp_path: Path) -> None:
     source = a_source(tmp_path)
     (tmp_path / "p.facts").write_bytes(csv([(1, "a"), (2, "b")]))
-    before = source.difference(None, from_python([], P)).position
+    before = source.change_since(None, from_python([], P)).position
     (tmp_path / "p.facts").write_bytes(csv([(2, "b"), (3, "c")]))
     content = from_python([(1, "a"), (2, "b")], P).select(["y", "x"])
     for given_as in (content, lambda: content):
-        change = source.difference(before, given_as)
+        change = source.change_since(before, given_as)
         assert to_python(change.added) == [(3, "c")]
         assert to_python(change.removed) == [(1, "a")]

@@ -57,7 +57,7 @@ def demand_copy(house: House, place: str) -> None:
 
 
 def test_a_backup_and_back(house: House, tmp_path: Path) -> None:
-    house.warehouse.catalog.intend()
+    house.warehouse.catalog.insert_intent()
     copied = copy(house.warehouse, tmp_path / "backups" / "today")
     assert copied.commit == house.db.commits
     assert copied.oldest == 1
@@ -169,7 +169,7 @@ def test_when_files_vanish_all_the_time(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(source: Path, target: Path, checksum: str) -> int:
-        raise WarehouseError.is_damaged(source)
+        raise WarehouseError.damaged(source)
 
     monkeypatch.setattr(backup, "_copy_file", gone)
     monkeypatch.setattr(backup, "referenced_files", iter_once(backup.referenced_files))

@@ -74,7 +74,7 @@ def test_nothing_is_left(db: Database, tmp_path: Path) -> None:
     assert kinds >= {"data", "tables"}
     erased = erase(db, [f'person(3, "{SECRET}", "b")'])
     assert erased.tuples == 1
-    assert not erased.still
+    assert not erased.remaining
     assert places_of(SECRET, root) == []
     assert SECRET not in repr(state(db))
     assert not verify(store_of(db).warehouse).findings
@@ -113,7 +113,7 @@ def test_what_was_deleted_before(db: Database, tmp_path: Path) -> None:
 def test_several_and_what_others_still_have(db: Database) -> None:
     erased = erase(db, ['person(1, "ann", "a").', "knows(1, 3). knows(2, 1)"])
     assert erased.tuples == 3
-    assert erased.still == {"`a`": ("person",)}
+    assert erased.remaining == {"`a`": ("person",)}
     assert erased.as_json()["still"] == {"`a`": ["person"]}
     assert sorted(db.relation("knows").rows()) == [(3, 2), (4, 3)]
 

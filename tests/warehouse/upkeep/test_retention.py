@@ -102,7 +102,7 @@ def test_a_dry_run_foretells(house: House, in_files: None) -> None:
     house.change(12)
     house.fold()
     house.change(5)
-    house.warehouse.catalog.intend()
+    house.warehouse.catalog.insert_intent()
     retention = Retention(commits=2, intents=0.0)
     foreseen = collect(house.warehouse, retention, is_dry=True)
     assert foreseen.is_dry
@@ -249,7 +249,7 @@ def test_a_snapshot_thinned_out_while_the_past_is_read(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fold_often(house)
-    real, names = type(house.warehouse).snapshot, []
+    real, names = type(house.warehouse).read_snapshot, []
 
     def meanwhile(warehouse: Any, stored: Any) -> Any:
         if not names:
@@ -337,7 +337,7 @@ def test_a_writer_shows_signs_of_life(
 
 
 def test_the_files_of_living_writers_stay(house: House) -> None:
-    intent = house.warehouse.catalog.intend()
+    intent = house.warehouse.catalog.insert_intent()
     files.write(house.root, f"data/{intent}/0.parquet", b"half")
     files.write(house.root, "data/nobody/0.parquet", b"loose")
     collected = collect(house.warehouse)
@@ -346,8 +346,8 @@ def test_the_files_of_living_writers_stay(house: House) -> None:
     assert (house.root / f"data/{intent}/0.parquet").exists()
     assert not (house.root / "data/nobody").exists()
     assert collect(house.warehouse, Retention(intents=0.0)).files == 1
-    with pytest.raises(ConflictError, match="gave it up"), house.warehouse.catalog.writing() as c:
-        house.warehouse.catalog.end(c, intent)
+    with pytest.raises(ConflictError, match="gave it up"), house.warehouse.catalog.write_transaction() as c:
+        house.warehouse.catalog.consume_intent(c, intent)
     house.demand_sound()
 
 
@@ -359,7 +359,7 @@ def test_a_fold_of_the_past_is_not_recorded(house: House) -> None:
     assert old._store is not None
     old._store.fold(old._state)
     old.close()
-    assert house.warehouse.catalog.snapshots(oldest_of(house) - 1) == {}
+    assert house.warehouse.catalog.latest_snapshots(oldest_of(house) - 1) == {}
     house.demand_sound()
 
 
@@ -420,7 +420,7 @@ def test_killed_between_two_files(house: House, in_files: None, monkeypatch: Any
         patch.setattr(Path, "unlink", unlink)
         with pytest.raises(Killed):
             collect(house.warehouse, Retention(commits=1))
-    assert list_data_files(house.root, house.warehouse.catalog).loose
+    assert list_data_files(house.root, house.warehouse.catalog).orphans
     collect(house.warehouse)
     house.demand_past(house.db.commits)
     house.demand_sound()

@@ -36,7 +36,7 @@ def test_status(place: str) -> None:
     folded = house.db.commits
     house.db.publish()
     house.change(4)
-    house.warehouse.catalog.intend()
+    house.warehouse.catalog.insert_intent()
     files.write(house.root, "data/nobody/0.parquet", b"loose")
     found = status(house.warehouse)
     told = found.as_json()
@@ -177,7 +177,7 @@ def test_an_empty_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize("create", [False, True])
 def test_another_format(place: str, create: bool) -> None:
     found = Warehouse.open(place)
-    with found.catalog.writing() as connection:
+    with found.catalog.write_transaction() as connection:
         connection.execute(
             schema.meta.update().where(schema.meta.c.name == "format").values(value="99")
         )

@@ -81,7 +81,7 @@ def truncate(path: Path) -> None:
 
 
 def run(house: House, statement: Any) -> None:
-    with house.warehouse.catalog.writing() as connection:
+    with house.warehouse.catalog.write_transaction() as connection:
         connection.execute(statement)
 
 
@@ -157,7 +157,7 @@ def test_snapshots(house: House, harm: Callable[[Path], object]) -> None:
         harm(snapshot)
     findings = found(house)
     assert {each.kind for each in findings} >= {FindingKind.SNAPSHOT}
-    assert all(each.is_mendable for each in findings)
+    assert all(each.is_repairable for each in findings)
     kinds = {each.kind for each in findings}
     demand_mended(house, *kinds)
 
@@ -177,7 +177,7 @@ def test_snapshot_and_part_of_the_index(house: House) -> None:
     collect(house.warehouse, Retention(commits=2))
     oldest = int(house.warehouse.catalog.meta("oldest"))
     house.seen = {number: seen for number, seen in house.seen.items() if number >= oldest}
-    stored = house.warehouse.catalog.snapshots(house.db.commits)
+    stored = house.warehouse.catalog.latest_snapshots(house.db.commits)
     (house.root / stored["node"].path).unlink()
     index = sorted(house.root.glob("data/*/index-*.tuples"))
     names = {file: name for file in index for name in stored if f'index of {name}"' in text(file)}
@@ -192,12 +192,12 @@ def text(path: Path) -> str:
 def test_what_is_lost_altogether(house: House) -> None:
     """Both copies of a base relation are gone; nothing else is made worse."""
     collect(house.warehouse, Retention(commits=2))
-    stored = house.warehouse.catalog.snapshots(house.db.commits)["node"]
+    stored = house.warehouse.catalog.latest_snapshots(house.db.commits)["node"]
     (house.root / stored.path).unlink()
     for index in house.root.glob("data/*/index-dictionary"):
         index.unlink()
     report = repair(house.warehouse)
-    assert [each.relation for each in report.findings if not each.is_mendable] == ["node"]
+    assert [each.relation for each in report.findings if not each.is_repairable] == ["node"]
     assert "restore the warehouse from a backup" in str(report.findings[0])
 
 
@@ -251,7 +251,7 @@ def test_a_lost_change_of_a_base_relation(house: House, harm: Callable[[Path], o
     assert not report.repaired
     assert not report.has_recomputed
     (finding,) = (each for each in report.findings if each.relation == "node")
-    assert not finding.is_mendable
+    assert not finding.is_repairable
     assert "restore the warehouse from a backup" in str(finding)
     assert finding.commit == commit
 
@@ -261,7 +261,7 @@ def test_a_lost_change_before_a_snapshot(house: House) -> None:
     commit = commits_of(house, "edge•manual")[2]
     damage(house, "edge•manual", commit, flip)
     (finding,) = found(house)
-    assert not finding.is_mendable
+    assert not finding.is_repairable
     assert "gc --keep-commits" in finding.cure
     last = house.db.commits
     collect(house.warehouse, Retention(commits=last - finding.sound_from + 1))
@@ -389,7 +389,7 @@ def test_on_either_catalog(place: str) -> None:
         snapshot.unlink()
     for commit in commits_of(either, "path")[-2:]:
         table = schema.changes
-        with either.warehouse.catalog.writing() as connection:
+        with either.warehouse.catalog.write_transaction() as connection:
             connection.execute(
                 table.update()
                 .where(table.c.commit_number == commit, table.c.relation == "path")
@@ -409,7 +409,7 @@ def test_every_row_that_names_a_file_is_checked(house: House) -> None:
     house.close()
     good = house.root.with_name("good")
     house.root.rename(good)
-    with warehouse.Warehouse.open(good, create=False).catalog.reading() as connection:
+    with warehouse.Warehouse.open(good, create=False).catalog.read_transaction() as connection:
         tables = (schema.changes, schema.snapshots, schema.indexes)
         rows = [connection.execute(sa.select(each.c.path)).scalars().all() for each in tables]
     named = sorted({path for listed in rows for path in listed if path})

@@ -39,7 +39,7 @@ class RelationSender(Sender):
         """
         transaction = self._begin(DeliveredAlerts(claim.id, tuple(each.id for each in alerts)))
         try:
-            declared = self._state.writable(self._name)
+            declared = self._state.writable_relation(self._name)
             with transaction:
                 transaction.insert(self._name, [_row(each, declared) for each in alerts])
         except InputError as error:

@@ -71,12 +71,12 @@ class AlterResult:
         }
 
 
-def alter(database: Database, asked: Alteration, program: Program | None = None) -> AlterResult:
+def alter(database: Database, alteration: Alteration, program: Program | None = None) -> AlterResult:
     """Change the columns of a base relation.
 
     Args:
         database: a durable one.
-        asked: the alteration; if a program is given, its declaration says which columns are added
+        alteration: the alteration; if a program is given, its declaration says which columns are added
             and dropped, and this only gives new names and values.
         program: the new program; None to edit the one in force.
 
@@ -88,7 +88,7 @@ def alter(database: Database, asked: Alteration, program: Program | None = None)
     state, store = state_of(database), warehouse_store_of(database)
     assert store is not None, "only a durable database can be altered"
     warehouse = store.warehouse
-    result = retry_on_conflict(state, store, lambda: _alter(state, warehouse, asked, program))
+    result = retry_on_conflict(state, store, lambda: _alter(state, warehouse, alteration, program))
     database.refresh()
     store.fold_if_due(state)
     return result
@@ -243,7 +243,7 @@ def _operations(state: DatabaseState, how: ColumnMapping) -> Iterator[Operation]
         for part, at in normal.parts.get(base, {}).items():
             if part != TEXT_PART:
                 table = state.engine.read(at)
-                rows = how.table(table) if name == how.after.name else table
+                rows = how.convert(table) if name == how.after.name else table
                 yield Operation(State.ADDED, name, rows, part)
 
 

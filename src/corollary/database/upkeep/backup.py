@@ -127,9 +127,9 @@ def _copy(
     except OSError as error:
         raise WarehouseError.cannot_write(root, error) from error
     unfinished = root / UNFINISHED
-    catalog = Catalog.at(unfinished)
+    catalog = Catalog.from_file(unfinished)
     try:
-        catalog.create(is_bare=True)
+        catalog.create(is_empty=True)
         copy_rows(source.catalog, catalog)
         found = dict(expand_lists(source.root, dict(referenced_files(catalog))))
         total = 0
@@ -143,10 +143,10 @@ def _copy(
                 if path in dict(expand_lists(source.root, named)):
                     raise  # still referenced, so it is damaged
                 return None
-        latest = catalog.latest()
+        latest = catalog.latest_commit()
         oldest = max(1, int(catalog.meta("oldest")))
         if server is not None:
-            server.create(is_bare=True)
+            server.create(is_empty=True)
             copy_rows(catalog, server)
     finally:
         catalog.close()
@@ -164,6 +164,6 @@ def _copy_file(source: Path, target: Path, checksum: str) -> int:
     """Copy a file durably if its checksum is right; return its size."""
     data = files.memory_map(source)
     if files.checksum_of(memoryview(data)) != checksum:
-        raise WarehouseError.is_damaged(source)
+        raise WarehouseError.damaged(source)
     files.write(target.parent, target.name, memoryview(data))
     return int(data.size)

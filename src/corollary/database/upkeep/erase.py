@@ -58,7 +58,7 @@ class EraseResult:
         commit: the first commit that is kept.
         dropped: how many commits were dropped.
         files: how many files were removed.
-        still: the relations in which values of the tuples still occur, in other tuples.
+        remaining: the relations in which values of the tuples still occur, in other tuples.
         alerts: how many alerts were dropped undelivered.
     """
 
@@ -66,7 +66,7 @@ class EraseResult:
     commit: int
     dropped: int
     files: int
-    still: Mapping[str, tuple[str, ...]]
+    remaining: Mapping[str, tuple[str, ...]]
     alerts: int = 0
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class EraseResult:
             "dropped_commits": self.dropped,
             "files": self.files,
             "alerts": self.alerts,
-            "still": {value: list(names) for value, names in self.still.items()},
+            "still": {value: list(names) for value, names in self.remaining.items()},
         }
 
 
@@ -149,7 +149,7 @@ def _drop_history(database: Database, store: WarehouseStore) -> DroppedHistory:
         database.refresh()
         _renew_engine(database)
         store.fold(state_of(database))
-        folded = warehouse.catalog.index(database.commits)
+        folded = warehouse.catalog.latest_index(database.commits)
         latest = warehouse.commit_at(database.commits)
         assert latest is not None
         try:
@@ -157,9 +157,9 @@ def _drop_history(database: Database, store: WarehouseStore) -> DroppedHistory:
         except ConflictError:
             continue
         relations = stored_relations_at(warehouse, oldest)
-        dropped = drop_history(warehouse.catalog, HistoryCut(oldest, latest.number, relations, is_bare=True))
+        dropped = drop_history(warehouse.catalog, HistoryCut(oldest, latest.number, relations, is_erasure=True))
         database.refresh()
-        if warehouse.catalog.index(oldest) == folded:
+        if warehouse.catalog.latest_index(oldest) == folded:
             return dropped
     raise ConflictError("others keep committing; the tuple is deleted, but not from history")
 
@@ -169,7 +169,7 @@ def _renew_engine(database: Database) -> None:
     state = state_of(database)
     old, new, normal = state.engine, LocalEngine(), state.loaded.normal
     payload = payload_relations_of(normal)
-    valid = state.planning.payload
+    valid = state.planner.payload
     new.declare({**normal.relations, **payload})
     names = [name for name, each in normal.relations.items() if each.is_stored]
     names += [name for name in payload if name.partition(WORKING_SEPARATOR)[0] in valid]
@@ -182,7 +182,7 @@ def _renew_engine(database: Database) -> None:
 def _republish(database: Database, store: WarehouseStore) -> None:
     """Replace published tables by new ones: their logs and files contain the past."""
     catalog = store.warehouse.catalog
-    published = catalog.published()
+    published = catalog.published_versions()
     if published:
         publisher = Publisher(store.warehouse.root, catalog)
         for name in published:

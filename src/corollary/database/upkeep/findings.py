@@ -31,7 +31,7 @@ class VerifyFinding:
         file: where it is: a path in the warehouse, or the catalog.
         relation: whose tuples are concerned, if any.
         commit: the commit that is concerned, if any.
-        is_mendable: whether it is derived data, which can be rebuilt.
+        is_repairable: whether it is derived data, which can be rebuilt.
         sound_from: a later commit from which on the defect does not matter; 0 if there is none.
     """
 
@@ -41,19 +41,19 @@ class VerifyFinding:
     file: str
     relation: str = ""
     commit: int = 0
-    is_mendable: bool = False
+    is_repairable: bool = False
     sound_from: int = 0
 
     @property
     def cure(self) -> str:
         """What to do about it."""
-        if self.sound_from and not self.is_mendable:
+        if self.sound_from and not self.is_repairable:
             return (
                 f"{RESTORE_CURE}; or drop commits {self.commit} to {self.sound_from - 1} and all "
                 f"before them with `corollary gc --keep-commits`: from {self.sound_from} on "
                 "everything is there"
             )
-        return REPAIR_CURE if self.is_mendable else RESTORE_CURE
+        return REPAIR_CURE if self.is_repairable else RESTORE_CURE
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class VerifyFinding:
             "file": self.file,
             "relation": self.relation or None,
             "commit": self.commit or None,
-            "repairable": self.is_mendable,
+            "repairable": self.is_repairable,
             "cure": self.cure,
         }
 

@@ -59,7 +59,7 @@ def repair(warehouse: Warehouse, console: Console | None = None) -> VerifyReport
     """
     console = console or SilentConsole()
     first = verify(warehouse, console)
-    found = [each for each in first.findings if each.is_mendable]
+    found = [each for each in first.findings if each.is_repairable]
     if not found:
         return first
     _Repair(warehouse, console).run(found)
@@ -94,7 +94,7 @@ class _Repair:
                 is_wrong |= not delete_payload(catalog, each.relation, owner, each.commit)
         if is_wrong:
             self._correct()
-        latest = catalog.latest()
+        latest = catalog.latest_commit()
         assert latest is not None
         if any(each.kind is FindingKind.INDEX for each in found):
             self._console.progress("writing the index")
@@ -129,7 +129,7 @@ class _Repair:
         """Return what relations that are computed from others should have held at a commit."""
         found = self._warehouse.commit_at(commit)
         assert found is not None
-        program = WarehouseStore(self._warehouse).loaded_at(found).normal
+        program = WarehouseStore(self._warehouse).program_at(found).normal
         bases = {
             name: table
             for name in program.relations
@@ -151,17 +151,17 @@ class _Repair:
                 continue
             try:
                 if isinstance(each, StoredChange):
-                    delta = self._reader.change(each, shape)
+                    delta = self._reader.read_change(each, shape)
                     if follower.is_known or delta.is_full:
                         follower.apply(shape, delta)
                 elif follower.is_known and follower.shape is not None:
                     continue  # nothing new
                 elif isinstance(each, StoredSnapshot):
-                    follower.become(shape, self._reader.snapshot(each, shape))
+                    follower.reset(shape, self._reader.read_snapshot(each, shape))
                 else:
-                    index = self._reader.index(known.indexes[at], self._programs.program_at(at))
+                    index = self._reader.read_index(known.indexes[at], self._programs.program_at(at))
                     if name in index.relations:
-                        follower.become(shape, index.engine.read(name))
+                        follower.reset(shape, index.engine.read(name))
             except WarehouseError:
                 if isinstance(each, StoredChange) or follower.shape is None:
                     follower.is_known = False

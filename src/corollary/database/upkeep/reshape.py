@@ -70,7 +70,7 @@ class ColumnMapping:
         """Whether different tuples may become equal."""
         return len({each for each in self.sources if isinstance(each, int)}) < self.before.arity
 
-    def table(self, old: pa.Table) -> pa.Table:
+    def convert(self, old: pa.Table) -> pa.Table:
         """Return old tuples, converted."""
         if not self.after.arity:
             return nullary_table(int(old.num_rows > 0))

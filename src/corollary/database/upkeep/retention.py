@@ -144,8 +144,8 @@ def remove_files(
     fault.hit("during_gc")
     console.progress("removing files")
     found = list_data_files(warehouse.root, catalog)
-    gone = set() if found.is_held else found.loose
-    if found.is_held:
+    gone = set() if found.has_copy_lease else found.orphans
+    if found.has_copy_lease:
         console.note("the warehouse is being copied, so all files are kept until the next run")
     else:
         remove_orphans(warehouse.root, found)
@@ -186,7 +186,7 @@ def _check_bounds(retention: Retention) -> None:
 def _oldest(warehouse: Warehouse, retention: Retention) -> int:
     """Return the first commit to keep."""
     catalog = warehouse.catalog
-    latest, known = catalog.latest(), int(catalog.meta("oldest"))
+    latest, known = catalog.latest_commit(), int(catalog.meta("oldest"))
     if latest is None or (retention.commits is None and retention.days is None):
         return known
     wanted = latest.number
@@ -212,7 +212,7 @@ def _cut(warehouse: Warehouse, oldest: int) -> HistoryCut | None:
     held, relations = read_inventory(warehouse.catalog), stored_relations_at(warehouse, oldest)
     taken = {each.commit for snapshots in held.snapshots.values() for each in snapshots}
     for fold in sorted((at for at in taken if held.fold <= at <= oldest), reverse=True):
-        if not warehouse.catalog.stale(relations, fold):
+        if not warehouse.catalog.relations_to_fold(relations, fold):
             return HistoryCut(oldest, fold, relations)
     return None
 
@@ -221,7 +221,7 @@ def stored_relations_at(warehouse: Warehouse, number: int) -> list[str]:
     """Return the stored relations of a commit."""
     commit = warehouse.commit_at(number)
     assert commit is not None
-    relations = program_of_layout(warehouse.catalog.program(commit.program).places).relations
+    relations = program_of_layout(warehouse.catalog.program(commit.program).layout).relations
     return [name for name, each in relations.items() if each.is_stored]
 
 
@@ -249,7 +249,7 @@ def force_restore(
         ConflictError: another process has committed first.
     """
     stored = warehouse.catalog.program(latest.program)
-    new = NewCommit(latest.number, payload, {}, program=(stored.text, stored.places))
+    new = NewCommit(latest.number, payload, {}, program=(stored.text, stored.layout))
     return warehouse.commit(new, changes or {})
 
 
@@ -262,15 +262,15 @@ def _preview(
     found = list_data_files(root, catalog)
     limit = time.time() - retention.intents
     dead = {each.id for each in list_intents(catalog) if each.heartbeat <= limit}
-    found = replace(found, writers=found.writers - dead)
+    found = replace(found, intents=found.intents - dead)
     if oldest > int(catalog.meta("oldest")):
         cut = _cut(warehouse, oldest)
         has_folded = cut is None
         dropped = preview_drop(catalog, cut or HistoryCut(oldest, oldest, stored_relations_at(warehouse, oldest)))
         gone = dropped.paths | find_lists(root, dropped.paths, found.sizes).keys()
-        named = {path: kind for path, kind in found.named.items() if path not in gone}
-        found = replace(found, named=named)
-    loose = set() if found.is_held else found.loose
+        named = {path: kind for path, kind in found.referenced.items() if path not in gone}
+        found = replace(found, referenced=named)
+    loose = set() if found.has_copy_lease else found.orphans
     size = sum(found.sizes[path] for path in loose)
     return RetentionResult(expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True)
 

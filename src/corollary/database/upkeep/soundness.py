@@ -35,7 +35,7 @@ class CheckedReader:
     report: VerifyReport
     console: Console
 
-    def change(self, stored: StoredChange, shape: Relation | None) -> RelationDelta:
+    def read_change(self, stored: StoredChange, shape: Relation | None) -> RelationDelta:
         """Return a change; without a shape, as for payload, its columns are not checked."""
         self.report.changes += 1
         if stored.inline is None and stored.path is not None:
@@ -45,30 +45,30 @@ class CheckedReader:
             self.report.bytes += len(stored.inline or b"")
         place = stored.path or f"the change of {stored.relation} in the catalog"
         try:
-            delta = self.warehouse.change(stored)
+            delta = self.warehouse.read_change(stored)
         except (pa.ArrowException, KeyError) as error:
-            raise WarehouseError.is_damaged(place) from error
+            raise WarehouseError.damaged(place) from error
         if (delta.added.num_rows, delta.removed.num_rows) != (stored.added, stored.removed):
-            raise WarehouseError.is_damaged(place)
+            raise WarehouseError.damaged(place)
         if shape is not None:
             _check_columns(delta.added, shape, place)
         return delta
 
-    def snapshot(self, stored: StoredSnapshot, shape: Relation) -> pa.Table:
+    def read_snapshot(self, stored: StoredSnapshot, shape: Relation) -> pa.Table:
         """Return a snapshot."""
         self.report.snapshots += 1
         self.console.progress(f"checking {stored.path}")
         self.report.bytes += parts.total_bytes(self.warehouse.root, stored.path)
         try:
-            table = self.warehouse.snapshot(stored)
+            table = self.warehouse.read_snapshot(stored)
         except pa.ArrowException as error:
-            raise WarehouseError.is_damaged(stored.path) from error
+            raise WarehouseError.damaged(stored.path) from error
         if table.num_rows != stored.rows:
-            raise WarehouseError.is_damaged(stored.path)
+            raise WarehouseError.damaged(stored.path)
         _check_columns(table, shape, stored.path)
         return table
 
-    def index_file(self, stored: StoredIndex) -> pa.Buffer:
+    def read_index_file(self, stored: StoredIndex) -> pa.Buffer:
         """Return a file of an index."""
         self.report.index_files += 1
         self.console.progress(f"checking {stored.path}")
@@ -76,12 +76,12 @@ class CheckedReader:
         self.report.bytes += data.size
         return data
 
-    def index(self, listed: Sequence[StoredIndex], program: NormalProgram) -> "CheckedIndex":
+    def read_index(self, listed: Sequence[StoredIndex], program: NormalProgram) -> "CheckedIndex":
         """Return the undamaged relations of an index, and the errors; raises nothing."""
         found, errors = {}, []
         for each in listed:
             try:
-                found[each.path.rpartition("/")[2].removeprefix(INDEX_PREFIX)] = self.index_file(each)
+                found[each.path.rpartition("/")[2].removeprefix(INDEX_PREFIX)] = self.read_index_file(each)
             except WarehouseError as error:
                 errors.append((each.path, error))
         engine = LocalEngine()
@@ -103,7 +103,7 @@ class CheckedIndex:
 
 def _check_columns(table: pa.Table, shape: Relation, place: str) -> None:
     if table.schema.types != schema_of(shape).types:
-        raise WarehouseError.is_damaged(place)
+        raise WarehouseError.damaged(place)
 
 
 class ProgramHistory:
@@ -122,7 +122,7 @@ class ProgramHistory:
         number = self._inventory.programs[max(commit, self._inventory.fold)]
         known = self._known.get(number)
         if known is None:
-            known = self._known[number] = program_of_layout(self._catalog.program(number).places)
+            known = self._known[number] = program_of_layout(self._catalog.program(number).layout)
         return known
 
     def shape_at(self, name: str, commit: int) -> Relation | None:
@@ -157,7 +157,7 @@ class ReplayedRelation:
     is_known: bool = True
     _engine: LocalEngine | None = None
 
-    def become(self, shape: Relation, table: pa.Table | None = None) -> None:
+    def reset(self, shape: Relation, table: pa.Table | None = None) -> None:
         """Replace all tuples."""
         self.shape, self.is_known = shape, True
         self._engine = LocalEngine()
@@ -168,7 +168,7 @@ class ReplayedRelation:
     def apply(self, shape: Relation, delta: RelationDelta) -> bool:
         """Apply a change; return whether it added new tuples and removed existing ones only."""
         if self._engine is None or delta.is_full:
-            self.become(shape)
+            self.reset(shape)
         engine, name = self._engine, shape.name
         assert engine is not None
         size = engine.size(name)

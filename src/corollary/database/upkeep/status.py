@@ -114,7 +114,7 @@ class Status:
                 for name, each in _by_key("name", self.sources).items()
             },
             "outbox": {
-                "waiting": self.outbox.waiting,
+                "waiting": self.outbox.queued,
                 "oldest": None if self.outbox.oldest is None else format_time(self.outbox.oldest),
                 "error": self.outbox.error,
             },
@@ -134,12 +134,12 @@ def _by_key(key: str, entries: Iterable[Any]) -> dict[str, dict[str, Any]]:
 def status(warehouse: Warehouse) -> Status:
     """Return the status of a warehouse."""
     catalog = warehouse.catalog
-    latest = catalog.latest()
+    latest = catalog.latest_commit()
     stored = None if latest is None else catalog.program(latest.program)
     outputs: list[str] = []
     program = NormalProgram({}, (), (), {})
     if stored is not None:
-        program = program_of_layout(stored.places)
+        program = program_of_layout(stored.layout)
         directives = parse(SourceFile("program", stored.text)).directives
         outputs = [each.name for each in published_relations(program, directives)]
     return Status(
@@ -160,7 +160,7 @@ def status(warehouse: Warehouse) -> Status:
 def format_time(seconds: float) -> str:
     """Return a time as text.
 
-    >>> moment(1763193600.0)
+    >>> format_time(1763193600.0)
     '2025-11-15T08:00:00Z'
     """
     return datetime.fromtimestamp(round(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -177,7 +177,7 @@ def _relations(program: NormalProgram, counts: dict[str, int]) -> Iterable[Relat
 
 def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
     number = 0 if latest is None else latest.number
-    found = warehouse.catalog.index(number)
+    found = warehouse.catalog.latest_index(number)
     commit = 0 if found is None else found[0]
     return IndexState(commit, number - commit, count_tuples_changed_since(warehouse.catalog, commit))
 
@@ -185,9 +185,9 @@ def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
 def _bytes(warehouse: Warehouse) -> dict[str, int]:
     found = list_data_files(warehouse.root, warehouse.catalog)
     kinds = dict.fromkeys(("changes", "snapshots", "index", "in flight", "loose"), 0)
-    loose = found.loose
+    loose = found.orphans
     for path, size in found.sizes.items():
-        kind = found.named.get(path)
+        kind = found.referenced.get(path)
         if kind is None:
             kind = "loose" if path in loose else "in flight"
         kinds[kind] += size
@@ -209,8 +209,8 @@ def _directory_bytes(directory: Path) -> int:
 
 
 def _tables(warehouse: Warehouse, outputs: Collection[str]) -> Iterable[TableState]:
-    noted = warehouse.catalog.published()
+    noted = warehouse.catalog.published_versions()
     for name in dict.fromkeys((*outputs, *noted)):
         commit = noted.get(name, (0, 0))[0]
-        lag = warehouse.catalog.count_changes(name, commit)
+        lag = warehouse.catalog.count_changing_commits(name, commit)
         yield TableState(name, commit, lag, name in outputs)

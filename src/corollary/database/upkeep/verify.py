@@ -66,12 +66,12 @@ class Verification:
     """One verification.
 
     Attributes:
-        past: the columns of relations at every commit.
+        programs: the columns of relations at every commit.
         state: the tuples of current relations, as far as they are known.
     """
 
     def __init__(self, warehouse: Warehouse, held: Inventory, console: Console) -> None:
-        self.past = ProgramHistory(warehouse, held)
+        self.programs = ProgramHistory(warehouse, held)
         self.state: dict[str, pa.Table] = {}
         self._warehouse = warehouse
         self._inventory = held
@@ -85,7 +85,7 @@ class Verification:
         began = time.monotonic()
         self._check_catalog()
         if self._inventory.programs:
-            self.follow_all()
+            self.replay_all()
             self._check_state()
             self._check_tables()
         self._console.done()
@@ -127,11 +127,11 @@ class Verification:
 
     # --- history -------------------------------------------------------------------------------
 
-    def follow_all(self) -> None:
+    def replay_all(self) -> None:
         """Replay every relation, and note the tuples of current ones."""
         self._open_indexes()
-        now = self.past.program_at(self._inventory.latest).relations
-        for name in dict.fromkeys((*self._inventory.changed, *self._inventory.snapshots)):
+        now = self.programs.program_at(self._inventory.latest).relations
+        for name in dict.fromkeys((*self._inventory.changed_relations, *self._inventory.snapshots)):
             self._console.progress(f"replaying {name.replace(WORKING_SEPARATOR, ' ')}")
             follower = self._follow(name)
             relation = now.get(name)
@@ -143,7 +143,7 @@ class Verification:
 
     def _open_indexes(self) -> None:
         for commit, listed in self._inventory.indexes.items():
-            index = self._reader.index(listed, self.past.program_at(commit))
+            index = self._reader.read_index(listed, self.programs.program_at(commit))
             self._indexes[commit] = index
             for path, error in index.errors:
                 self._find(FindingKind.INDEX, error, path, "", commit, is_mendable=True)
@@ -158,7 +158,7 @@ class Verification:
         changes = self._warehouse.catalog.changes(0, held.latest, name)
         indexes = [at for at, index in self._indexes.items() if name in index.relations]
         for commit, each in history_events(changes, held.snapshots.get(name, []), indexes):
-            shape = self.past.shape_at(name, commit)
+            shape = self.programs.shape_at(name, commit)
             if isinstance(each, StoredChange):
                 self._take_change(follower, commit, each, shape)
             elif shape is not None and isinstance(each, StoredSnapshot):
@@ -171,9 +171,9 @@ class Verification:
         self, follower: ReplayedRelation, commit: int, each: StoredChange, shape: Relation | None
     ) -> None:
         place = each.path or CATALOG_FILE
-        is_mendable = shape is None or is_computed(self.past.program_at(commit), each.relation)
+        is_mendable = shape is None or is_computed(self.programs.program_at(commit), each.relation)
         try:
-            delta = self._reader.change(each, shape)
+            delta = self._reader.read_change(each, shape)
         except WarehouseError as error:
             follower.is_known = False
             self._find(
@@ -204,14 +204,14 @@ class Verification:
 
     def _take_snapshot(self, follower: ReplayedRelation, each: StoredSnapshot, shape: Relation) -> None:
         try:
-            table = self._reader.snapshot(each, shape)
+            table = self._reader.read_snapshot(each, shape)
         except WarehouseError as error:
             follower.is_known &= follower.shape is not None
             index = self._indexes.get(each.commit)
             is_mendable = (
                 follower.is_known
                 or (index is not None and shape.name in index.relations)
-                or is_computed(self.past.program_at(each.commit), shape.name)
+                or is_computed(self.programs.program_at(each.commit), shape.name)
             )
             self._find(
                 FindingKind.SNAPSHOT, error, each.path, shape.name, each.commit, is_mendable=is_mendable
@@ -235,7 +235,7 @@ class Verification:
     def _is_new(follower: ReplayedRelation, shape: Relation, table: pa.Table) -> bool:
         """Whether a table differs from what is known; if nothing is known, it is trusted."""
         if not follower.is_known or follower.shape is None:
-            follower.become(shape, table)
+            follower.reset(shape, table)
             return False
         return any(side.num_rows for side in difference(follower.table(), table))
 
@@ -245,7 +245,7 @@ class Verification:
         """Compare relations that are computed from others with their recomputation."""
         latest = self._warehouse.commit_at(self._inventory.latest)
         assert latest is not None
-        program = WarehouseStore(self._warehouse).loaded_at(latest).normal
+        program = WarehouseStore(self._warehouse).program_at(latest).normal
         self._console.progress("recomputing")
         expected = expected_contents(program, self.state, self._console)
         self._report.has_recomputed = expected is not None
@@ -262,12 +262,12 @@ class Verification:
 
     def _check_tables(self) -> None:
         """Compare the tables that are still published with what the relations held."""
-        noted = self._warehouse.catalog.published()
+        noted = self._warehouse.catalog.published_versions()
         latest = self._warehouse.commit_at(self._inventory.latest) if noted else None
         if latest is None:
             return
         publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
-        loaded = WarehouseStore(self._warehouse).loaded_at(latest)
+        loaded = WarehouseStore(self._warehouse).program_at(latest)
         relations = {e.name: e for e in published_relations(loaded.normal, loaded.program.directives)}
         for name in sorted(noted.keys() & relations.keys()):
             self._console.progress(f"comparing the table of {name}")
@@ -276,14 +276,14 @@ class Verification:
             is_kept = shown >= self._inventory.oldest
             history = _HistoryFrom(self._warehouse, shown) if is_kept else None
             try:
-                found = [each.what for each in publisher.check(relations[name], history)]
+                found = [each.message for each in publisher.check(relations[name], history)]
             except WarehouseError:
                 found = ["it cannot be compared, since its relation is damaged"]
             except (pa.ArrowException, OSError) as error:
                 found = [f"it cannot be read ({error})"]
             for problem in found:
                 text = f"The published table of `{name}` has been changed: {problem}."
-                self._find(FindingKind.TABLE, text, str(publisher.path(name)), name, is_mendable=True)
+                self._find(FindingKind.TABLE, text, str(publisher.table_path(name)), name, is_mendable=True)
 
 
 @dataclass(frozen=True, slots=True)

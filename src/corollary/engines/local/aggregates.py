@@ -58,20 +58,20 @@ def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
 
     Rows that differ only in other columns are equal now, and each counts: they are distinct tuples.
     """
-    words, layout = body.words(state), body.layout
+    words, layout = body.tuples(state), body.layout
     columns = [*aggregation.groups, *(() if aggregation.value is None else (aggregation.value,))]
     if columns != list(range(len(columns))):
         selected = layout_of(tuple(layout.widths[column] for column in columns))
-        rows = [layout.column(words, column) for column in columns]
+        rows = [layout.unpack_column(words, column) for column in columns]
         words, layout = np.sort(selected.pack(rows, len(words))), selected
     length = len(aggregation.groups)
-    prefix = layout.prefix(words, length)
+    prefix = layout.prefix_keys(words, length)
     starts = np.flatnonzero(np.concatenate([[True], prefix[1:] != prefix[:-1]])[: len(words)])
     firsts = words[starts]
-    keys = [layout.column(firsts, at) for at in range(length)]
+    keys = [layout.unpack_column(firsts, at) for at in range(length)]
     if aggregation.value is None:
         return _Groups(keys, starts, np.diff(np.append(starts, len(words))), None)
-    return _Groups(keys, starts, layout.column(words, length), body.types[aggregation.value])
+    return _Groups(keys, starts, layout.unpack_column(words, length), body.types[aggregation.value])
 
 
 def _values(
@@ -91,7 +91,7 @@ def _values(
     nonempty = np.flatnonzero(sizes)
     if not len(nonempty):
         if aggregation.operator == "sum":
-            result[:] = dictionary.code(0, type_)
+            result[:] = dictionary.encode_value(0, type_)
         return result
     # `reduceat` needs the starts of nonempty groups among the values that are not null.
     begins = np.concatenate([[0], np.cumsum(sizes[nonempty])[:-1]])
@@ -100,7 +100,7 @@ def _values(
     )
     result[nonempty] = dictionary.encode(combined, too_large, type_)
     if aggregation.operator == "sum":
-        result[sizes == 0] = dictionary.code(0, type_)
+        result[sizes == 0] = dictionary.encode_value(0, type_)
     return result
 
 

@@ -51,7 +51,7 @@ def _aligned(operands: list[Operand], scale: int) -> list[list[int]]:
 def round_half_up(numerator: int, denominator: int) -> int:
     """Return the quotient rounded half away from zero.
 
-    >>> half_up(25, 10), half_up(-25, 10), half_up(24, 10)
+    >>> round_half_up(25, 10), round_half_up(-25, 10), round_half_up(24, 10)
     (3, -3, 2)
     """
     sign = -1 if (numerator < 0) != (denominator < 0) else 1

@@ -32,12 +32,12 @@ class Layer(NamedTuple):
     """A run without the tuples of some sorted arrays, none of them empty."""
 
     run: SortedRun
-    absent: tuple[Words, ...] = ()
+    excluded: tuple[Words, ...] = ()
 
-    def keep(self, words: Words) -> Mask | None:
+    def present_mask(self, words: Words) -> Mask | None:
         """Return the mask of the words, all from the run, that the layer has; None for all."""
         mask: Mask | None = None
-        for absent in self.absent:
+        for absent in self.excluded:
             present = ~is_member(words, absent)
             mask = present if mask is None else mask & present
         return mask
@@ -48,9 +48,9 @@ def merge_layers(layers: Sequence[Layer], layout: Layout) -> Words:
     parts = []
     for layer in layers:
         words = layer.run.words
-        mask = layer.keep(words)
+        mask = layer.present_mask(words)
         parts.append(words if mask is None else words[mask])
-    return merge_words(*parts) if parts else layout.nothing
+    return merge_words(*parts) if parts else layout.empty
 
 
 class Arrangement:
@@ -60,7 +60,7 @@ class Arrangement:
     that a change costs nothing in orders that no pipeline reads.
 
     Attributes:
-        is_late: whether the open change of the table has changed since this order was updated.
+        is_stale: whether the open change of the table has changed since this order was updated.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Arrangement:
         "_late_added",
         "_late_removed",
         "added",
-        "is_late",
+        "is_stale",
         "layout",
         "order",
         "removed",
@@ -82,15 +82,15 @@ class Arrangement:
         # What the open change has gained since the last update, None if it has been replaced.
         self._late_added: list[Words] | None = []
         self._late_removed: list[Words] = []
-        self.is_late = False
-        self.reset(layout.nothing)
+        self.is_stale = False
+        self.reset(layout.empty)
 
     def reset(self, added: Words) -> None:
         """Replace the contents by these tuples, as ADDED."""
         self.runs: list[SortedRun] = []
-        self.tombstones: Words = self.layout.nothing
+        self.tombstones: Words = self.layout.empty
         self.added: list[SortedRun] = [MemoryRun(added)] if len(added) else []
-        self.removed: Words = self.layout.nothing
+        self.removed: Words = self.layout.empty
         self._cached: dict[State, list[Layer]] = {}
 
     # --- reading -------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ class Arrangement:
         result: Mask | None = None
         for layer in self.layers(state):
             found = layer.run.contains(words)
-            if layer.absent and np.count_nonzero(found):
-                mask = layer.keep(words)
+            if layer.excluded and np.count_nonzero(found):
+                mask = layer.present_mask(words)
                 assert mask is not None
                 found &= mask
             result = found if result is None else result | found
@@ -137,13 +137,13 @@ class Arrangement:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def change(self, added: Words, removed: Words) -> None:
+    def set_change(self, added: Words, removed: Words) -> None:
         """Set the open change."""
         self.added = [MemoryRun(added)] if len(added) else []
         self.removed = removed
         self._cached = {}
 
-    def grow(self, words: Words) -> None:
+    def add(self, words: Words) -> None:
         """Add tuples to the open change."""
         append_run(self.added, words)
         self._cached = {}
@@ -153,7 +153,7 @@ class Arrangement:
         self.removed = merge_words(self.removed, words)
         self._cached = {}
 
-    def read_ahead(self, added: int, removed: int) -> None:
+    def prefetch(self, added: int, removed: int) -> None:
         """Read all runs that `commit` may need for a change of this size, so that it cannot fail.
 
         The conditions are those of `commit` and `append`, or weaker.
@@ -181,24 +181,24 @@ class Arrangement:
             self.added = []
         if len(self.removed):
             self.tombstones = merge_words(self.tombstones, self.removed)
-            self.removed = self.layout.nothing
+            self.removed = self.layout.empty
             if 4 * len(self.tombstones) > sum(map(len, self.runs)):
                 rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
                 self.runs = [MemoryRun(words) for words in rest if len(words)]
-                self.tombstones = self.layout.nothing
+                self.tombstones = self.layout.empty
         self._cached = {}
 
     # --- following the primary order -----------------------------------------------------------
 
-    def sort(self, words: Words, primary: Layout) -> Words:
+    def sort_words(self, words: Words, primary: Layout) -> Words:
         """Return tuples of the primary order, packed and sorted in this order."""
         if not len(words):
-            return self.layout.nothing
-        columns = [primary.column(words, column) for column in self.order]
+            return self.layout.empty
+        columns = [primary.unpack_column(words, column) for column in self.order]
         packed = self.layout.pack(columns, len(words))
         return np.sort(packed) if len(words) > 1 else packed
 
-    def be_late(self, added: Words | None, removed: Words | None) -> None:
+    def mark_stale(self, added: Words | None, removed: Words | None) -> None:
         """Record tuples that the open change has gained; without any, that it was replaced."""
         if added is not None and self._late_added is not None:
             self._late_added.append(added)
@@ -207,21 +207,21 @@ class Arrangement:
         else:
             self._late_added = None
             self._late_removed = []
-        self.is_late = True
+        self.is_stale = True
 
     def catch_up(self, primary: "Arrangement") -> None:
         """Update the open change from the primary order."""
         if self._late_added is None:
-            self.added = [MemoryRun(self.sort(run.words, primary.layout)) for run in primary.added]
-            self.removed = self.sort(primary.removed, primary.layout)
+            self.added = [MemoryRun(self.sort_words(run.words, primary.layout)) for run in primary.added]
+            self.removed = self.sort_words(primary.removed, primary.layout)
         else:
             for words in self._late_added:
-                append_run(self.added, self.sort(words, primary.layout))
+                append_run(self.added, self.sort_words(words, primary.layout))
             for words in self._late_removed:
-                self.removed = merge_words(self.removed, self.sort(words, primary.layout))
+                self.removed = merge_words(self.removed, self.sort_words(words, primary.layout))
         self._late_added, self._late_removed = [], []
         self._cached = {}
-        self.is_late = False
+        self.is_stale = False
 
     def repack(self, layout: Layout) -> None:
         """Pack all tuples in another layout of the same order; they stay sorted."""
@@ -239,9 +239,9 @@ class Arrangement:
 
 def build_arrangement(primary: Arrangement, order: Order) -> Arrangement:
     """Return the tuples of the primary order in another one."""
-    other = Arrangement(order, primary.layout.permuted(order))
-    other.runs = [MemoryRun(other.sort(run.words, primary.layout)) for run in primary.runs]
-    other.tombstones = other.sort(primary.tombstones, primary.layout)
-    other.be_late(None, None)
+    other = Arrangement(order, primary.layout.permute(order))
+    other.runs = [MemoryRun(other.sort_words(run.words, primary.layout)) for run in primary.runs]
+    other.tombstones = other.sort_words(primary.tombstones, primary.layout)
+    other.mark_stale(None, None)
     other.catch_up(primary)
     return other

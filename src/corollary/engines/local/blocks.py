@@ -80,7 +80,7 @@ class Blocks:
         start = int(self.ends[number - 1]) if number else 0
         block = memoryview(self.data)[start : int(self.ends[number])]
         if zlib.crc32(block) != self.checksums[number]:
-            raise WarehouseError.is_damaged(self.name)
+            raise WarehouseError.damaged(self.name)
         return block
 
 
@@ -106,14 +106,14 @@ def open_file(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Blocks
     """
     view = memoryview(buffer)
     if len(view) < PREAMBLE.size:
-        raise WarehouseError.is_damaged(name)
+        raise WarehouseError.damaged(name)
     magic, checksum, length = PREAMBLE.unpack_from(view)
     if magic != MAGIC:
         return None
     at = PREAMBLE.size
     end = at + length
     if end > len(view) or _checksum(view[at:end]) != checksum:
-        raise WarehouseError.is_damaged(name)
+        raise WarehouseError.damaged(name)
     (size,) = HEADER_LENGTH.unpack_from(view, at)
     at += HEADER_LENGTH.size
     directory = json.loads(bytes(view[at : at + size]))
@@ -125,7 +125,7 @@ def open_file(name: str, buffer: pa.Buffer) -> tuple[dict[str, Any], list[Blocks
         at += 12 * count
         total = int(ends[-1]) if count else 0
         if end + total > len(view):
-            raise WarehouseError.is_damaged(name)
+            raise WarehouseError.damaged(name)
         parts.append(Blocks(ends, checksums, buffer.slice(end, total), directory["name"]))
         end += total
     return directory["header"], parts

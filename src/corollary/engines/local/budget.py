@@ -42,8 +42,8 @@ class Budget:
     """Counts what a run uses and stops it at a limit, naming the limit and the rule.
 
     Attributes:
-        handled: the rows that have passed stages of pipelines so far.
-        ceiling: the value of `handled` above which the innermost `Within` is given up.
+        handled_rows: the rows that have passed stages of pipelines so far.
+        row_ceiling: the value of `handled_rows` above which the innermost `Within` is given up.
     """
 
     def __init__(
@@ -62,38 +62,38 @@ class Budget:
         self._table_bytes = 0
         self._shadowed_tuples = 0
         self._shadowed_bytes = 0
-        self.handled = 0
-        self.ceiling = UNLIMITED_ROWS
+        self.handled_rows = 0
+        self.row_ceiling = UNLIMITED_ROWS
 
-    def spend(self, pipeline: Pipeline, words: TupleBatch) -> None:
+    def count_tuples(self, pipeline: Pipeline, tuples: TupleBatch) -> None:
         """Count a batch of tuples that a pipeline has derived, until the step's result exists."""
         if pipeline.origin.text:
             self._last_pipeline = pipeline
         if self._has_size_limit:
-            self._batch_tuples += len(words)
-            self._batch_bytes += words.nbytes
+            self._batch_tuples += len(tuples)
+            self._batch_bytes += tuples.nbytes
             self._check_sizes()
 
-    def tick(self, pipeline: Pipeline, rows: int) -> None:
+    def count_rows(self, pipeline: Pipeline, rows: int) -> None:
         """Count the rows that enter a stage of a pipeline, and check the time."""
-        self.handled += rows
-        if self.handled > self.ceiling:
+        self.handled_rows += rows
+        if self.handled_rows > self.row_ceiling:
             raise BudgetExceeded
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             self._last_pipeline = pipeline
             raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
 
-    def handle(self, rows: int) -> None:
+    def count_step_rows(self, rows: int) -> None:
         """Count the rows of a step without pipelines."""
-        self.handled += rows
-        if self.handled > self.ceiling:
+        self.handled_rows += rows
+        if self.handled_rows > self.row_ceiling:
             raise BudgetExceeded
 
-    def release(self) -> None:
+    def release_batches(self) -> None:
         """Forget the batches of a step: they are merged into its result, or discarded."""
         self._batch_tuples = self._batch_bytes = 0
 
-    def set_aside(self, tables: tuple[MeasuredTable, ...], sign: int) -> None:
+    def count_shadowed(self, tables: tuple[MeasuredTable, ...], sign: int) -> None:
         """Count tables that a recursive call hides from the list of tables: +1, and -1 after it."""
         if self._has_size_limit:
             self._shadowed_tuples += sign * sum(table.size(State.NEW) for table in tables)

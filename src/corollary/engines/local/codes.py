@@ -22,9 +22,9 @@ class Dictionary:
     def __init__(self) -> None:
         self._domains: dict[Domain, CodeDomain] = {}
 
-    def saved(self) -> list[tuple[Domain, dict[str, Any], list[Blocks]]]:
+    def dump(self) -> list[tuple[Domain, dict[str, Any], list[Blocks]]]:
         """Return all domains, each as a header and parts of a file."""
-        return [(domain, *each.saved()) for domain, each in self._domains.items()]
+        return [(domain, *each.dump()) for domain, each in self._domains.items()]
 
     def restore(self, saved: Iterable[tuple[Domain, Mapping[str, Any], list[Blocks]]]) -> None:
         """Replace all domains by those of a file; codes from before are invalid afterwards."""
@@ -51,7 +51,7 @@ class Dictionary:
         """Return the native values of codes, an arbitrary one for null."""
         return self.domain(type_).decode(codes)
 
-    def code(self, value: Any, type_: Type) -> int:
+    def encode_value(self, value: Any, type_: Type) -> int:
         """Return the code of one Python value."""
         if value is None:
             return 0
@@ -89,7 +89,7 @@ class Dictionary:
     def decode_arrow(self, codes: Codes, type_: Type) -> pa.Array:
         """Return codes as an Arrow array."""
         if isinstance(domain := self.domain(type_), SymbolDomain):
-            strings = domain.arrow(codes)
+            strings = domain.decode_arrow(codes)
             if strings is not None:
                 return strings
         return native.to_arrow(self.decode(codes, type_), codes == 0, type_)

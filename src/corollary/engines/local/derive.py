@@ -23,13 +23,13 @@ class Derivation:
         step: Derive,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
-        held: Collection[str],
+        engine_relations: Collection[str],
     ) -> None:
         self._step = step
         self._tables = tables
         self._dictionary = dictionary
         self._runners = [
-            PipelineRunner(pipeline, tables, dictionary, held) for pipeline in step.pipelines
+            PipelineRunner(pipeline, tables, dictionary, engine_relations) for pipeline in step.pipelines
         ]
         self._is_set = step.reduce is not Reduce.SUM
 
@@ -45,17 +45,17 @@ class Derivation:
                 if not size:
                     continue
                 led += size
-            if runner.copied is not None and self._is_set:
+            if runner.copied_source is not None and self._is_set:
                 words = self._subtract_known(runner.copy(context))
                 self._add(words, pieces, runner, target, context)
                 continue
             for columns, count in _heads(runner, context):
-                words = target.fit(columns, runner.widths).pack(columns, count)
+                words = target.fit(columns, runner.head_widths).pack(columns, count)
                 words = self._new_tuples(words) if self._is_set else words
                 self._add(words, pieces, runner, target, context)
         if not pieces:
-            return target.layout.nothing, led
-        context.budget.release()
+            return target.layout.empty, led
+        context.budget.release_batches()
         layout = target.layout
         return self._reduce(target, [layout.convert(*each) for each in pieces]), led
 
@@ -69,12 +69,12 @@ class Derivation:
     ) -> None:
         if len(words):
             pieces.append((words, target.layout))
-            context.budget.spend(runner.pipeline, words)
+            context.budget.count_tuples(runner.pipeline, words)
 
     def _new_tuples(self, words: Words) -> Words:
         """Return the tuples sorted, each once, without the known ones."""
         # A lookup in a bitmap is cheaper than sorting: do these first, the searches afterwards.
-        marked = [each for each in self._step.without if self._tables[each.relation].is_marked]
+        marked = [each for each in self._step.without if self._tables[each.relation].has_bitmap]
         for each in marked:
             words = words[~self._tables[each.relation].contains(words, each.state)]
         return self._subtract_known(sort_distinct(words), marked)
@@ -107,11 +107,11 @@ class Derivation:
         words = np.sort(words)
         layout, type_ = target.layout, target.types[-1]
         last = len(target.types) - 1
-        words = words[layout.column(words, last) != 0]
+        words = words[layout.unpack_column(words, last) != 0]
         if not len(words):
             return words
         starts = _starts(words, layout)
-        values = self._dictionary.decode(layout.column(words, last), type_)
+        values = self._dictionary.decode(layout.unpack_column(words, last), type_)
         sizes = np.diff(np.append(starts, len(words)))
         sums, too_large = sum_groups(values, starts, sizes, type_, type_)
         nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
@@ -119,7 +119,7 @@ class Derivation:
             sums[nonzero], None if too_large is None else too_large[nonzero], type_
         )
         firsts = words[starts[nonzero]]
-        keys = [layout.column(firsts, at) for at in range(last)]
+        keys = [layout.unpack_column(firsts, at) for at in range(last)]
         return target.pack([*keys, codes], len(firsts))
 
 
@@ -134,14 +134,14 @@ def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[C
             yield from judge(runner, context)
             return
     for frame in frames:
-        yield runner.head(frame), frame.count
+        yield runner.head_columns(frame), frame.count
     if pipeline.judge and runner.has_fault:
         yield from judge(runner, context)
 
 
 def _starts(words: Words, layout: Layout) -> Codes:
     """Return the indices of the first tuple of each group that differs in the last column only."""
-    prefix = layout.prefix(words, len(layout.widths) - 1)
+    prefix = layout.prefix_keys(words, len(layout.widths) - 1)
     is_start = np.empty(len(words), np.bool_)
     is_start[:1] = True
     is_start[1:] = prefix[1:] != prefix[:-1]

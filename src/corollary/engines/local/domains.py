@@ -66,7 +66,7 @@ class CodeDomain(Protocol):
     def nbytes(self) -> int:
         """The size in bytes."""
 
-    def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
+    def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
         """Return the domain as a header and parts of a file."""
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
@@ -186,7 +186,7 @@ class NumericDomain:
 
     # --- stored values -------------------------------------------------------------------------
 
-    def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
+    def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
         """Return the differences between the sorted interned values, and their codes."""
         if self._stored is not None:
             header, blocks = self._stored

@@ -72,7 +72,7 @@ class LocalEngine(SinglePlacement):
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
-        self._tables[target].copy(self._tables[source])
+        self._tables[target].copy_from(self._tables[source])
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -105,7 +105,7 @@ class LocalEngine(SinglePlacement):
         ]
         return columns, rows.num_rows
 
-    def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+    def apply_change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
         """Change a relation by tuples that are not in it and tuples that are."""
         self.delete(relation, removed)
         self.insert(relation, added)
@@ -116,7 +116,7 @@ class LocalEngine(SinglePlacement):
         changed = [table for name in names if (table := self._tables[name]).has_change]
         # All reading of files comes first: after the first `commit` nothing may fail.
         for table in changed:
-            table.read_ahead()
+            table.prefetch()
         for table in changed:
             table.commit()
 
@@ -138,7 +138,7 @@ class LocalEngine(SinglePlacement):
         names = self._relations[relation].columns
         return reading.decode_table(self._tables[relation], state, names, self._dictionary)
 
-    def keep(self, relation: str, state: State = State.NEW) -> TableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle to the present tuples of a relation in a state, decoded when read."""
         names = self._relations[relation].columns
         return reading.EncodedTableHandle(self._tables[relation], state, names, self._dictionary)
@@ -154,11 +154,11 @@ class LocalEngine(SinglePlacement):
 
         Changes to the relations while the files are yielded have no effect on them.
         """
-        dictionary = build_dictionary_file(self._dictionary.saved())
+        dictionary = build_dictionary_file(self._dictionary.dump())
         saved = [TableSnapshot.of(name, self._tables[name]) for name in relations]
         yield DICTIONARY_FILE, dictionary
         for number, each in enumerate(saved):
-            yield f"{number}{TUPLES_SUFFIX}", each.file(file_identity(dictionary))
+            yield f"{number}{TUPLES_SUFFIX}", each.build_file(file_identity(dictionary))
 
     def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
         """Load the files of an index; return the relations that were loaded.
@@ -181,7 +181,7 @@ class LocalEngine(SinglePlacement):
             if each is not None
             and each.dictionary == dictionary.identity
             and each.relation in self._tables
-            and each.fits(self._tables[each.relation])
+            and each.is_compatible(self._tables[each.relation])
         }
         others = self._relations.keys() - stored.keys()
         assert not any(self.size(name) for name in others), "codes are about to change"
@@ -205,7 +205,7 @@ class LocalEngine(SinglePlacement):
         """Do nothing: there are no resources outside this process."""
 
     @property
-    def home(self) -> str:
+    def default_placement(self) -> str:
         """The name of the place where strata run by default."""
         return "local"
 
@@ -218,7 +218,7 @@ class LocalEngine(SinglePlacement):
         relations that `insert` and `delete` have changed stay.
         """
         prepared = self._prepare(plan)
-        prepared.begin(recorder, limits)
+        prepared.begin_run(recorder, limits)
         try:
             Interpreter(prepared).run()
         except BaseException:
@@ -227,8 +227,8 @@ class LocalEngine(SinglePlacement):
                 if isinstance(step, Store | Remove | Add | CancelOut):
                     prepared.tables[step.relation].rollback()
             raise
-        prepared.end()
-        return prepared.budget.handled
+        prepared.end_run()
+        return prepared.budget.handled_rows
 
     def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure outside this process; return whether it was run."""

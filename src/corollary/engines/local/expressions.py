@@ -49,7 +49,7 @@ class ValueVector:
     faults: tuple[tuple[Mask, str], ...] = ()
 
     @property
-    def faulty(self) -> Mask | None:
+    def fault_mask(self) -> Mask | None:
         """The mask of rows without a value, None for none."""
         return _fault_mask(self.faults)
 
@@ -188,7 +188,7 @@ def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
 
 def encode_vector(batch: ValueVector, codes: Dictionary) -> Codes:
     """Return the codes of values, null for rows without a value."""
-    faulty = batch.faulty
+    faulty = batch.fault_mask
     if faulty is None or not np.count_nonzero(faulty):
         return codes.encode(batch.values, batch.nulls, batch.type)
     return codes.encode(batch.values, union_masks(batch.nulls, faulty), batch.type)
@@ -201,7 +201,7 @@ class RangeValues:
     the number (0, or too small beside a large float) is a fault.
 
     Attributes:
-        faulty: the rows whose range has no value.
+        faulty_rows: the rows whose range has no value.
     """
 
     def __init__(self, functor: Functor, frame: Columns, count: int, dictionary: Dictionary) -> None:
@@ -213,11 +213,11 @@ class RangeValues:
         faulty = np.zeros(count, np.bool_)
         for each in inputs:
             skip |= dense_mask(each.nulls, count)
-            faulty |= dense_mask(each.faulty, count)
+            faulty |= dense_mask(each.fault_mask, count)
         start, end = inputs[0].values, inputs[1].values
         step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
         faulty |= start + step.astype(start.dtype) == start
-        self.faulty: Codes = np.flatnonzero(faulty & ~skip)
+        self.faulty_rows: Codes = np.flatnonzero(faulty & ~skip)
         self._bounds = [
             (row, start[row].item(), end[row].item(), step[row].item())
             for row in np.flatnonzero(~(skip | faulty)).tolist()

@@ -34,7 +34,7 @@ class Frame:
             return self
         return Frame({name: column[rows] for name, column in self.columns.items()}, count)
 
-    def condense(self, widths: Mapping[str, int]) -> "Frame":
+    def deduplicate(self, widths: Mapping[str, int]) -> "Frame":
         """Remove duplicate rows, if there are so many rows that most must be equal.
 
         Args:
@@ -46,7 +46,7 @@ class Frame:
         occurs = np.zeros(1 << layout.bits, np.bool_)
         occurs[layout.pack([self.columns[name] for name in widths], self.count)] = True
         words = occurs.nonzero()[0]
-        columns = dict(zip(widths, layout.columns(words), strict=True))
+        columns = dict(zip(widths, layout.unpack(words), strict=True))
         return Frame(columns, len(words))
 
 
@@ -124,7 +124,7 @@ class VariableScope:
             case Variable(name=name):
                 return VariableOperand(name, self)
             case Constant(value=value):
-                return ConstantOperand(self.dictionary.code(value, type_of(slot)))
+                return ConstantOperand(self.dictionary.encode_value(value, type_of(slot)))
             case Wildcard():
                 raise AssertionError("`_` has no value")
             case _:
@@ -139,5 +139,5 @@ def overflow_mask(operands: Iterable[Operand], columns: list[Codes], layout: Lay
     for operand, width in zip(operands, layout.widths, strict=False):
         known = operand.width
         if known is None or known > width:
-            return layout.misfits(columns)
+            return layout.overflow_mask(columns)
     return None

@@ -65,37 +65,37 @@ class TableSnapshot:
     """The OLD state of a relation, unaffected by later changes to it.
 
     Attributes:
-        spread: estimates of the distinct values of its columns, if known.
+        distinct_estimates: estimates of the distinct values of its columns, if known.
     """
 
     relation: str
     domains: tuple[Domain, ...]
     layout: Layout
     orders: Mapping[Order, list[Layer]]
-    spread: tuple[int, ...]
+    distinct_estimates: tuple[int, ...]
 
     @classmethod
     def of(cls, relation: str, table: Table) -> Self:
         """Return the current OLD state of a relation."""
-        orders = table.saved()
+        orders = table.old_layers()
         domains = tuple(type_.domain for type_ in table.types)
-        return cls(relation, domains, table.layout, orders, table.spread)
+        return cls(relation, domains, table.layout, orders, table.distinct_estimates)
 
-    def file(self, dictionary: int) -> bytes:
+    def build_file(self, dictionary: int) -> bytes:
         """Return the file of the relation, which refers to the identity of its dictionary."""
-        estimates = self.spread
+        estimates = self.distinct_estimates
         orders: list[tuple[Order, int]] = []
         parts: list[Blocks] = []
         count = 0
         for order, layers in self.orders.items():
-            layout = self.layout.permuted(order)
+            layout = self.layout.permute(order)
             stored = _as_stored(layers)
             if stored is None:
                 words = merge_layers(layers, layout)
                 stored = store_order(words, layout)
                 estimates = estimates if orders else estimate_distinct_values(words, layout)
             count = stored.count
-            orders.append((order, stored.lead))
+            orders.append((order, stored.head_columns))
             parts += [Blocks.of([stored.fences.tobytes()]), stored.blocks]
         header = {
             "relation": self.relation,
@@ -111,7 +111,7 @@ class TableSnapshot:
 
 def _as_stored(layers: list[Layer]) -> StoredOrder | None:
     """Return the blocks that layers were read from, if they are unchanged."""
-    if len(layers) == 1 and not layers[0].absent and isinstance(layers[0].run, StoredRun):
+    if len(layers) == 1 and not layers[0].excluded and isinstance(layers[0].run, StoredRun):
         return layers[0].run.stored
     return None
 
@@ -132,17 +132,17 @@ class StoredTable:
     dictionary: int
     domains: tuple[Domain, ...]
     widths: tuple[int, ...]
-    spread: tuple[int, ...]
+    distinct_estimates: tuple[int, ...]
     orders: Mapping[Order, StoredOrder]
 
-    def fits(self, table: Table) -> bool:
+    def is_compatible(self, table: Table) -> bool:
         """Return whether a table has the same code domains."""
         return self.domains == tuple(type_.domain for type_ in table.types)
 
     def restore(self, table: Table) -> None:
         """Replace the contents of a table by those of the file."""
         runs = {order: StoredRun(stored) for order, stored in self.orders.items()}
-        table.restore(self.widths, runs, self.spread)
+        table.restore(self.widths, runs, self.distinct_estimates)
 
 
 def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
@@ -155,7 +155,7 @@ def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
     orders = {}
     for at, (listed, lead) in enumerate(header["orders"]):
         order = tuple(listed)
-        layout = layout_of(widths).permuted(order)
+        layout = layout_of(widths).permute(order)
         fences = np.frombuffer(parts[2 * at].block(0), layout.dtype).copy()
         orders[order] = StoredOrder(layout, lead, count, fences, parts[2 * at + 1])
     return StoredTable(

@@ -43,7 +43,7 @@ TupleSet = TypeVar("TupleSet", bound=Sized)
 class StepTable(Protocol[TupleSet]):
     """A table of an engine, with the operations that steps need."""
 
-    def words(self, state: State) -> TupleSet:
+    def tuples(self, state: State) -> TupleSet:
         """Return all tuples of a state."""
 
     def size(self, state: State) -> int:
@@ -64,10 +64,10 @@ class StepTable(Protocol[TupleSet]):
     def remove(self, words: TupleSet) -> None:
         """Remove tuples of OLD from NEW."""
 
-    def grow(self, words: TupleSet) -> None:
+    def add(self, words: TupleSet) -> None:
         """Add tuples that are not in NEW."""
 
-    def settle(self) -> None:
+    def cancel_out(self) -> None:
         """Drop tuples that were removed and added again from both sides of the change."""
 
 
@@ -102,16 +102,16 @@ class StepExecutor(Protocol[TupleSet]):
     def aggregate(self, step: Aggregate) -> TupleSet:
         """Return the tuples of a step."""
 
-    def number(self, target: str, source: str, number: int) -> None:
+    def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
 
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""
 
-    def place(self, step: PlacedCall) -> bool:
+    def run_placed_call(self, step: PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
 
-    def walk(self, loop: Loop, number: int) -> int:
+    def run_breadth_first(self, loop: Loop, number: int) -> int:
         """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
 
 
@@ -207,7 +207,7 @@ class Interpreter:
             self._leave()
 
     def _begin_round(self, frame: _Rounds, loop: Loop) -> None:
-        if rounds := self._prepared.walk(loop, frame.round):
+        if rounds := self._prepared.run_breadth_first(loop, frame.round):
             frame.round += rounds
             self._recorder.round(rounds)
         is_done = not self._has_any(loop.until_empty)
@@ -223,19 +223,19 @@ class Interpreter:
         if isinstance(frame, _Invocation):
             self._prepared.leave(frame.procedure, frame.saved)
             self._depths[frame.procedure] -= 1
-            self._recorder.end(frame.procedure, self._budget.handled)
+            self._recorder.end(frame.procedure, self._budget.handled_rows)
         elif isinstance(frame, _Attempt):
-            self._budget.ceiling = frame.outer_ceiling
+            self._budget.row_ceiling = frame.outer_ceiling
 
     def _switch(self) -> None:
         """Give up the outermost `Within` that is over its budget, and begin its alternative."""
-        self._budget.release()
+        self._budget.release_batches()
         # Outermost: once an enclosing attempt is over its limit, the alternative of an inner one
         # would be given up at its first row.
         depth, attempt = next(
             (depth, frame)
             for depth, frame in enumerate(self._stack)
-            if isinstance(frame, _Attempt) and self._budget.handled > frame.limit
+            if isinstance(frame, _Attempt) and self._budget.handled_rows > frame.limit
         )
         within = attempt.within
         assert within is not None
@@ -262,10 +262,10 @@ class Interpreter:
             case Extend(target=target, source=source):
                 self._tables[target].extend(self._words(source))
             case ExtendWithRound(target=target, source=source):
-                self._prepared.number(target, source, frame.round)
+                self._prepared.extend_with_round(target, source, frame.round)
             case Aggregate(body=body):
                 size = self._tables[body.relation].size(body.state)
-                self._budget.handle(size)
+                self._budget.count_step_rows(size)
                 self._assign(step, self._prepared.aggregate(step), size)
             case Clear(relations=relations):
                 for relation in relations:
@@ -276,9 +276,9 @@ class Interpreter:
             case Remove(relation=relation, source=source):
                 self._tables[relation].remove(self._words(source))
             case Add(relation=relation, source=source):
-                self._tables[relation].grow(self._words(source))
+                self._tables[relation].add(self._words(source))
             case CancelOut(relation=relation):
-                self._tables[relation].settle()
+                self._tables[relation].cancel_out()
             case Loop():
                 self._loop(step)
             case Within():
@@ -286,7 +286,7 @@ class Interpreter:
             case Call():
                 self._call(step)
             case PlacedCall(procedure=procedure):
-                if not self._prepared.place(step):
+                if not self._prepared.run_placed_call(step):
                     self._call(Call(procedure))
             case RecordTrace():
                 self._row(step)
@@ -294,7 +294,7 @@ class Interpreter:
                 assert_never(step)
 
     def _words(self, relation: str) -> Any:
-        return self._tables[relation].words(State.NEW)
+        return self._tables[relation].tuples(State.NEW)
 
     def _size(self, relation: str) -> int:
         return self._tables[relation].size(State.NEW)
@@ -313,9 +313,9 @@ class Interpreter:
         self._begin_round(rounds, loop)
 
     def _try(self, within: Within, number: int) -> None:
-        outer_ceiling = self._budget.ceiling
-        limit = self._budget.handled + within.budget
-        self._budget.ceiling = min(outer_ceiling, limit)
+        outer_ceiling = self._budget.row_ceiling
+        limit = self._budget.handled_rows + within.budget
+        self._budget.row_ceiling = min(outer_ceiling, limit)
         self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
 
     def _row(self, row: RecordTrace) -> None:

@@ -39,43 +39,43 @@ class Trial:
     """The instances of a body that the judge decides about, one per row.
 
     Attributes:
-        alive: the rows in which nothing is false so far.
+        possible: the rows in which nothing is false so far.
         reasons: rows in which an expression has no value, each with the reason.
-        lacking: for each variable that some rows have no value of, these rows.
+        missing: for each variable that some rows have no value of, these rows.
     """
 
     frame: Frame
     dictionary: Dictionary
-    alive: Mask
+    possible: Mask
     reasons: list[tuple[Mask, str]] = field(default_factory=list)
-    lacking: dict[str, Mask] = field(default_factory=dict)
+    missing: dict[str, Mask] = field(default_factory=dict)
 
-    def lacks(self, names: set[str]) -> Mask:
+    def missing_mask(self, names: set[str]) -> Mask:
         """Return the mask of rows in which one of the variables has no value."""
         mask = np.zeros(self.frame.count, np.bool_)
-        for name in names & self.lacking.keys():
-            mask |= self.lacking[name]
+        for name in names & self.missing.keys():
+            mask |= self.missing[name]
         return mask
 
-    def expand(self, variable: Variable, functor: Functor) -> None:
+    def expand_range(self, variable: Variable, functor: Functor) -> None:
         """Bind a variable to the values of a range: a row becomes several, one without stays."""
         frame = self.frame
         numbers = expressions.RangeValues(functor, frame.columns, frame.count, self.dictionary)
         batches = list(numbers.batches())
-        faulty = numbers.faulty
+        faulty = numbers.faulty_rows
         rows = np.concatenate([faulty[:0], *(rows for rows, _ in batches)])
         codes = np.concatenate([faulty[:0], *(codes for _, codes in batches)])
         taken = np.concatenate([rows, faulty])
         columns = {name: column[taken] for name, column in frame.columns.items()}
         columns[variable.name] = np.concatenate([codes, np.zeros(len(faulty), np.int64)])
         self.frame = Frame(columns, len(taken))
-        self.alive = self.alive[taken]
-        self.lacking = {name: mask[taken] for name, mask in self.lacking.items()}
-        self.lacking[variable.name] = np.arange(len(taken)) >= len(rows)
+        self.possible = self.possible[taken]
+        self.missing = {name: mask[taken] for name, mask in self.missing.items()}
+        self.missing[variable.name] = np.arange(len(taken)) >= len(rows)
         self.reasons = [(mask[taken], reason) for mask, reason in self.reasons]
-        self.reasons.append((self.lacking[variable.name], "a range without a direction"))
+        self.reasons.append((self.missing[variable.name], "a range without a direction"))
 
-    def bind(self, equations: list[tuple[Variable, Expression]]) -> None:
+    def bind_equations(self, equations: list[tuple[Variable, Expression]]) -> None:
         """Bind variables by equations until nothing changes.
 
         A variable may have several equations; the first one with a value in a row binds it there.
@@ -84,46 +84,46 @@ class Trial:
             if variable.name not in self.frame.columns:
                 unknown = np.zeros(self.frame.count, np.int64)
                 self.frame = Frame({**self.frame.columns, variable.name: unknown}, len(unknown))
-                self.lacking[variable.name] = np.ones(len(unknown), np.bool_)
+                self.missing[variable.name] = np.ones(len(unknown), np.bool_)
         has_changed = True
         while has_changed:
             has_changed = False
             for variable, expression in equations:
-                missing = self.lacking.get(variable.name)
-                known = ~self.lacks({each.name for each in variables_of(expression)})
+                missing = self.missing.get(variable.name)
+                known = ~self.missing_mask({each.name for each in variables_of(expression)})
                 if missing is None or not (missing & known).any():
                     continue
                 frame = self.frame
                 batch = expressions.evaluate(
                     expression, frame.columns, frame.count, self.dictionary
                 )
-                found = missing & known & ~expressions.dense_mask(batch.faulty, frame.count)
+                found = missing & known & ~expressions.dense_mask(batch.fault_mask, frame.count)
                 if found.any():
                     codes = expressions.encode_vector(batch, self.dictionary)
                     column = np.where(found, codes, frame.columns[variable.name])
                     self.frame = Frame({**frame.columns, variable.name: column}, frame.count)
-                    self.lacking[variable.name] = missing & ~found
+                    self.missing[variable.name] = missing & ~found
                     has_changed = True
 
     def heads(self, pipeline: Pipeline, runner: PipelineRunner) -> tuple[list[Codes], int]:
         """Return the heads of the rows in which nothing is false and the head has its values."""
         names = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
-        frame = self.frame.select(self.alive & ~self.lacks(names))
-        return [runner.column(slot, frame) for slot in pipeline.head], frame.count
+        frame = self.frame.select(self.possible & ~self.missing_mask(names))
+        return [runner.operand_column(slot, frame) for slot in pipeline.head], frame.count
 
-    def weigh(self, condition: Condition) -> None:
+    def check_condition(self, condition: Condition) -> None:
         """Exclude the rows in which a condition is false; record those in which it has no value."""
         frame = self.frame
         for side in (condition.left, condition.right):
             batch = expressions.evaluate(side, frame.columns, frame.count, self.dictionary)
-            known = ~self.lacks({each.name for each in variables_of(side)})
+            known = ~self.missing_mask({each.name for each in variables_of(side)})
             self.reasons += [(mask & known, reason) for mask, reason in batch.faults]
         verdict = expressions.evaluate_condition(condition, frame.columns, frame.count, self.dictionary)
-        open_rows = self.lacks(variable_names(condition))
+        open_rows = self.missing_mask(variable_names(condition))
         self.reasons += [(mask & ~open_rows, reason) for mask, reason in verdict.faults]
         for mask, _ in verdict.faults:
             open_rows = open_rows | mask
-        self.alive &= verdict.true | open_rows
+        self.possible &= verdict.true | open_rows
 
 
 def judge(tried: PipelineRunner, context: RunContext) -> list[tuple[list[Codes], int]]:
@@ -149,7 +149,7 @@ def judge(tried: PipelineRunner, context: RunContext) -> list[tuple[list[Codes],
             heads.append(trial.heads(pipeline, runner))
             continue
         for mask, reason in trial.reasons:
-            guilty = np.flatnonzero(mask & trial.alive)
+            guilty = np.flatnonzero(mask & trial.possible)
             if len(guilty):
                 raise missing_value_error(pipeline, reason, trial.frame, int(guilty[0]), dictionary)
     return heads
@@ -179,13 +179,13 @@ def check_conditions(trial: Trial, stages: tuple[Stage, ...]) -> None:
     for stage in stages:
         if isinstance(stage, Compute) and _is_range(stage.expression):
             assert isinstance(stage.expression, Functor)
-            trial.bind(list(equations_of(seen)))
-            trial.expand(stage.variable, stage.expression)
+            trial.bind_equations(list(equations_of(seen)))
+            trial.expand_range(stage.variable, stage.expression)
         else:
             seen += conditions_of((stage,))
-    trial.bind(list(equations_of(seen)))
+    trial.bind_equations(list(equations_of(seen)))
     for condition in seen:
-        trial.weigh(condition)
+        trial.check_condition(condition)
 
 
 def conditions_of(stages: tuple[Stage, ...]) -> list[Condition]:
@@ -195,7 +195,7 @@ def conditions_of(stages: tuple[Stage, ...]) -> list[Condition]:
         match stage:
             case Filter(condition=condition):
                 found.append(condition)
-            case Compute(variable=variable, expression=expression, lets_null=lets_null):
+            case Compute(variable=variable, expression=expression, accepts_null=lets_null):
                 if not _is_range(expression):
                     found.append(Condition("is" if lets_null else "=", variable, expression))
             case AntiProbe() | Probe():
@@ -217,9 +217,9 @@ def _look_up(
         if isinstance(stage, AntiProbe):
             variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
             table = tables[stage.source.relation]
-            slots = [runner.column(slot, trial.frame) for slot in stage.slots]
-            found = table.look_up(slots, trial.frame.count, stage.source.state)
-            trial.alive &= trial.lacks(variables) | ~found
+            slots = [runner.operand_column(slot, trial.frame) for slot in stage.slots]
+            found = table.contains_codes(slots, trial.frame.count, stage.source.state)
+            trial.possible &= trial.missing_mask(variables) | ~found
 
 
 def equations_of(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:

@@ -4,7 +4,7 @@ A tuple whose column widths sum to at most 63 bits is one int64, `(c0 << w1 | c1
 a wider one is a string of bytes, most significant first. Either way the words sort as the tuples
 of codes do, and the tuples with a bound prefix are a range of words.
 
-Tables whose tuples are moved into each other or compared share a layout, through a `Family`. Each
+Tables whose tuples are moved into each other or compared share a layout, through a `LayoutFamily`. Each
 column is as wide as the largest code that one of these tables has held. A table notices when it is
 used that the layout has changed, and repacks. Widths never shrink and have at most 63 bits, so a
 table repacks a few dozen times at most.
@@ -54,7 +54,7 @@ class Layout:
         return np.dtype(np.int64) if self.is_narrow else np.dtype((np.void, self._ends[-1]))
 
     @cached_property
-    def nothing(self) -> Words:
+    def empty(self) -> Words:
         """An array of no tuples."""
         return np.empty(0, self.dtype)
 
@@ -127,7 +127,7 @@ class Layout:
             matrix[:, start:end] = big_endian[:, 8 - (end - start) :]
         return matrix
 
-    def column(self, words: Words, index: int) -> Codes:
+    def unpack_column(self, words: Words, index: int) -> Codes:
         """Return the codes of one column of packed tuples."""
         if self.is_narrow:
             shift, mask = self._steps[index]
@@ -140,11 +140,11 @@ class Layout:
         padded[:, 8 - (end - start) :] = matrix[:, start:end]
         return padded.view(">i8").ravel().astype(np.int64)
 
-    def columns(self, words: Words) -> list[Codes]:
+    def unpack(self, words: Words) -> list[Codes]:
         """Return the codes of all columns."""
-        return [self.column(words, index) for index in range(len(self.widths))]
+        return [self.unpack_column(words, index) for index in range(len(self.widths))]
 
-    def misfits(self, columns: Sequence[Codes]) -> Mask | None:
+    def overflow_mask(self, columns: Sequence[Codes]) -> Mask | None:
         """Return the mask of tuples with a code that is too large for its column, None for none."""
         mask: Mask | None = None
         for column, width in zip(columns, self.widths, strict=False):
@@ -155,7 +155,7 @@ class Layout:
 
     # --- prefixes ------------------------------------------------------------------------------
 
-    def prefix(self, words: Words, length: int) -> Words:
+    def prefix_keys(self, words: Words, length: int) -> Words:
         """Return keys that are equal where the first columns are equal, and sort as they do."""
         if self.is_narrow:
             shifted: Words = words >> self._rests[length][0]
@@ -167,7 +167,7 @@ class Layout:
         matrix = matrix[:, :end]
         return np.ascontiguousarray(matrix).view((np.void, end)).ravel()
 
-    def bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:
+    def prefix_bounds(self, columns: Sequence[Codes], count: int) -> tuple[Words, Words]:
         """Return the least and the greatest word with these values in the first columns.
 
         The greatest word has all other bits set: the least word of the next key would not do, as
@@ -181,7 +181,7 @@ class Layout:
 
     # --- other layouts -------------------------------------------------------------------------
 
-    def permuted(self, order: tuple[int, ...]) -> "Layout":
+    def permute(self, order: tuple[int, ...]) -> "Layout":
         """Return the layout of the same tuples with the columns in another order."""
         return layout_of(tuple([self.widths[column] for column in order]))
 
@@ -190,15 +190,15 @@ class Layout:
         if before is self:
             return words
         if not len(words):
-            return self.nothing
-        return self.pack(before.columns(words), len(words))
+            return self.empty
+        return self.pack(before.unpack(words), len(words))
 
-    def append(self, shorter: "Layout", words: Words, code: int) -> Words:
+    def append_column(self, shorter: "Layout", words: Words, code: int) -> Words:
         """Return tuples of a layout without the last column, with one code as last column."""
         if self.is_narrow and self.widths[:-1] == shorter.widths:
             return words << _scalar(self.widths[-1]) | _scalar(code)
         last = np.full(len(words), code, np.int64)
-        return self.pack([*shorter.columns(words), last], len(words))
+        return self.pack([*shorter.unpack(words), last], len(words))
 
 
 @lru_cache(maxsize=4096)
@@ -239,10 +239,10 @@ class LayoutFamily:
         one, two = self.current, other.current
         if one is not two:
             assert two.layout is not None
-            one.require(two.layout.widths)
+            one.widen(two.layout.widths)
             two.layout, two.successor = None, one
 
-    def require(self, widths: Sequence[int]) -> None:
+    def widen(self, widths: Sequence[int]) -> None:
         """Make the columns at least as wide as given."""
         assert self.layout is not None
         wider = tuple(map(max, self.layout.widths, widths))
@@ -268,4 +268,4 @@ class LayoutFamily:
         ]
         if sum(map(max, widths, needed)) > NARROW_BITS:
             needed = [width_of(codes) for codes in columns]
-        self.require(needed)
+        self.widen(needed)

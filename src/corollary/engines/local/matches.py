@@ -35,7 +35,7 @@ class Matches(NamedTuple):
     sizes: Codes
     total: int
 
-    def all(self) -> MatchedRows:
+    def gather(self) -> MatchedRows:
         """Return all matches at once."""
         if len(self.sizes) == 1:
             first = self.start.item(0)
@@ -51,7 +51,7 @@ class Matches(NamedTuple):
     def batches(self) -> Iterator[MatchedRows]:
         """Yield the matches in batches."""
         if self.total <= JOIN_BATCH_ROWS:
-            yield self.all()
+            yield self.gather()
             return
         ends = self.sizes.cumsum()
         shift = self.start - (ends - self.sizes)
@@ -71,7 +71,7 @@ class Matches(NamedTuple):
 
     def _present(self, rows: Rows | None, words: Words) -> MatchedRows:
         """Return matches without the tuples that the layer excludes."""
-        mask = self.layer.keep(words) if self.layer.absent else None
+        mask = self.layer.present_mask(words) if self.layer.excluded else None
         if mask is None:
             return rows, words
         return (None if rows is None else rows[mask]), words[mask]
@@ -94,7 +94,7 @@ def concatenate_matches(found: list[Matches]) -> MatchedRows:
     """Return the matches of several layers in one array."""
     rows, words = [], []
     for each in found:
-        some_rows, some_words = each.all()
+        some_rows, some_words = each.gather()
         rows.append(np.zeros(len(some_words), np.int64) if some_rows is None else some_rows)
         words.append(some_words)
     return np.concatenate(rows), np.concatenate(words)

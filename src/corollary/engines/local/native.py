@@ -167,12 +167,12 @@ def to_arrow(values: NativeArray, nulls: npt.NDArray[np.bool_], type_: Type) -> 
 
 
 def partition_of(
-    values: NativeArray, nulls: npt.NDArray[np.bool_] | None, type_: Type, shares: int
+    values: NativeArray, nulls: npt.NDArray[np.bool_] | None, type_: Type, partitions: int
 ) -> npt.NDArray[np.int64]:
     """Return the partition of each value, the same in every process; null is in the first.
 
     >>> from corollary.core.types import NUMBER
-    >>> share_of(np.array([1, 2, 3, 4]), None, NUMBER, 2).tolist()
+    >>> partition_of(np.array([1, 2, 3, 4]), None, NUMBER, 2).tolist()
     [1, 0, 1, 0]
     """
     if type_.kind is Kind.SYMBOL:
@@ -181,7 +181,7 @@ def partition_of(
         keys = values.view(np.uint64)
     # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.
     hashes = (keys * HASH_MULTIPLIER) >> np.uint64(40)
-    result = ((hashes * np.uint64(shares)) >> np.uint64(24)).astype(np.int64)
+    result = ((hashes * np.uint64(partitions)) >> np.uint64(24)).astype(np.int64)
     if nulls is not None:
         result[nulls] = 0
     return result

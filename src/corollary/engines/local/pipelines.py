@@ -39,7 +39,7 @@ class PipelineRunner:
     Attributes:
         tables, dictionary: what it runs on.
         lead: the source of the first stage, if that is a probe.
-        copied: the relation and state that the pipeline copies, if that is all it does.
+        copied_source: the relation and state that the pipeline copies, if that is all it does.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class PipelineRunner:
         pipeline: Pipeline,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
-        held: Collection[str] = (),
+        engine_relations: Collection[str] = (),
     ) -> None:
         self.pipeline = pipeline
         self.tables = tables
         self.dictionary = dictionary
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
-        self.copied = copied_reference(pipeline)
+        self.copied_source = copied_reference(pipeline)
         self._scope = VariableScope(pipeline.stages, tables, dictionary)
         self._head = [self._scope.operand(slot) for slot in pipeline.head]
-        self._stages = _prepare_stages(pipeline, self._scope, held)
+        self._stages = _prepare_stages(pipeline, self._scope, engine_relations)
         self._evaluating = [
             stage for stage, _ in self._stages if isinstance(stage, FilterStage | ComputeStage)
         ]
@@ -68,7 +68,7 @@ class PipelineRunner:
         return any(stage.has_fault for stage in self._evaluating)
 
     @property
-    def widths(self) -> list[int | None]:
+    def head_widths(self) -> list[int | None]:
         """For each column of the head a number of bits that all codes fit in, None if unknown."""
         return [operand.width for operand in self._head]
 
@@ -84,13 +84,13 @@ class PipelineRunner:
             return (result,) if result.count else ()
         return self._run_pending(result, context)
 
-    def head(self, frame: Frame) -> list[Codes]:
+    def head_columns(self, frame: Frame) -> list[Codes]:
         """Return the columns of the head."""
         return [operand.column(frame) for operand in self._head]
 
     def _apply_stages(self, index: int, frame: Frame, context: RunContext) -> Frame | _Pending:
         """Send a frame through the stages, up to the first that makes several frames of it."""
-        pipeline, tick = self.pipeline, context.budget.tick
+        pipeline, tick = self.pipeline, context.budget.count_rows
         stages = self._stages
         while index < len(stages):
             tick(pipeline, frame.count)
@@ -124,14 +124,14 @@ class PipelineRunner:
 
     def copy(self, context: RunContext) -> Words:
         """Return the heads of a pipeline that only copies: the words of its source."""
-        assert self.copied is not None
-        words = self.tables[self.copied.relation].words(self.copied.state)
+        assert self.copied_source is not None
+        words = self.tables[self.copied_source.relation].tuples(self.copied_source.state)
         if (recorded := self._stages[0][1]) is not None:
             context.recorder.probe(recorded, 1)
-        context.budget.tick(self.pipeline, 1 + len(words))
+        context.budget.count_rows(self.pipeline, 1 + len(words))
         return words
 
-    def column(self, slot: Slot, frame: Frame) -> Codes:
+    def operand_column(self, slot: Slot, frame: Frame) -> Codes:
         """Return the codes of an argument place."""
         return self._scope.operand(slot).column(frame)
 

@@ -60,7 +60,7 @@ class PreparedPlan:
     def __init__(
         self,
         plan: Plan,
-        held: Mapping[str, Table],
+        engine_tables: Mapping[str, Table],
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
         place: "Callable[[PreparedPlan, PlacedCall], bool]",
@@ -69,21 +69,21 @@ class PreparedPlan:
         self._place = place
         self.dictionary = dictionary
         self.relations = relations
-        self._held = held
-        self._working = [name for name in plan.types if name not in held]
+        self._held = engine_tables
+        self._working = [name for name in plan.types if name not in engine_tables]
         self.tables = {
-            name: held[name] if name in held else Table(types) for name, types in plan.types.items()
+            name: engine_tables[name] if name in engine_tables else Table(types) for name, types in plan.types.items()
         }
         for step in steps_of(plan):
             for one, other in _exchanges(step, plan):
-                self.tables[one].join(self.tables[other])
+                self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
         self._derivations: dict[int, Derivation] = {}
         self._searches: dict[int, BreadthFirstSearch | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
 
-    def begin(self, recorder: Recorder, limits: Limits) -> None:
+    def begin_run(self, recorder: Recorder, limits: Limits) -> None:
         """Begin a run."""
         self.recorder = recorder
         self.budget = Budget(limits, self._all_tables, self.dictionary)
@@ -93,13 +93,13 @@ class PreparedPlan:
         yield from self._held.values()
         yield from (self.tables[name] for name in self._working)
 
-    def end(self) -> None:
+    def end_run(self) -> None:
         """End a run: release what it has derived."""
         for name in self._working:
             self.tables[name].clear()
         for search in self._searches.values():
             if search is not None:
-                search.forget()
+                search.reset()
 
     def _arrange(self, name: str, table: Table) -> None:
         for order in self.plan.orders.get(name, ()):
@@ -123,13 +123,13 @@ class PreparedPlan:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
-    def number(self, target: str, source: str, number: int) -> None:
+    def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
         table, plain = self.tables[target], self.tables[source]
-        code = self.dictionary.code(number, NUMBER)
+        code = self.dictionary.encode_value(number, NUMBER)
         table.widen((*plain.layout.widths, code.bit_length()))
         plain.widen(table.layout.widths[:-1])  # with equal widths, appending is one shift
-        numbered = table.layout.append(plain.layout, plain.words(State.NEW), code)
+        numbered = table.layout.append_column(plain.layout, plain.tuples(State.NEW), code)
         table.extend(numbered[~table.contains(numbered, State.NEW)])
 
     def read(self, reference: Reference) -> pa.Table:
@@ -140,11 +140,11 @@ class PreparedPlan:
         names = unnamed if relation is None else relation.columns
         return decode_table(table, reference.state, names, self.dictionary)
 
-    def place(self, step: PlacedCall) -> bool:
+    def run_placed_call(self, step: PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
         return self._place(self, step)
 
-    def walk(self, loop: Loop, number: int) -> int:
+    def run_breadth_first(self, loop: Loop, number: int) -> int:
         """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
         key = id(loop)
         if key not in self._searches:
@@ -159,8 +159,8 @@ class PreparedPlan:
         if search is None:
             return 0
         if not number:
-            search.forget()
-        return search.walk(self._context, number)
+            search.reset()
+        return search.run_rounds(self._context, number)
 
     # --- locals --------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class PreparedPlan:
         spare = self._spare.setdefault(procedure, [])
         empty = spare.pop() if spare else tuple([self._new_local(name) for name in names])
         self.tables.update(zip(names, empty, strict=True))
-        self.budget.set_aside(saved, 1)
+        self.budget.count_shadowed(saved, 1)
         return saved
 
     def _new_local(self, name: str) -> Table:
@@ -193,7 +193,7 @@ class PreparedPlan:
                 table.clear()
             spare.append(used)
         self.tables.update(zip(names, saved, strict=True))
-        self.budget.set_aside(saved, -1)
+        self.budget.count_shadowed(saved, -1)
 
 
 def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:

@@ -25,7 +25,7 @@ class EncodedTableHandle(LocalHandle):
     def __init__(
         self, table: Table, state: State, names: Sequence[str], dictionary: Dictionary
     ) -> None:
-        arrangement = table.arrangement(table.primary)
+        arrangement = table.arrangement(table.primary_order)
         self._layers = arrangement.layers(state)
         self._layout = arrangement.layout
         self._types = table.types
@@ -44,7 +44,7 @@ class EncodedTableHandle(LocalHandle):
 
 def decode_table(table: Table, state: State, names: Sequence[str], dictionary: Dictionary) -> pa.Table:
     """Return the tuples of a table in a state."""
-    return _decode(table.words(state), table.layout, table.types, names, dictionary)
+    return _decode(table.tuples(state), table.layout, table.types, names, dictionary)
 
 
 def _decode(
@@ -57,7 +57,7 @@ def _decode(
     if not types:
         return nullary_table(len(words))
     columns = [
-        dictionary.decode_arrow(layout.column(words, index), type_)
+        dictionary.decode_arrow(layout.unpack_column(words, index), type_)
         for index, type_ in enumerate(types)
     ]
     return pa.table(columns, names=list(names))

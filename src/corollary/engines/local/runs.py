@@ -139,11 +139,11 @@ class MemoryRun:
         words = self.words
         if not length:
             return np.zeros(count, np.int64), np.full(count, len(words), np.int64)
-        low, high = layout.bounds(keys, count)
+        low, high = layout.prefix_bounds(keys, count)
         self._searched += count
         directory = self._directory(layout, length) if layout.is_narrow else None
         if directory is not None:
-            key = layout.prefix(low, length)
+            key = layout.prefix_keys(low, length)
             return directory[key], directory[key + 1]
         return words.searchsorted(low), words.searchsorted(high, "right")
 
@@ -188,7 +188,7 @@ def estimate_distinct_values(words: Words, layout: Layout) -> tuple[int, ...]:
     if not size:
         return (0,) * len(layout.widths)
     sample = words[:: 1 + size // SAMPLE_TUPLES]
-    return tuple(_distinct_values(column, size) for column in layout.columns(sample))
+    return tuple(_distinct_values(column, size) for column in layout.unpack(sample))
 
 
 def _distinct_values(sample: Codes, size: int) -> int:

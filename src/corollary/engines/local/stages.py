@@ -97,7 +97,7 @@ class ProbeStage:
                 if not frame.count:
                     return EMPTY_FRAME
                 keys = [operand.column(frame) for operand in self._keys]
-        if self._is_test and not self._is_bag and not any(layer.absent for layer in layers):
+        if self._is_test and not self._is_bag and not any(layer.excluded for layer in layers):
             columns = {name: frame.columns[name] for name in self._carried}
             return Frame(columns, frame.count).select(match_mask(layers, layout, keys, frame.count))
         if not keys and frame.count == 1:
@@ -113,7 +113,7 @@ class ProbeStage:
             return (
                 self._join(frame, matched, layout) for each in found for matched in each.batches()
             )
-        return self._join(frame, found[0].all(), layout)
+        return self._join(frame, found[0].gather(), layout)
 
     def _join(self, frame: Frame, matched: MatchedRows, layout: Layout) -> Frame:
         rows, words = matched
@@ -126,10 +126,10 @@ class ProbeStage:
         else:
             columns = {name: frame.columns[name].repeat(count) for name in self._carried}
         for name, position in self._reads:
-            columns[name] = layout.column(words, position)
+            columns[name] = layout.unpack_column(words, position)
         same: Mask | None = None
         for name, position in self._equals:
-            equal = columns[name] == layout.column(words, position)
+            equal = columns[name] == layout.unpack_column(words, position)
             same = equal if same is None else same & equal
         joined = Frame(columns, count)
         if same is not None:
@@ -139,7 +139,7 @@ class ProbeStage:
         widths = {name: self._scope.width(name) for name in self._carried}
         widths |= {name: layout.widths[position] for name, position in self._reads}
         known = {name: width for name, width in widths.items() if width is not None}
-        return joined.condense(known) if len(known) == len(widths) else joined
+        return joined.deduplicate(known) if len(known) == len(widths) else joined
 
 
 class MemberStage:
@@ -161,7 +161,7 @@ class MemberStage:
         if overflow_mask(self._operands, columns, layout) is None:
             found = table.contains(layout.pack(columns, frame.count), self._state)
         else:
-            found = table.look_up(columns, frame.count, self._state)
+            found = table.contains_codes(columns, frame.count, self._state)
         return frame.select(~found if self._is_negated else found)
 
 
@@ -204,16 +204,16 @@ class ComputeStage:
         batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
         codes = expressions.encode_vector(batch, self._dictionary)
         computed = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
-        drop = batch.faulty
+        drop = batch.fault_mask
         if drop is not None and np.count_nonzero(drop):
             self.has_fault = True
-        if not self._stage.lets_null:
+        if not self._stage.accepts_null:
             drop = expressions.union_masks(drop, batch.nulls)
         return computed if drop is None else computed.select(~drop)
 
     def _range(self, functor: Functor, frame: Frame) -> Iterator[Frame]:
         numbers = expressions.RangeValues(functor, frame.columns, frame.count, self._dictionary)
-        self.has_fault |= len(numbers.faulty) > 0
+        self.has_fault |= len(numbers.faulty_rows) > 0
         for rows, codes in numbers.batches():
             columns = {name: column[rows] for name, column in frame.columns.items()}
             columns[self._stage.variable.name] = codes

@@ -34,27 +34,27 @@ class StoredOrder:
     """The tuples of a relation in one order, as blocks.
 
     Attributes:
-        lead: the number of columns in the head.
+        head_columns: the number of columns in the head.
         fences: the first word of each block.
     """
 
     layout: Layout
-    lead: int
+    head_columns: int
     count: int
     fences: Words
     blocks: Blocks
     _heads: Codes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_heads", _heads(self.fences, self.layout, self.lead))
+        object.__setattr__(self, "_heads", _heads(self.fences, self.layout, self.head_columns))
 
-    def decode(self, number: int, into: Words) -> None:
+    def decode_block(self, number: int, into: Words) -> None:
         """Write the words of a block to an array of the same length.
 
         Raises:
             WarehouseError: the block is damaged.
         """
-        layout, lead, count = self.layout, self.lead, len(into)
+        layout, lead, count = self.layout, self.head_columns, len(into)
         columns = len(layout.widths) - lead
         (steps, *rest), bits = unpack_columns(self.blocks.block(number), 1 + columns, count)
         heads = into if layout.is_narrow else np.empty(count, np.int64)
@@ -66,7 +66,7 @@ class StoredOrder:
             np.cumsum(steps, dtype=np.int64, out=heads)
             heads += self._heads[number]
         if not layout.is_narrow:
-            first = layout_of(layout.widths[:lead]).columns(heads)
+            first = layout_of(layout.widths[:lead]).unpack(heads)
             into[:] = layout.pack([*first, *(column.astype(np.int64) for column in rest)], count)
             return
         if rest:
@@ -79,7 +79,7 @@ def store_order(words: Words, layout: Layout) -> StoredOrder:
     """Return sorted, distinct words as blocks."""
     lead = _lead(words, layout)
     heads = _heads(words, layout, lead)
-    rest = [layout.column(words, at) for at in range(lead, len(layout.widths))]
+    rest = [layout.unpack_column(words, at) for at in range(lead, len(layout.widths))]
     blocks = []
     for start in range(0, len(words), BLOCK_ROWS):
         part = slice(start, start + BLOCK_ROWS)
@@ -102,8 +102,8 @@ def _differences(heads: Codes) -> tuple[Codes, bytes]:
 def _heads(words: Words, layout: Layout, lead: int) -> Codes:
     """Return the first columns as one integer."""
     if layout.is_narrow:
-        return layout.prefix(words, lead)
-    columns = [layout.column(words, at) for at in range(lead)]
+        return layout.prefix_keys(words, lead)
+    columns = [layout.unpack_column(words, at) for at in range(lead)]
     return layout_of(layout.widths[:lead]).pack(columns, len(words))
 
 
@@ -113,7 +113,7 @@ def _lead(words: Words, layout: Layout) -> int:
     while sum(layout.widths[:lead]) > NARROW_BITS:
         lead -= 1
     while lead:
-        prefix = layout.prefix(words, lead - 1)
+        prefix = layout.prefix_keys(words, lead - 1)
         if not (prefix[1:] != prefix[:-1]).all():
             break
         lead -= 1
@@ -143,7 +143,7 @@ class StoredRun:
         return self.stored.count
 
     @property
-    def decoded(self) -> int:
+    def decoded_blocks(self) -> int:
         """The number of blocks that have been decoded."""
         return len(self._is_missing) - int(np.count_nonzero(self._is_missing))
 
@@ -155,7 +155,7 @@ class StoredRun:
     @property
     def nbytes(self) -> int:
         """The size in bytes, the file included."""
-        decoded = self.decoded * BLOCK_ROWS * self._words.itemsize
+        decoded = self.decoded_blocks * BLOCK_ROWS * self._words.itemsize
         memory = min(decoded, self._words.nbytes) if self._run is None else self._run.nbytes
         return memory + self.stored.blocks.nbytes + self.stored.fences.nbytes
 
@@ -187,7 +187,7 @@ class StoredRun:
             return self._run.ranges(layout, keys, count)
         if not keys:
             return np.zeros(count, np.int64), np.full(count, len(self), np.int64)
-        low, high = layout.bounds(keys, count)
+        low, high = layout.prefix_bounds(keys, count)
         return self._search(low, "left"), self._search(high, "right")
 
     def _search(self, needles: Words, side: Any) -> Codes:
@@ -219,7 +219,7 @@ class StoredRun:
         if not len(missing):
             return
         missing = np.unique(missing)
-        if (self.decoded + len(missing)) * DECODE_ALL_RATIO > len(self._is_missing):
+        if (self.decoded_blocks + len(missing)) * DECODE_ALL_RATIO > len(self._is_missing):
             self._all()
         else:
             self._fill(missing)
@@ -234,5 +234,5 @@ class StoredRun:
     def _fill(self, numbers: npt.NDArray[np.int64]) -> None:
         for number in numbers.tolist():
             first = number * BLOCK_ROWS
-            self.stored.decode(number, self._words[first : first + BLOCK_ROWS])
+            self.stored.decode_block(number, self._words[first : first + BLOCK_ROWS])
             self._is_missing[number] = False

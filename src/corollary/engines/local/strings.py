@@ -64,13 +64,13 @@ class StoredStrings:
         return sum(part.nbytes for part in parts) + decoded
 
     @property
-    def decoded(self) -> int:
+    def decoded_blocks(self) -> int:
         """The number of blocks of strings that have been decoded."""
         return len(self._texts) if self._whole is None else len(self.texts)
 
     # --- by number -----------------------------------------------------------------------------
 
-    def all(self) -> pa.Array:
+    def read_all(self) -> pa.Array:
         """Return all strings."""
         if self._whole is None:
             self._whole = _join_texts([self._text(number) for number in range(len(self.texts))])
@@ -82,7 +82,7 @@ class StoredStrings:
         blocks = numbers // BLOCK_ROWS
         distinct = np.unique(blocks)
         if self._whole is not None or len(distinct) * DECODE_ALL_RATIO > len(self.texts):
-            return self.all().take(pa.array(numbers))
+            return self.read_all().take(pa.array(numbers))
         strings = _to_array(_join_texts([self._text(number) for number in distinct.tolist()]))
         # Only these blocks are joined: the n-th of them begins at n * BLOCK.
         return strings.take(pa.array(numbers - (blocks - distinct.searchsorted(blocks)) * BLOCK_ROWS))

@@ -68,7 +68,7 @@ class SymbolDomain:
                 values = self._values.array[codes]
         return values
 
-    def arrow(self, codes: Codes) -> pa.Array | None:
+    def decode_arrow(self, codes: Codes) -> pa.Array | None:
         """Return the strings of codes, or None if they had better be decoded as Python strings.
 
         Many strings of a file go from its bytes to Arrow without becoming Python objects.
@@ -77,7 +77,7 @@ class SymbolDomain:
         if stored is None or len(codes) * LOAD_ALL_READ_RATIO < len(stored):
             return None
         new = pa.array(self._values.array[len(stored) : self._values.count], pa.large_string())
-        strings = pa.concat_arrays([stored.all(), new]).take(pa.array(codes, mask=codes == 0))
+        strings = pa.concat_arrays([stored.read_all(), new]).take(pa.array(codes, mask=codes == 0))
         # `string` has 32-bit offsets: from 2 GiB on, one array cannot hold them.
         return None if strings.nbytes >> 31 else strings.cast(pa.string())
 
@@ -108,13 +108,13 @@ class SymbolDomain:
 
     def _load(self, stored: StoredStrings) -> None:
         """Cache all stored strings; the file is not needed any more."""
-        values = stored.all().to_pylist()
+        values = stored.read_all().to_pylist()
         self._values.array[: len(values)] = values
         self._code_of.update(zip(values[1:], range(1, len(values)), strict=True))
         self._characters += sum(map(len, values))
         self._stored = None
 
-    def saved(self) -> tuple[dict[str, Any], list[Blocks]]:
+    def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
         """Return all strings in the order of their codes."""
         stored, values = self._stored, self._values
         first = 0 if stored is None else len(stored)
@@ -122,7 +122,7 @@ class SymbolDomain:
         if stored is None:
             stored = store_strings(new)
         elif len(new):
-            stored = store_strings(pa.concat_arrays([stored.all(), new]))
+            stored = store_strings(pa.concat_arrays([stored.read_all(), new]))
         return {"count": len(stored)}, [stored.texts, stored.permutation, stored.fences]
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:

@@ -34,8 +34,8 @@ class Table:
 
     Attributes:
         family: the tables that share its layout; words can be moved between them unchanged.
-        primary: the order of the columns as declared; words are in this order unless stated.
-        spread: estimates of the distinct values of its columns, for a restored table.
+        primary_order: the order of the columns as declared; words are in this order unless stated.
+        distinct_estimates: estimates of the distinct values of its columns, for a restored table.
     """
 
     __slots__ = (
@@ -49,8 +49,8 @@ class Table:
         "_restored",
         "_searched",
         "family",
-        "primary",
-        "spread",
+        "primary_order",
+        "distinct_estimates",
         "types",
     )
 
@@ -59,14 +59,14 @@ class Table:
         self.family = LayoutFamily(len(self.types)) if family is None else family.current
         assert self.family.layout is not None
         self._layout = self.family.layout
-        self.primary: Order = tuple(range(len(self.types)))
-        self._main = Arrangement(self.primary, self._layout)
+        self.primary_order: Order = tuple(range(len(self.types)))
+        self._main = Arrangement(self.primary_order, self._layout)
         self._others: dict[Order, Arrangement] = {}
         self._old = self._added = self._removed = 0
         self._bitmap: Mask | None = None
         self._searched = 0
         self._restored = 0
-        self.spread: tuple[int, ...] = ()
+        self.distinct_estimates: tuple[int, ...] = ()
 
     @property
     def layout(self) -> Layout:
@@ -82,14 +82,14 @@ class Table:
             self._layout = self.family.layout
             return
         for other in self._others.values():
-            if other.is_late:
+            if other.is_stale:
                 other.catch_up(self._main)
-            other.repack(self.family.layout.permuted(other.order))
+            other.repack(self.family.layout.permute(other.order))
         self._main.repack(self.family.layout)
         self._layout = self.family.layout
         self._bitmap = None
 
-    def join(self, other: "Table") -> None:
+    def share_layout(self, other: "Table") -> None:
         """Share one layout with another table from now on."""
         self.family.join(other.family)
 
@@ -99,26 +99,26 @@ class Table:
         """Return the tuples sorted in an order, which is maintained from now on."""
         if self.family.layout is not self._layout:
             self._repack()
-        if order == self.primary:
+        if order == self.primary_order:
             return self._main
         other = self._others.get(order)
         if other is None:
             other = self._others[order] = build_arrangement(self._main, order)
-        elif other.is_late:
+        elif other.is_stale:
             other.catch_up(self._main)
         return other
 
     def order_for(self, bound: tuple[int, ...]) -> Order:
         """Return an order whose first columns are the bound ones, one that exists if possible."""
         prefix = set(bound)
-        for order in (self.primary, *self._others):
+        for order in (self.primary_order, *self._others):
             if set(order[: len(bound)]) == prefix:
                 return order
-        return (*bound, *(column for column in self.primary if column not in prefix))
+        return (*bound, *(column for column in self.primary_order if column not in prefix))
 
-    def words(self, state: State, order: Order | None = None) -> Words:
+    def tuples(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
-        return self.arrangement(self.primary if order is None else order).words(state)
+        return self.arrangement(self.primary_order if order is None else order).words(state)
 
     def size(self, state: State) -> int:
         """Return the number of tuples of a state."""
@@ -135,7 +135,7 @@ class Table:
 
     def contains(self, words: Words, state: State) -> Mask:
         """Return for each tuple, packed in the current layout, whether it is in a state."""
-        main = self.arrangement(self.primary)
+        main = self.arrangement(self.primary_order)
         if state is State.NEW:
             if self._bitmap is None and len(words) >= BITMAP_MIN_LOOKUPS and self.size(state):
                 self._make_bitmap(len(words))
@@ -143,9 +143,9 @@ class Table:
                 return self._bitmap[words]
         return main.contains(words, state)
 
-    def look_up(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
+    def contains_codes(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
         """Return for each tuple of codes, of any width, whether it is in a state."""
-        overflow = self.layout.misfits(columns)
+        overflow = self.layout.overflow_mask(columns)
         if overflow is None:
             return self.contains(self._layout.pack(columns, count), state)
         found = np.zeros(count, np.bool_)
@@ -160,8 +160,8 @@ class Table:
         Estimates of an index file serve until the size of the table has halved or doubled.
         """
         if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
-            return self.spread
-        return estimate_distinct_values(self.words(State.NEW), self.layout)
+            return self.distinct_estimates
+        return estimate_distinct_values(self.tuples(State.NEW), self.layout)
 
     @property
     def nbytes(self) -> int:
@@ -172,7 +172,7 @@ class Table:
     # --- bitmaps -------------------------------------------------------------------------------
 
     @property
-    def is_marked(self) -> bool:
+    def has_bitmap(self) -> bool:
         """Whether lookups in NEW read a bitmap."""
         return self._bitmap is not None
 
@@ -183,7 +183,7 @@ class Table:
         size = min(BITMAP_BITS_PER_LOOKUP * self._searched, BITMAP_BITS_PER_TUPLE * self.size(State.NEW))
         if bits <= BITMAP_MAX_BITS and 1 << bits <= size:
             self._bitmap = np.zeros(1 << bits, np.bool_)
-            self._bitmap[self.words(State.NEW)] = True
+            self._bitmap[self.tuples(State.NEW)] = True
 
     def _forget_bitmap(self) -> None:
         self._bitmap = None
@@ -204,9 +204,9 @@ class Table:
     def widen(self, widths: Sequence[int]) -> None:
         """Make the columns at least as wide as given."""
         self.family = self.family.current
-        self.family.require(widths)
+        self.family.widen(widths)
 
-    def change(self, added: Words, removed: Words) -> None:
+    def set_change(self, added: Words, removed: Words) -> None:
         """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
         if self.family.layout is not self._layout:
             self._repack()
@@ -214,14 +214,14 @@ class Table:
         self._open(added, removed)
 
     def _open(self, added: Words, removed: Words) -> None:
-        self._main.change(added, removed)
+        self._main.set_change(added, removed)
         self._added, self._removed = len(added), len(removed)
         for other in self._others.values():
-            other.be_late(None, None)
+            other.mark_stale(None, None)
 
     def remove(self, words: Words) -> None:
         """Remove sorted tuples of OLD from NEW; some may have been removed and added again."""
-        main = self.arrangement(self.primary)
+        main = self.arrangement(self.primary_order)
         if not len(words):
             return
         if self._bitmap is not None:
@@ -232,23 +232,23 @@ class Table:
         main.remove(words)
         self._removed += len(words)
         for other in self._others.values():
-            other.be_late(None, words)
+            other.mark_stale(None, words)
 
-    def grow(self, words: Words) -> None:
+    def add(self, words: Words) -> None:
         """Add sorted tuples that are not in NEW; some may have been removed before."""
-        main = self.arrangement(self.primary)
+        main = self.arrangement(self.primary_order)
         if not len(words):
             return
         if self._bitmap is not None:
             self._bitmap[words] = True
-        main.grow(words)
+        main.add(words)
         self._added += len(words)
         for other in self._others.values():
-            other.be_late(words, None)
+            other.mark_stale(words, None)
 
-    def settle(self) -> None:
+    def cancel_out(self) -> None:
         """Drop tuples that were removed and added again from both sides of the change."""
-        main = self.arrangement(self.primary)
+        main = self.arrangement(self.primary_order)
         if not self._added or not self._removed:
             return
         added, removed = main.words(State.ADDED), main.removed
@@ -256,20 +256,20 @@ class Table:
         if np.count_nonzero(is_back):
             self._open(subtract_words(added, removed), removed[~is_back])
 
-    def read_ahead(self) -> None:
+    def prefetch(self) -> None:
         """Read all that `commit` may need from files, so that it cannot fail."""
         if self.family.layout is not self._layout:
             self._repack()
         for arrangement in (self._main, *self._others.values()):
-            arrangement.read_ahead(self._added, self._removed)
+            arrangement.prefetch(self._added, self._removed)
 
     def commit(self) -> None:
         """Make NEW the OLD; the change must be settled."""
-        main = self.arrangement(self.primary)
+        main = self.arrangement(self.primary_order)
         if not self.has_change:
             return
         for other in self._others.values():
-            if other.is_late:
+            if other.is_stale:
                 other.catch_up(main)
             other.commit()
         main.commit()
@@ -284,14 +284,14 @@ class Table:
         if self._bitmap is not None:
             self._bitmap[self._main.words(State.ADDED)] = False
             self._bitmap[self._main.words(State.REMOVED)] = True
-        self._open(self._layout.nothing, self._layout.nothing)
+        self._open(self._layout.empty, self._layout.empty)
 
     def assign(self, words: Words) -> None:
         """Replace the contents by these sorted tuples, as ADDED."""
-        self.arrangement(self.primary).reset(words)
+        self.arrangement(self.primary_order).reset(words)
         for other in self._others.values():
-            other.reset(other.layout.nothing)
-            other.be_late(None, None)
+            other.reset(other.layout.empty)
+            other.mark_stale(None, None)
         self._added = len(words)
         self._old = self._removed = self._restored = 0
         self._forget_bitmap()
@@ -299,17 +299,17 @@ class Table:
     def clear(self) -> None:
         """Remove all tuples, in every state."""
         if self._old or self._added or self._removed:
-            self.assign(self.layout.nothing)
+            self.assign(self.layout.empty)
 
     def extend(self, words: Words) -> None:
         """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
         self.commit()
-        self.grow(words)
+        self.add(words)
 
     def replace(self, words: Words) -> None:
         """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
-        old = self.words(State.OLD)
-        self.change(subtract_words(words, old), subtract_words(old, words))
+        old = self.tuples(State.OLD)
+        self.set_change(subtract_words(words, old), subtract_words(old, words))
 
     def insert(self, columns: Sequence[Codes], count: int) -> None:
         """Add tuples to NEW; those that it contains already have no effect."""
@@ -323,11 +323,11 @@ class Table:
                     self._bitmap[words[is_back]] = True
                 self._open(self._main.words(State.ADDED), subtract_words(removed, words))
                 words = words[~is_back]
-        self.grow(words)
+        self.add(words)
 
     def delete(self, columns: Sequence[Codes], count: int) -> None:
         """Remove tuples from NEW; those that it does not contain have no effect."""
-        overflow = self.layout.misfits(columns)
+        overflow = self.layout.overflow_mask(columns)
         if overflow is not None:
             rows = (~overflow).nonzero()[0]
             columns, count = [column[rows] for column in columns], len(rows)
@@ -341,7 +341,7 @@ class Table:
             words = subtract_words(words, added)
         self.remove(words)
 
-    def saved(self) -> dict[Order, list[Layer]]:
+    def old_layers(self) -> dict[Order, list[Layer]]:
         """Return the layers of OLD in every order, packed in the current layout."""
         if self.family.layout is not self._layout:
             self._repack()
@@ -357,18 +357,18 @@ class Table:
         self._others = {}
         before, layout = layout_of(tuple(widths)), self.layout
         for order, run in runs.items():
-            arrangement = Arrangement(order, before.permuted(order))
+            arrangement = Arrangement(order, before.permute(order))
             arrangement.runs = [run] if len(run) else []
-            arrangement.repack(layout.permuted(order))
-            if order == self.primary:
+            arrangement.repack(layout.permute(order))
+            if order == self.primary_order:
                 self._main = arrangement
             else:
                 self._others[order] = arrangement
-        self._old = self._restored = len(runs[self.primary])
-        self.spread = estimates
+        self._old = self._restored = len(runs[self.primary_order])
+        self.distinct_estimates = estimates
 
-    def copy(self, other: "Table") -> None:
+    def copy_from(self, other: "Table") -> None:
         """Replace the contents by what another table of the same types has in NEW, as OLD."""
         self.widen(other.layout.widths)
-        self.assign(self.layout.convert(other.words(State.NEW), other.layout))
+        self.assign(self.layout.convert(other.tuples(State.NEW), other.layout))
         self.commit()

@@ -53,12 +53,12 @@ class LinearLoop:
         return tuple(_lead(each).source for each in self.successors)
 
 
-def find_linear_loop(loop: Loop, moving: Collection[str]) -> LinearLoop | None:
+def find_linear_loop(loop: Loop, procedure_locals: Collection[str]) -> LinearLoop | None:
     """Return a loop as a linear one, or None if it is of another kind.
 
     Args:
         loop: of a plan.
-        moving: the locals of procedures, whose tables are replaced at each invocation.
+        procedure_locals: the locals of procedures, whose tables are replaced at each invocation.
     """
     match loop.steps:
         case (Derive() as step, Extend(target=delta, source=source), *rest) if (
@@ -83,7 +83,7 @@ def find_linear_loop(loop: Loop, moving: Collection[str]) -> LinearLoop | None:
         for stage in each.stages
         if isinstance(stage, Probe | AntiProbe)
     }
-    if read & written or (read | written) & set(moving):
+    if read & written or (read | written) & set(procedure_locals):
         return None
     return replace(linear, column=found[0][0], successors=pipelines)
 

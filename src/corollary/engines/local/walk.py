@@ -112,25 +112,25 @@ class BreadthFirstSearch:
 
     def __init__(
         self,
-        trail: LinearLoop,
+        loop: LinearLoop,
         tables: Mapping[str, Table],
         dictionary: Dictionary,
-        held: Collection[str],
+        engine_relations: Collection[str],
     ) -> None:
-        self._loop = trail
+        self._loop = loop
         self._tables = tables
         self._dictionary = dictionary
-        self._recorded = [each.relation for each in trail.sources if each.relation in held]
-        self._runners = [PipelineRunner(each, tables, dictionary) for each in trail.successors]
+        self._recorded = [each.relation for each in loop.sources if each.relation in engine_relations]
+        self._runners = [PipelineRunner(each, tables, dictionary) for each in loop.successors]
         self._narrow_rounds = 0
         self._successors: _Successors | None = None
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Discard what belongs to one execution of the loop."""
         self._narrow_rounds = 0
         self._successors = None
 
-    def walk(self, context: RunContext, number: int) -> int:
+    def run_rounds(self, context: RunContext, number: int) -> int:
         """Run rounds, if there have been enough narrow ones to pay for it; return how many.
 
         Args:
@@ -171,7 +171,7 @@ class BreadthFirstSearch:
     def _list_successors(self, recorder: Recorder) -> _Successors:
         # Preparation counts against no limit: the steps of the loop would not have read this.
         context = RunContext(Budget(Limits(), tuple, self._dictionary), recorder)
-        heads = [runner.head(each) for runner in self._runners for each in runner.frames(context)]
+        heads = [runner.head_columns(each) for runner in self._runners for each in runner.frames(context)]
         nothing = np.empty(0, np.int64)
         old = np.concatenate([nothing, *(each[0] for each in heads)])
         new = np.concatenate([nothing, *(each[1] for each in heads)])
@@ -184,7 +184,7 @@ class BreadthFirstSearch:
     def _first_level(self, space: "_StateSpace", number: int) -> _Level:
         """Return the tuples of the last round that may have successors."""
         delta = self._tables[self._loop.delta]
-        columns = delta.layout.columns(delta.words(State.ADDED))
+        columns = delta.layout.unpack(delta.tuples(State.ADDED))
         ranks = np.full(delta.size(State.ADDED), number, np.int64)
         if self._loop.is_ranked:
             ranks = self._dictionary.decode(columns.pop(), NUMBER)
@@ -201,9 +201,9 @@ class BreadthFirstSearch:
         numbered = [*columns, ranks]
         last = count - len(path.last.states)
         for pipeline in loop.successors:
-            context.budget.tick(pipeline, path.expanded + 2 * count)
-        context.budget.spend(loop.successors[0], ranks)
-        context.budget.release()
+            context.budget.count_rows(pipeline, path.expanded + 2 * count)
+        context.budget.count_tuples(loop.successors[0], ranks)
+        context.budget.release_batches()
         delta = self._tables[loop.delta]
         delta_columns = numbered if loop.is_ranked else columns
         # Twice, so that ADDED is the last level only, as after a round of steps.
@@ -213,10 +213,10 @@ class BreadthFirstSearch:
         if loop.ranked is not None:
             table = self._tables[loop.ranked]
             words = sort_distinct(table.pack(numbered, count))
-            table.grow(words) if loop.is_ranked else table.extend(words)
+            table.add(words) if loop.is_ranked else table.extend(words)
         if loop.grown is not None:
             table = self._tables[loop.grown]
-            table.grow(sort_distinct(table.pack(columns, count)))
+            table.add(sort_distinct(table.pack(columns, count)))
         for name in loop.scratch:
             self._tables[name].clear()
         context.budget.check_totals()
@@ -247,7 +247,7 @@ class _StateSpace:
     ) -> "_StateSpace | None":
         """Return the states of a search, the known ones marked; None if there are too many."""
         delta, known = tables[loop.delta], tables[loop.known]
-        columns = delta.layout.columns(delta.words(State.ADDED))
+        columns = delta.layout.unpack(delta.tuples(State.ADDED))
         if loop.is_ranked:
             columns.pop()
         copied = [sort_distinct(each) for at, each in enumerate(columns) if at != loop.column]
@@ -255,7 +255,7 @@ class _StateSpace:
         if size > STATES_MAX:
             return None
         space = cls(loop, successors.codes, copied, bytearray(size))
-        states, has_state = space.states(known.layout.columns(known.words(State.NEW)))
+        states, has_state = space.states(known.layout.unpack(known.tuples(State.NEW)))
         np.frombuffer(space.is_reached, np.bool_)[states[has_state]] = True
         return space
 

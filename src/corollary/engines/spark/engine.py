@@ -114,7 +114,7 @@ class SparkEngine(SinglePlacement):
         held = distinct(to_held(rows, declared.types))
         return self.pieces.of_table(held, declared.types)
 
-    def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+    def apply_change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
         """Let a relation change by just these tuples, for good: they come, and those were there."""
         self.delete(relation, removed)
         self.insert(relation, added)
@@ -138,9 +138,9 @@ class SparkEngine(SinglePlacement):
 
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
-        return self.keep(relation, state).table()
+        return self.handle(relation, state).table()
 
-    def keep(self, relation: str, state: State = State.NEW) -> SparkTableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> SparkTableHandle:
         """Return the tuples of a relation in a state as they are now, to be read when asked."""
         names = self._relations[relation].columns
         return SparkTableHandle(self._tables[relation].layers(state), tuple(names), self.pieces)
@@ -201,7 +201,7 @@ class SparkEngine(SinglePlacement):
         return {name: self._counted[name][1] for name in large}
 
     @property
-    def home(self) -> str:
+    def default_placement(self) -> str:
         """Where strata run that are placed nowhere else, in one word."""
         return "sql"
 
@@ -229,7 +229,7 @@ class SparkEngine(SinglePlacement):
                 if isinstance(step, Store | Remove | Add | CancelOut):
                     self._tables[step.relation].rollback()
             raise
-        return prepared.budget.handled
+        return prepared.budget.handled_rows
 
     def close(self) -> None:
         """Drop all views and files."""

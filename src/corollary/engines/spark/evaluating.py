@@ -54,7 +54,7 @@ class Evaluate:
         codes, count = Dictionary(), len(length)
         frame = self.arguments.frame(columns, codes)
         batch = expressions.evaluate(self.expression, frame, count, codes)
-        faulty = expressions.dense_mask(batch.faulty, count)
+        faulty = expressions.dense_mask(batch.fault_mask, count)
         nulls = expressions.dense_mask(batch.nulls, count) | faulty
         return _struct(_held(batch.values, nulls, batch.type), faulty)
 
@@ -102,7 +102,7 @@ class Range:
         owners = np.concatenate(rows)
         values = codes.decode_arrow(np.concatenate(made), type_)
         faulty = np.zeros(count, np.bool_)
-        faulty[numbers.faulty] = True
+        faulty[numbers.faulty_rows] = True
         return _struct(lists(owners, held_column(values, type_), count), faulty)
 
 

@@ -61,8 +61,8 @@ class Try:
             held_column(plain_column(codes.decode_arrow(made.columns[name], type_), type_), type_)
             for name, type_ in zip(self.names, self.types, strict=True)
         ]
-        lacking = [pa.array(trial.lacks({name})) for name in self.names]
-        fields = [*values, *lacking, pa.array(trial.alive), pa.array(reasons.tolist(), pa.string())]
+        lacking = [pa.array(trial.missing_mask({name})) for name in self.names]
+        fields = [*values, *lacking, pa.array(trial.possible), pa.array(reasons.tolist(), pa.string())]
         struct = pa.StructArray.from_arrays(fields, _fields(len(self.names)))
         return lists(made.columns[""][order], struct.take(pa.array(order)), count)
 

@@ -209,9 +209,9 @@ class Lowering:
     def _computed(self, stage: Compute, frame: Frame, *, is_tail: bool) -> Frame:
         lowered = lower(stage.expression, frame.scope(), self._functions)
         type_ = type_of(stage.expression)
-        test = None if stage.lets_null else sql.is_present(lowered.value)
+        test = None if stage.accepts_null else sql.is_present(lowered.value)
         value = sql.cast(lowered.value, type_)
-        fresh = {stage.variable.name: (value, type_.with_null(stage.lets_null))}
+        fresh = {stage.variable.name: (value, type_.with_null(stage.accepts_null))}
         return self._kept(frame, lowered, test, fresh, is_tail=is_tail)
 
     def _ranged(self, variable: Variable, functor: Functor, frame: Frame) -> Frame:

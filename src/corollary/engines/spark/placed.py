@@ -62,7 +62,7 @@ class DriverEngine(LocalEngine):
     Args:
         spark: the user's session; a local one is started if it is needed and there is none.
         placement: where strata run that have a pivot; `auto` decides by size.
-        shares: how many partitions a stratum has; by default, as many as tasks run at once.
+        partition_count: how many partitions a stratum has; by default, as many as tasks run at once.
         scratch: a directory that the driver and all tasks see, for the files of partitions.
     """
 
@@ -71,13 +71,13 @@ class DriverEngine(LocalEngine):
         spark: "SparkSession | None" = None,
         *,
         placement: str = "auto",
-        shares: int | None = None,
+        partition_count: int | None = None,
         scratch: Path | None = None,
     ) -> None:
         super().__init__()
         self._spark = spark
         self._placement = placement
-        self._partition_count = shares
+        self._partition_count = partition_count
         self._scratch = scratch
         self._partitioned: dict[str, PartitionedStratum] = {}
         """By procedure."""
@@ -120,12 +120,12 @@ class DriverEngine(LocalEngine):
         return [*self._partitioned.values(), *queries]
 
     @property
-    def home(self) -> str:
+    def default_placement(self) -> str:
         """The placement of strata by default."""
         return "driver"
 
     @property
-    def shares(self) -> int:
+    def partition_count(self) -> int:
         """The number of partitions of a stratum."""
         if self._partition_count is None:
             self._partition_count = parallelism_of(self._session)
@@ -202,7 +202,7 @@ class DriverEngine(LocalEngine):
         self._take_back(relation)
         super().delete(relation, rows)
 
-    def change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+    def apply_change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
         """Apply a change to OLD and NEW of a relation; it adds and removes just these tuples."""
         store = self._remote.get(relation)
         if store is not None:
@@ -226,7 +226,7 @@ class DriverEngine(LocalEngine):
                     yield f"{_prefix(number, partition)}{file.name}", file.read_bytes()
             manifest.append({"number": number, "procedure": procedure, **stratum.manifest()})
         if manifest:
-            described = {"shares": self.shares, "strata": manifest}
+            described = {"shares": self.partition_count, "strata": manifest}
             yield MANIFEST, json.dumps(described).encode()
 
     def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
@@ -250,7 +250,7 @@ class DriverEngine(LocalEngine):
     ) -> set[str]:
         """Restore the partitions of a stratum from the files of an index; return its relations."""
         directories = []
-        for partition in range(self.shares):
+        for partition in range(self.partition_count):
             prefix = _prefix(manifest["number"], partition)
             directory = self._root / f"{prefix}restored"
             directory.mkdir()
@@ -266,7 +266,7 @@ class DriverEngine(LocalEngine):
     def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> PartitionedStratum:
         """Return a partitioned stratum that holds nothing yet."""
         title = ", ".join(pivots)
-        stratum = PartitionedStratum(self._run_job, self._root, self.shares, title)
+        stratum = PartitionedStratum(self._run_job, self._root, self.partition_count, title)
         self._partitioned[procedure] = stratum
         return stratum
 
@@ -363,10 +363,10 @@ class DriverEngine(LocalEngine):
             self._fetch_copy(relation)
         return super().read(relation, state)
 
-    def keep(self, relation: str, state: State = State.NEW) -> TableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle of the tuples of a relation in a state, as they are now."""
         if not self._is_remote_only(relation):
-            return super().keep(relation, state)
+            return super().handle(relation, state)
         handle = self._remote[relation].handle(relation, state)
         return LocalTable(self.read(relation, state)) if handle is None else handle
 
@@ -397,7 +397,7 @@ class DriverEngine(LocalEngine):
             self._fetch_copy(name)
         self._limits = limits
         if not self.size(PARTITIONS.name) and PARTITIONS.name in plan.types:
-            super().insert(PARTITIONS.name, [(number,) for number in range(self.shares)])
+            super().insert(PARTITIONS.name, [(number,) for number in range(self.partition_count)])
             super().commit([PARTITIONS.name])
         try:
             return super().run(plan, recorder, limits)
@@ -428,11 +428,11 @@ class DriverEngine(LocalEngine):
             frozenset(pivots),
             self._unsynced_changes(store),
             self._working_relations(part, prepared),
-            prepared.budget.handled,
+            prepared.budget.handled_rows,
             self._limits,
         )
         try:
-            prepared.budget.handled = store.run(remote_run, prepared.recorder)
+            prepared.budget.handled_rows = store.run(remote_run, prepared.recorder)
         except BaseException:
             store.drop([name for name in pivots if name not in self._remote])
             raise

@@ -72,13 +72,13 @@ class Prepared:
         saved = tuple(self.tables[name] for name in names)
         for name in names:
             self.tables[name] = Table(self.plan.types[name], self._pieces)
-        self.budget.set_aside(saved, 1)
+        self.budget.count_shadowed(saved, 1)
         return saved
 
     def leave(self, procedure: str, saved: tuple[Table, ...]) -> None:
         """Give the locals of a procedure back the tables they had."""
         self.tables.update(zip(self.plan.locals.get(procedure, ()), saved, strict=True))
-        self.budget.set_aside(saved, -1)
+        self.budget.count_shadowed(saved, -1)
 
     # --- steps ---------------------------------------------------------------------------------
 
@@ -98,11 +98,11 @@ class Prepared:
         found = derivation.run()
         self._sizes[id(step)] = len(found)
         for pipeline in step.pipelines:
-            self.budget.tick(pipeline, 0)
-        self.budget.handle(led + len(found))
+            self.budget.count_rows(pipeline, 0)
+        self.budget.count_step_rows(led + len(found))
         if step.pipelines:
-            self.budget.spend(step.pipelines[-1], found)
-            self.budget.release()
+            self.budget.count_tuples(step.pipelines[-1], found)
+            self.budget.release_batches()
         return found, led
 
     def _tell(self, pipeline: Pipeline) -> None:
@@ -130,9 +130,9 @@ class Prepared:
             found = minus(self._pieces, found, there)
         return found
 
-    def number(self, target: str, source: str, number: int) -> None:
+    def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by tuples with a number behind each."""
-        table, plain = self.tables[target], self.tables[source].words(State.NEW)
+        table, plain = self.tables[target], self.tables[source].tuples(State.NEW)
         if len(plain):
             numbered = self._numbered(plain, table, number)
             table.extend(minus(self._pieces, numbered, table.among(numbered, State.NEW)))
@@ -153,11 +153,11 @@ class Prepared:
         found, _ = self._pieces.run(query, table.types, "numbering", size, expected=size)
         return found
 
-    def place(self, step: PlacedCall) -> bool:  # noqa: ARG002 - one place only
+    def run_placed_call(self, step: PlacedCall) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure elsewhere; return whether that was done."""
         return False
 
-    def walk(self, loop: Loop, number: int) -> int:  # noqa: ARG002 - each round is a query
+    def run_breadth_first(self, loop: Loop, number: int) -> int:  # noqa: ARG002 - each round is a query
         """Make rounds of a loop behind the one with a number, if that is quicker; say how many."""
         return 0
 

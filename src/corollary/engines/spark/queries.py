@@ -79,7 +79,7 @@ class Queries:
     def apply_change(self, name: str, delta: RelationDelta) -> None:
         """Let a relation that it maintains have changed, by what somebody else found."""
         assert delta.removed is not None
-        self._engine.change(name, delta.added, delta.removed)
+        self._engine.apply_change(name, delta.added, delta.removed)
         self._engine.commit([name])
 
     def drop(self, names: Iterable[str]) -> None:
@@ -104,7 +104,7 @@ class Queries:
 
     def handle(self, name: str, state: State) -> TableHandle | None:
         """Return tuples of a relation, to be read when somebody asks for them."""
-        return self._engine.keep(name, state)
+        return self._engine.handle(name, state)
 
     def run(self, remote_run: RemoteRun, recorder: Recorder) -> int:
         """Run a part of a plan, a query a step; return how many rows have been handled then."""
@@ -132,7 +132,7 @@ class Queries:
         """Make NEW the OLD; with changes of copies that have not been synced so far."""
         for name, delta in changes.items():
             assert delta.removed is not None
-            self._engine.change(name, delta.added, delta.removed)
+            self._engine.apply_change(name, delta.added, delta.removed)
         self._engine.commit()
         self.synced.clear()
         self.has_open_run = False

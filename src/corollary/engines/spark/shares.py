@@ -66,13 +66,13 @@ class PartitionedTable:
         )
 
     @property
-    def is_apart(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether there are too many tuples to collect them on the driver."""
         return self.size >= DISTRIBUTED_MIN_TUPLES
 
-    def each(self, use: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+    def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
         """Return the results of a function on the tuples of each partition, from one job."""
-        request = replace(self.request, use=(self.name, use), job=uuid4().hex)
+        request = replace(self.request, use=(self.name, function), job=uuid4().hex)
         return [made for each in unpickle_replies(self.run_job(request)) for made in each.made]
 
     @property

@@ -135,7 +135,7 @@ class Table:
             case State.REMOVED:
                 return Layers(nothing, nothing, self._removed)
 
-    def words(self, state: State) -> Tuples:
+    def tuples(self, state: State) -> Tuples:
         """Return the tuples of a state in pieces."""
         return self.layers(state).tuples(self.pieces)
 
@@ -173,7 +173,7 @@ class Table:
 
     def replace(self, words: Tuples) -> None:
         """Make NEW equal to the tuples given, by the change that leads there from OLD."""
-        old = self.words(State.OLD)
+        old = self.tuples(State.OLD)
         self._added = minus(self.pieces, words, old)
         self._removed = minus(self.pieces, old, words)
 
@@ -183,12 +183,12 @@ class Table:
         self._removed += minus(self.pieces, words, self._removed)
         self._fold()
 
-    def grow(self, words: Tuples) -> None:
+    def add(self, words: Tuples) -> None:
         """Add tuples that are not in NEW; some may have been removed before."""
         self._added += words
         self._fold()
 
-    def settle(self) -> None:
+    def cancel_out(self) -> None:
         """Strike what was removed and came back from both sides of the change."""
         if len(self._added) and len(self._removed):
             added, removed = self._added, self._removed
@@ -248,4 +248,4 @@ class Table:
     def copy(self, other: "Table") -> None:
         """Hold what another table of the same types has in NEW, as OLD."""
         self.clear()
-        self._base = other.words(State.NEW)
+        self._base = other.tuples(State.NEW)

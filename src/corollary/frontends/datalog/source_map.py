@@ -31,14 +31,14 @@ class ExpandedText:
     """The text after preprocessing, with the map to the user's files."""
 
     text: str
-    pieces: tuple[Segment, ...]
+    segments: tuple[Segment, ...]
     _starts: list[int] = field(default_factory=list)
     _lines: dict[int, list[int]] = field(default_factory=dict)
 
     def span(self, start: int, end: int) -> Span:
         """Return the place in the user's files of a range of the expanded text."""
         if not self._starts:
-            self._starts.extend(piece.start for piece in self.pieces)
+            self._starts.extend(piece.start for piece in self.segments)
         first = self._piece(start)
         source_end = first.source_end - first.source_start + first.start
         if first.is_verbatim and end <= source_end and "\n" not in self.text[start:end]:
@@ -54,7 +54,7 @@ class ExpandedText:
         return Span(first.file, line, column, end_line, end_column)
 
     def _piece(self, offset: int) -> Segment:
-        return self.pieces[max(0, bisect_right(self._starts, offset) - 1)]
+        return self.segments[max(0, bisect_right(self._starts, offset) - 1)]
 
     def _place(self, file: SourceFile, offset: int) -> tuple[int, int]:
         lines = self._lines.get(id(file))

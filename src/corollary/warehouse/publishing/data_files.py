@@ -118,11 +118,11 @@ class PublishedFiles:
             for start, end in itertools.pairwise(ends)
         ]
 
-    def write_apart(self, tuples: TableHandle, relation: Relation) -> list[NewFile] | None:
+    def write_distributed(self, tuples: TableHandle, relation: Relation) -> list[NewFile] | None:
         """Write tuples in the processes that have them; None if the files are not visible here."""
         files.make_directory(self._directory)
         use = PublishedFileWriter(self._directory.absolute(), self._owner, relation)
-        parts = tuples.each(use)
+        parts = tuples.map_partitions(use)
         found = [file for part in parts for file in part or ()]
         is_seen = [files.has_size(self._directory / each.path, each.size) for each in found]
         return found if all(is_seen) and None not in parts else None
@@ -160,11 +160,11 @@ class PublishedFiles:
             raise table_error(self._relation, self._directory, [finding])
         return rows
 
-    def read_all(self, held: Iterable[PublishedFile]) -> pa.Table:
+    def read_all(self, current: Iterable[PublishedFile]) -> pa.Table:
         """Return the rows of several files."""
-        return pa.concat_tables([self._schema.empty_table(), *map(self.read, held)])
+        return pa.concat_tables([self._schema.empty_table(), *map(self.read, current)])
 
-    def without(self, held: Sequence[PublishedFile], gone: pa.Table) -> tuple[FileReplacement, int]:
+    def rewrite_without(self, current: Sequence[PublishedFile], removed: pa.Table) -> tuple[FileReplacement, int]:
         """Rewrite the files that contain some of these rows without them.
 
         Returns:
@@ -172,10 +172,10 @@ class PublishedFiles:
         """
         exchange = FileReplacement([], [])
         found = 0
-        for file in sorted(held, key=lambda each: each.rows):
-            if found == gone.num_rows:
+        for file in sorted(current, key=lambda each: each.rows):
+            if found == removed.num_rows:
                 break
-            within = rows_within(gone, file.low, file.high, file.nulls)
+            within = rows_within(removed, file.low, file.high, file.nulls)
             if not within.num_rows:
                 continue
             rows = self.read(file)
@@ -187,9 +187,9 @@ class PublishedFiles:
             exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
 
-    def merge(self, held: Iterable[PublishedFile]) -> FileReplacement:
+    def merge_tiers(self, current: Iterable[PublishedFile]) -> FileReplacement:
         """Merge the files of each tier that has too many."""
-        tiers = _crowded_tiers(held)
+        tiers = _crowded_tiers(current)
         new = [file for tier in tiers for file in self.write(self.read_all(tier))]
         return FileReplacement(new, [file for tier in tiers for file in tier])
 
@@ -197,7 +197,7 @@ class PublishedFiles:
 def find_rows(sought: pa.Table, rows: pa.Table) -> pa.Array:
     """Return the positions of some rows in a table.
 
-    >>> places_of(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).to_pylist()
+    >>> find_rows(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).to_pylist()
     [1]
     """
     keys = [f"key{at}" for at in range(rows.num_columns)]

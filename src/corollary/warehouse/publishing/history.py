@@ -59,7 +59,7 @@ class StoredHistory:
         if after < int(catalog.meta("oldest")):
             return None
         stored = catalog.changes(after, upto, relation.name)
-        deltas = [self.warehouse.change(each) for _, each in stored]
+        deltas = [self.warehouse.read_change(each) for _, each in stored]
         if any(each.is_full or not _has_types(each.added, relation) for each in deltas):
             return None
         return net_delta(deltas, relation)
@@ -69,7 +69,7 @@ class StoredHistory:
 
         Changes from a time when it had columns of other types do not count.
         """
-        snapshot, deltas = self.warehouse.history(relation.name, at)
+        snapshot, deltas = self.warehouse.read_history(relation.name, at)
         if snapshot is not None:
             deltas = [RelationDelta(snapshot, snapshot.slice(0, 0), is_full=True), *deltas]
         relevant: list[RelationDelta] = []
@@ -91,34 +91,34 @@ class RecentHistory:
     Attributes:
         after: the commit before them.
         upto: the last one.
-        changed: returns their net change of a relation by name; None for no change.
-        contents: returns all current tuples of a relation by name.
-        rest: the history that answers everything else.
+        net_change: returns their net change of a relation by name; None for no change.
+        current_content: returns all current tuples of a relation by name.
+        fallback: the history that answers everything else.
     """
 
     after: int
     upto: int
-    changed: Callable[[str], RelationDelta | None]
-    contents: Callable[[str], TableHandle]
-    rest: History
+    net_change: Callable[[str], RelationDelta | None]
+    current_content: Callable[[str], TableHandle]
+    fallback: History
 
     def changes(self, relation: Relation, after: int, upto: int) -> RelationDelta | None:
         """Return the net change of a relation by some commits."""
         if upto != self.upto or after > self.after:
-            return self.rest.changes(relation, after, upto)
-        recent = self.changed(relation.name)
+            return self.fallback.changes(relation, after, upto)
+        recent = self.net_change(relation.name)
         if recent is not None and recent.is_full:
             return None
         if after == self.after:
             return net_delta([], relation) if recent is None else recent
-        earlier = self.rest.changes(relation, after, self.after)
+        earlier = self.fallback.changes(relation, after, self.after)
         if earlier is None or recent is None:
             return earlier
         return net_delta([earlier, recent], relation)
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
-        return self.contents(relation.name) if at == self.upto else self.rest.content(relation, at)
+        return self.current_content(relation.name) if at == self.upto else self.fallback.content(relation, at)
 
 
 def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDelta:

@@ -24,9 +24,9 @@ MARK_FIELD = "corollary"
 class TableDefect(StrEnum):
     """The kinds of defects of a published table."""
 
-    STRANGER = "stranger"
+    NOT_OURS = "stranger"
     """The directory contains something that is not a table of this warehouse."""
-    FOREIGN = "foreign"
+    FOREIGN_WRITE = "foreign"
     """Another writer made a version."""
     DAMAGE = "damage"
     """The log is torn, or cannot be read."""
@@ -34,7 +34,7 @@ class TableDefect(StrEnum):
     """The table uses a feature with which its files do not contain just its rows."""
     CONTENT = "content"
     """The files, or their rows, are not as they were written."""
-    TIME = "time"
+    UNKNOWN_COMMIT = "time"
     """The table shows a commit that the warehouse does not have."""
 
 
@@ -42,8 +42,8 @@ class TableDefect(StrEnum):
 class TableFinding:
     """A defect of a published table."""
 
-    trouble: TableDefect
-    what: str
+    defect: TableDefect
+    message: str
     version: int | None = None
 
 
@@ -99,7 +99,7 @@ def read_entry(log: Path, version: int, application: str) -> LogEntry:
         return _damaged(version, "is cut off")
     if not fields or application not in applications:
         what = f"is {info.get('operation', 'a change')} by another writer"
-        return LogEntry(version, None, TableFinding(TableDefect.FOREIGN, what, version))
+        return LogEntry(version, None, TableFinding(TableDefect.FOREIGN_WRITE, what, version))
     try:
         mark = VersionMark(**fields)
     except TypeError:
@@ -113,7 +113,7 @@ def _damaged(version: int, what: str) -> LogEntry:
     return LogEntry(version, None, TableFinding(TableDefect.DAMAGE, what, version))
 
 
-def recent_entries(log: Path, application: str, noted: int | None) -> Iterator[LogEntry]:
+def recent_entries(log: Path, application: str, recorded: int | None) -> Iterator[LogEntry]:
     """Yield the entries from the newest back to the last one that is known to be good."""
     versions = list_versions(log)
     for before, version in enumerate(reversed(versions)):
@@ -121,22 +121,22 @@ def recent_entries(log: Path, application: str, noted: int | None) -> Iterator[L
             return  # older entries were removed; or one is missing, which `deltalake` reports
         entry = read_entry(log, version, application)
         yield entry
-        if entry.mark is not None and (entry.mark.is_start or version == noted):
+        if entry.mark is not None and (entry.mark.is_start or version == recorded):
             return
 
 
-def remove_torn_entry(log: Path, application: str, warehouse: str, noted: int | None) -> None:
+def remove_torn_entry(log: Path, application: str, warehouse: str, recorded: int | None) -> None:
     """Remove the newest entry if a power failure has torn it while we wrote it.
 
     It was never acknowledged: the catalog records a version only after its entry is synced. Only an
     empty entry, or one that names this warehouse, counts as ours.
     """
     versions = list_versions(log)
-    if not versions or versions[-1] <= (-1 if noted is None else noted):
+    if not versions or versions[-1] <= (-1 if recorded is None else recorded):
         return
     finding = read_entry(log, versions[-1], application).finding
     path = entry_path(log, versions[-1])
-    if finding is not None and finding.trouble is TableDefect.DAMAGE:
+    if finding is not None and finding.defect is TableDefect.DAMAGE:
         data = path.read_bytes()
         if not data or warehouse.encode() in data:
             path.unlink()
@@ -146,11 +146,11 @@ def remove_torn_entry(log: Path, application: str, warehouse: str, noted: int | 
 def table_error(relation: str, directory: Path, findings: list[TableFinding]) -> WarehouseError:
     """Return the error about the defects of a published table, with the cure."""
     parts = [
-        finding.what if finding.version is None else f"version {finding.version} {finding.what}"
+        finding.message if finding.version is None else f"version {finding.version} {finding.message}"
         for finding in findings
     ]
     shown = "; ".join(parts[:3]) + (f"; and {len(parts) - 3} more" if len(parts) > 3 else "")
-    is_stranger = any(each.trouble is TableDefect.STRANGER for each in findings)
+    is_stranger = any(each.defect is TableDefect.NOT_OURS for each in findings)
     cure = (
         f"move `{directory}` away; the next `corollary run PROGRAM --warehouse WAREHOUSE` publishes"
         if is_stranger

@@ -73,14 +73,14 @@ class Publication:
         self._schema = published_schema(relation)
         self._data = PublishedFiles(target.directory, target.warehouse, relation.name, self._schema)
 
-    def begin(self) -> PublishedVersion:
+    def create(self) -> PublishedVersion:
         """Make the first version of a table."""
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
         version = swap.create_table(self._target, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
 
-    def write_anew(self) -> PublishedVersion:
+    def overwrite(self) -> PublishedVersion:
         """Make a version that does not depend on those before it."""
         delta = self._target.open()
         rows, new = self._write_all()
@@ -88,12 +88,12 @@ class Publication:
         version = swap.overwrite_table(self._target, delta, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
 
-    def replace(self) -> PublishedVersion:
+    def replace_table(self) -> PublishedVersion:
         """Replace a damaged table by a new one."""
         directory = self._target.directory
         new = PublishedTable(temporary_sibling(directory), self._target.warehouse, self._relation.name)
         other = Publication(new, self._relation, self._commit, self._history, self._catalog)
-        published = other.begin()
+        published = other.create()
         # A crash between the renames leaves no table, which the next publication creates.
         old = temporary_sibling(directory)
         directory.rename(old)
@@ -102,24 +102,24 @@ class Publication:
         shutil.rmtree(old)
         return published
 
-    def forward(self, shown: PublishedState, start: int) -> PublishedVersion | None:
+    def apply_changes(self, state: PublishedState, start: int) -> PublishedVersion | None:
         """Apply the changes since the commit that the table shows."""
-        if not shown.held:
-            return self._fill(shown)
-        added, removed = self._changes(shown, start)
+        if not state.files:
+            return self._fill(state)
+        added, removed = self._changes(state, start)
         if not added.num_rows and not removed.num_rows:
-            self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
+            self._catalog.record_published(self._relation.name, self._commit.number, state.version)
             return None
-        exchange, found = self._data.without(shown.held, removed)
+        exchange, found = self._data.rewrite_without(state.files, removed)
         if found != removed.num_rows:
             what = f"{removed.num_rows - found} of its rows are gone or altered"
             finding = TableFinding(TableDefect.CONTENT, what)
             raise table_error(self._relation.name, self._target.directory, [finding])
         exchange.new.extend(self._data.write(added))
-        mark = self._mark(shown.mark.rows + added.num_rows - removed.num_rows)
-        version = swap.replace_files(self._target, shown.delta, exchange, mark, is_change=True)
+        mark = self._mark(state.mark.rows + added.num_rows - removed.num_rows)
+        version = swap.replace_files(self._target, state.delta, exchange, mark, is_change=True)
         replaced = {file.path for file in exchange.old}
-        sizes = [file.rows for file in shown.held if file.path not in replaced]
+        sizes = [file.rows for file in state.files if file.path not in replaced]
         sizes += [file.rows for file in exchange.new]
         if is_crowded(sizes):
             version = self._merge(mark, version)
@@ -129,7 +129,7 @@ class Publication:
         """Write the whole relation into a table without files."""
         rows, new = self._write_all()
         if not rows:
-            self._catalog.note_published(self._relation.name, self._commit.number, shown.version)
+            self._catalog.record_published(self._relation.name, self._commit.number, shown.version)
             return None
         exchange = FileReplacement(new, [])
         mark = self._mark(rows)
@@ -142,7 +142,7 @@ class Publication:
         if delta is None:
             content = self._content().table()
             every = published_rows(content, self._relation)
-            return difference(self._data.read_all(shown.held), every)
+            return difference(self._data.read_all(shown.files), every)
         return (
             published_rows(delta.added, self._relation),
             published_rows(delta.removed, self._relation),
@@ -155,8 +155,8 @@ class Publication:
     def _write_all(self) -> tuple[int, list[NewFile]]:
         """Write all rows, distributed ones in their processes; return how many, and the files."""
         content = self._content()
-        if content.is_apart:
-            new = self._data.write_apart(content, self._relation)
+        if content.is_distributed:
+            new = self._data.write_distributed(content, self._relation)
             if new is not None:
                 return len(content), new
         rows = published_rows(content.table(), self._relation)
@@ -167,7 +167,7 @@ class Publication:
         delta = self._target.open()
         if delta.version() != version:
             return version
-        exchange = self._data.merge(files_of(delta))
+        exchange = self._data.merge_tiers(files_of(delta))
         return swap.replace_files(self._target, delta, exchange, mark, is_change=False)
 
     def _mark(self, rows: int, *, is_start: bool = False) -> VersionMark:
@@ -183,7 +183,7 @@ class Publication:
 
     def _record(self, version: int, added: int, removed: int, written: int) -> PublishedVersion:
         name, commit = self._relation.name, self._commit.number
-        self._catalog.note_published(name, commit, version)
+        self._catalog.record_published(name, commit, version)
         return PublishedVersion(name, commit, version, added, removed, written)
 
 

@@ -68,9 +68,9 @@ class Publisher:
         self._catalog = catalog
         self._tables = TableDirectory(root, catalog.meta("id"))
 
-    def path(self, relation: str) -> Path:
+    def table_path(self, relation: str) -> Path:
         """Return the directory of a relation's table."""
-        return self._tables.path(relation)
+        return self._tables.table_path(relation)
 
     # --- publishing ----------------------------------------------------------------------------
 
@@ -111,15 +111,15 @@ class Publisher:
         )
 
     def _publish(self, relation: Relation, commit: Commit, history: History) -> PublishedVersion | None:
-        with self._tables.locked(relation.name) as target:
+        with self._tables.lock(relation.name) as target:
             publication = Publication(target, relation, commit, history, self._catalog)
-            recorded = self._catalog.published().get(relation.name)
-            target.take_back(recorded and recorded[1])
+            recorded = self._catalog.published_versions().get(relation.name)
+            target.remove_torn_entry(recorded and recorded[1])
             if target.is_absent():
-                return publication.begin()
+                return publication.create()
             if recorded is not None and self._is_up_to_date(target, relation, *recorded):
                 if commit.number - recorded[0] >= RECORD_INTERVAL_COMMITS:
-                    self._catalog.note_published(relation.name, commit.number, recorded[1])
+                    self._catalog.record_published(relation.name, commit.number, recorded[1])
                 return None
             shown = self._inspect_ours(target, recorded and recorded[1])
             start = shown.mark.commit
@@ -128,12 +128,12 @@ class Publisher:
             if commit.number < start:
                 return None
             if shown.mark.columns != columns_digest(published_schema(relation)):
-                return publication.write_anew()
-            return publication.forward(shown, start)
+                return publication.overwrite()
+            return publication.apply_changes(shown, start)
 
     def _is_up_to_date(self, target: PublishedTable, relation: Relation, commit: int, version: int) -> bool:
         """Return whether neither the relation nor its table has changed since that version."""
-        newest = target.newest()
+        newest = target.newest_entry()
         return (
             newest is not None
             and commit >= int(self._catalog.meta("oldest"))
@@ -141,7 +141,7 @@ class Publisher:
             and newest.mark is not None
             and newest.mark.columns == columns_digest(published_schema(relation))
             and not self._check_commit(newest.mark)
-            and not self._catalog.count_changes(relation.name, commit)
+            and not self._catalog.count_changing_commits(relation.name, commit)
         )
 
     def republish(self, relation: Relation, upto: int, history: History) -> PublishedVersion:
@@ -155,36 +155,36 @@ class Publisher:
             ConflictError: another writer was first.
         """
         commit = self._commit(upto)
-        with self._tables.locked(relation.name) as target:
+        with self._tables.lock(relation.name) as target:
             publication = Publication(target, relation, commit, history, self._catalog)
             if target.is_absent():
-                return publication.begin()
-            _, findings = target.look(None)
-            troubles = {each.trouble for each in findings}
-            if TableDefect.STRANGER in troubles:
+                return publication.create()
+            _, findings = target.inspect(None)
+            troubles = {each.defect for each in findings}
+            if TableDefect.NOT_OURS in troubles:
                 raise table_error(relation.name, target.directory, findings)
             if troubles & {TableDefect.DAMAGE, TableDefect.FEATURE} or target.has_torn_entry():
-                return publication.replace()
-            return publication.write_anew()
+                return publication.replace_table()
+            return publication.overwrite()
 
     # --- inspecting ----------------------------------------------------------------------------
 
-    def shown(self, relation: Relation) -> int | None:
+    def shown_commit(self, relation: Relation) -> int | None:
         """Return the commit that a relation's table shows, by its own log; None without a table.
 
         Raises:
             WarehouseError: the table is not as it was left.
         """
-        with self._tables.locked(relation.name) as target:
+        with self._tables.lock(relation.name) as target:
             if target.is_absent():
                 return None
             return self._inspect_ours(target, self._recorded_version(relation.name)).mark.commit
 
     def lag(self, relations: Iterable[Relation]) -> dict[str, int]:
         """Return for each relation how many commits that changed it are not published yet."""
-        recorded = self._catalog.published()
+        recorded = self._catalog.published_versions()
         return {
-            each.name: self._catalog.count_changes(each.name, recorded.get(each.name, (0, 0))[0])
+            each.name: self._catalog.count_changing_commits(each.name, recorded.get(each.name, (0, 0))[0])
             for each in relations
         }
 
@@ -195,17 +195,17 @@ class Publisher:
             relation: the relation.
             history: if given, every row is compared with it.
         """
-        with self._tables.locked(relation.name) as target:
+        with self._tables.lock(relation.name) as target:
             recorded = self._recorded_version(relation.name)
             if target.is_absent():
                 gone = TableFinding(TableDefect.CONTENT, "it is gone")
                 return [] if recorded is None else [gone]
-            shown, findings = target.look(recorded)
+            shown, findings = target.inspect(recorded)
             if shown is None:
                 return findings
             findings = self._check_commit(shown.mark) or [
                 TableFinding(TableDefect.CONTENT, f"its file `{each.path}` is missing or damaged")
-                for each in shown.held
+                for each in shown.files
                 if not files.has_size(target.directory / each.path, each.size)
             ]
             is_alike = shown.mark.columns == columns_digest(published_schema(relation))
@@ -219,14 +219,14 @@ class Publisher:
         truth = published_rows(history.content(relation, shown.mark.commit).table(), relation)
         schema = published_schema(relation)
         data = PublishedFiles(target.directory, target.warehouse, relation.name, schema)
-        missing, extra = difference(data.read_all(shown.held), truth)
+        missing, extra = difference(data.read_all(shown.files), truth)
         if not missing.num_rows and not extra.num_rows:
             return []
         what = f"it lacks {missing.num_rows} rows and has {extra.num_rows} that it should not have"
         return [TableFinding(TableDefect.CONTENT, what)]
 
     def _inspect_ours(self, target: PublishedTable, recorded: int | None) -> PublishedState:
-        shown, findings = target.look(recorded)
+        shown, findings = target.inspect(recorded)
         if shown is not None:
             findings = self._check_commit(shown.mark)
         if shown is None or findings:
@@ -235,13 +235,13 @@ class Publisher:
 
     def _check_commit(self, mark: VersionMark) -> list[TableFinding]:
         """Return a finding if the commit of a mark is not in the history of the warehouse."""
-        known = self._catalog.commit_of(mark.commit)
-        latest = self._catalog.latest()
+        known = self._catalog.find_commit(mark.commit)
+        latest = self._catalog.latest_commit()
         is_future = latest is None or mark.commit > latest.number
         if not is_future and (known is None or repr(known.created) == mark.created):
             return []
         what = f"it shows a commit {mark.commit} that this warehouse, or its backup, does not have"
-        return [TableFinding(TableDefect.TIME, what)]
+        return [TableFinding(TableDefect.UNKNOWN_COMMIT, what)]
 
     # --- removing ------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Publisher:
         Args:
             keep_seconds: how long readers may use a version that has been superseded.
         """
-        return self._tables.clean(keep_seconds)
+        return self._tables.remove_unused(keep_seconds)
 
     def withdraw(self, relation: str) -> None:
         """Remove the table of a relation that is no longer published.
@@ -259,23 +259,23 @@ class Publisher:
         Raises:
             WarehouseError: the directory holds something that never was a table of this warehouse.
         """
-        with self._tables.locked(relation) as target:
+        with self._tables.lock(relation) as target:
             if target.directory.exists():
-                _, findings = target.look(None)
-                if not target.is_absent() and TableDefect.STRANGER in {e.trouble for e in findings}:
+                _, findings = target.inspect(None)
+                if not target.is_absent() and TableDefect.NOT_OURS in {e.defect for e in findings}:
                     raise table_error(relation, target.directory, findings)
                 old = temporary_sibling(target.directory)  # readers never see half of a table
                 target.directory.rename(old)
                 files.sync_path(self._tables.directory)
                 shutil.rmtree(old)
-            self._catalog.forget_published(relation)
+            self._catalog.delete_published(relation)
 
     def _commit(self, number: int) -> Commit:
-        commit = self._catalog.commit_of(number)
+        commit = self._catalog.find_commit(number)
         if commit is None:
             raise WarehouseError.of("C0936", f"There is no commit {number} to publish.")
         return commit
 
     def _recorded_version(self, relation: str) -> int | None:
-        recorded = self._catalog.published().get(relation)
+        recorded = self._catalog.published_versions().get(relation)
         return None if recorded is None else recorded[1]

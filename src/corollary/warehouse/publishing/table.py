@@ -26,7 +26,7 @@ CONFIGURATION = {
 """Old versions are only kept for running readers; the history is in the warehouse."""
 READER_VERSION, WRITER_VERSION = 1, 2
 """The versions of the Delta protocol that our tables have: without any features."""
-_STRANGER = TableFinding(TableDefect.STRANGER, "it is not a table of this warehouse")
+_STRANGER = TableFinding(TableDefect.NOT_OURS, "it is not a table of this warehouse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class PublishedState:
     delta: DeltaTable
     version: int
     mark: VersionMark
-    held: list[PublishedFile]
+    files: list[PublishedFile]
 
 
 class PublishedTable:
@@ -66,17 +66,17 @@ class PublishedTable:
             for path in self.directory.iterdir()
         )
 
-    def take_back(self, noted: int | None) -> None:
+    def remove_torn_entry(self, recorded: int | None) -> None:
         """Remove the torn entry of a version that was never acknowledged."""
-        remove_torn_entry(self.log, self.application, self.warehouse, noted)
+        remove_torn_entry(self.log, self.application, self.warehouse, recorded)
 
-    def look(self, noted: int | None) -> tuple[PublishedState | None, list[TableFinding]]:
+    def inspect(self, recorded: int | None) -> tuple[PublishedState | None, list[TableFinding]]:
         """Return the state of the table, or its defects.
 
         Args:
-            noted: a version that is known to be ours, from the catalog.
+            recorded: a version that is known to be ours, from the catalog.
         """
-        entries = list(recent_entries(self.log, self.application, noted))
+        entries = list(recent_entries(self.log, self.application, recorded))
         if not entries:
             return None, [_STRANGER]
         findings = [each.finding for each in entries if each.finding is not None]
@@ -88,7 +88,7 @@ class PublishedTable:
             findings.append(TableFinding(TableDefect.DAMAGE, what))
             is_ours = any(each.mark for each in entries)
             return None, findings if is_ours or self._has_our_files() else [_STRANGER]
-        is_torn = any(each.trouble is TableDefect.DAMAGE for each in findings)
+        is_torn = any(each.defect is TableDefect.DAMAGE for each in findings)
         if not is_ours and not (is_torn and self._has_our_files()):
             return None, [_STRANGER]
         mark = entries[0].mark
@@ -102,7 +102,7 @@ class PublishedTable:
             return None, [TableFinding(TableDefect.CONTENT, "the log has lost or gained files")]
         return PublishedState(delta, delta.version(), mark, held), []
 
-    def newest(self) -> LogEntry | None:
+    def newest_entry(self) -> LogEntry | None:
         """Return the newest entry of the log."""
         return next(recent_entries(self.log, self.application, None), None)
 
@@ -111,7 +111,7 @@ class PublishedTable:
         entries = (
             read_entry(self.log, version, self.application) for version in list_versions(self.log)
         )
-        return any(each.finding and each.finding.trouble is TableDefect.DAMAGE for each in entries)
+        return any(each.finding and each.finding.defect is TableDefect.DAMAGE for each in entries)
 
     def open(self) -> DeltaTable:
         """Return the table, opened with `deltalake`."""

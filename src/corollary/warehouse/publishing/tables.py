@@ -51,18 +51,18 @@ class TableDirectory:
                 "move the warehouse to a directory without `%` in its name",
             )
 
-    def path(self, relation: str) -> Path:
+    def table_path(self, relation: str) -> Path:
         """Return the directory of a relation's table."""
         return self.directory / directory_name(relation)
 
     @contextmanager
-    def locked(self, relation: str) -> Iterator[PublishedTable]:
+    def lock(self, relation: str) -> Iterator[PublishedTable]:
         """Give the table of a relation, locked against other publishers."""
-        path = self.path(relation)
+        path = self.table_path(relation)
         with self._locked(path.name):
             yield PublishedTable(path, self.warehouse, relation)
 
-    def clean(self, keep_seconds: float) -> list[Path]:
+    def remove_unused(self, keep_seconds: float) -> list[Path]:
         """Remove files that no version has referenced for this long; return them."""
         removed: list[Path] = []
         for path in sorted(self.directory.iterdir()) if self.directory.exists() else ():

@@ -30,13 +30,13 @@ def read(data: bytes, name: str, expected: ExpectedColumns, start: int = 0) -> F
         InputError: `C0806`, a parameter is wrong; `C0950`, a column is missing.
     """
     relation = expected.relation
-    dialect = replace(dialect_of(relation, expected.directive), longest_line=LINE_MAX_BYTES)
+    dialect = replace(dialect_of(relation, expected.directive), line_max_bytes=LINE_MAX_BYTES)
     columns = _header(data, dialect) if dialect.has_header else ()
     named = _names_at_positions(columns, dialect)
-    if columns and expected.named and named != expected.named:
+    if columns and expected.header_names and named != expected.header_names:
         dialect = _found_by_name(columns, name, dialect, expected)
-        named = expected.named
-    elif len(columns) > expected.arity and expected.named:
+        named = expected.header_names
+    elif len(columns) > expected.arity and expected.header_names:
         dialect = replace(dialect, has_other_columns=True)
     line = data.count(b"\n", 0, start) + 1
     if start:
@@ -73,13 +73,13 @@ def _names_at_positions(columns: tuple[str, ...], dialect: Dialect) -> tuple[str
 def _found_by_name(
     columns: tuple[str, ...], name: str, dialect: Dialect, expected: ExpectedColumns
 ) -> Dialect:
-    for column in expected.named:
+    for column in expected.header_names:
         if column not in columns:
             example = ":".join(map(str, range(expected.arity)))
             cure = f'if its new name is meant, say in the `.input` where it is: columns="{example}"'
             raise drift.missing_column(expected, name, column, cure)
         if columns.count(column) > 1:
             raise drift.ambiguous_column(expected, name, column)
-    positions = tuple(columns.index(column) for column in expected.named)
+    positions = tuple(columns.index(column) for column in expected.header_names)
     has_others = dialect.has_other_columns or len(columns) > len(positions)
     return replace(dialect, positions=positions, has_other_columns=has_others)

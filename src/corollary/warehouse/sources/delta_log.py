@@ -30,12 +30,12 @@ class DeltaFile:
     Attributes:
         path: relative to the table, as a file name.
         rows: how many it has, if the log has that.
-        given: the values of the partition columns.
+        partition: the values of the partition columns.
     """
 
     path: str
     rows: int | None
-    given: dict[str, pa.Scalar] = field(default_factory=dict)
+    partition: dict[str, pa.Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

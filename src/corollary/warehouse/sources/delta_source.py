@@ -43,7 +43,7 @@ class DeltaSource(InputSource):
         super().__init__(inlet, "delta")
         self._path = path
 
-    def is_same(self, before: Position | None) -> bool:
+    def is_unchanged(self, before: Position | None) -> bool:
         """Return whether the version read last is still the last one."""
         before = self._comparable(before)
         if before is None:
@@ -53,14 +53,14 @@ class DeltaSource(InputSource):
             return False
         return not entry_path(self._path / LOG_DIRECTORY, before["version"] + 1).exists()
 
-    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
             InputError: the table cannot be read, or has rows that are not acceptable.
         """
         before = self._comparable(before)
-        rows_before = cache(lambda: self._inlet.rows(content))
+        rows_before = cache(lambda: self._inlet.earlier_rows(content))
         for _ in range(_READ_ATTEMPTS):
             try:
                 return self._difference(before, rows_before)
@@ -68,7 +68,7 @@ class DeltaSource(InputSource):
                 continue
         raise InputError.of(
             "C0953",
-            f"Files of the Delta table `{self._inlet.place.shown}` are missing.",
+            f"Files of the Delta table `{self._inlet.location.display_name}` are missing.",
             self._inlet.directive.span,
             "restore them, or let the table be repaired (`FSCK REPAIR TABLE`); nothing was changed",
         )
@@ -80,18 +80,18 @@ class DeltaSource(InputSource):
         check_entries(self._path, self._shown, first, now.version, self._inlet.directive.span)
         collector = RunCollector(self._inlet, before)
         parquet_file.check_columns(now.schema, self._shown, collector.expected)
-        columns = FileRecords(self._inlet.empty(), [], tuple(now.schema.names))
-        collector.take(self._inlet.place.name, columns)
+        columns = FileRecords(self._inlet.empty_table(), [], tuple(now.schema.names))
+        collector.add_file(self._inlet.location.name, columns)
         attempt = _Attempt(self._inlet, collector)
         rows = attempt.rows(then, now, content)
         # The position is that of the snapshot, whatever has been written since.
         position = {**self._position(now.version), "table": now.table}
         reread = None if attempt.has_read_all else frozenset(attempt.reread)
-        return collector.change(rows, position, reread)
+        return collector.to_source_change(rows, position, reread)
 
     @property
     def _shown(self) -> str:
-        return self._inlet.place.shown
+        return self._inlet.location.display_name
 
     def _snapshot_before(self, before: Position | None, now: DeltaSnapshot) -> DeltaSnapshot | None:
         """Return the table as it was last read, if it is the same table and still exists."""
@@ -137,7 +137,7 @@ class _Attempt:
         removed_files = [each for path, each in then.files.items() if path not in common]
         added_files = [each for path, each in now.files.items() if path not in common]
         if not removed_files:
-            return self._inlet.extended(content, self._read(added_files))
+            return self._inlet.extension(content, self._read(added_files))
         if not common or self._inlet.key.order:
             return self._all(now, content)
         try:
@@ -146,7 +146,7 @@ class _Attempt:
             return self._all(now, content)
         self.reread |= {self._name(each) for each in removed_files}
         new = self._read(added_files)
-        before = self._inlet.rows(content)
+        before = self._inlet.earlier_rows(content)
         removed = minus(removed, new)
         if removed.num_rows and _count_rows(then) != before.num_rows:
             # Some row is in the table twice, so the common files may still have a removed one.
@@ -162,15 +162,15 @@ class _Attempt:
 
     def _all(self, now: DeltaSnapshot, content: EarlierRows) -> tuple[pa.Table, pa.Table]:
         self.has_read_all = True
-        return self._inlet.replaced(content, self._read(now.files.values()))
+        return self._inlet.replacement(content, self._read(now.files.values()))
 
     def _read(self, files: Iterable[DeltaFile]) -> pa.Table:
         """Return the rows of files, and collect the malformed ones."""
         tables = []
         for each in files:
-            tables.append(self._collector.take(self._name(each), self._reading(each)))
+            tables.append(self._collector.add_file(self._name(each), self._reading(each)))
             self.reread.add(self._name(each))
-        self._collector.refuse_malformed()
+        self._collector.raise_if_malformed()
         return self._inlet.union(tables)
 
     def _reread(self, files: Iterable[DeltaFile]) -> pa.Table:
@@ -178,18 +178,18 @@ class _Attempt:
         return self._inlet.union([self._reading(each).table for each in files])
 
     def _reading(self, file: DeltaFile) -> FileRecords:
-        name = str(self._inlet.place.base / self._name(file))
-        path = self._inlet.place.resolve(self._name(file))
+        name = str(self._inlet.location.base / self._name(file))
+        path = self._inlet.location.resolve(self._name(file))
         expected = self._collector.expected
 
         def use(opened: BinaryIO) -> FileRecords:
-            return parquet_file.read(opened, name, expected, given=file.given, may_lack=True)
+            return parquet_file.read(opened, name, expected, partition=file.partition, allows_missing=True)
 
         reading, _ = contents.read_unchanged(path, name, self._inlet.directive.span, use)
         return FileRecords(reading.table, reading.malformed)
 
     def _name(self, file: DeltaFile) -> str:
-        return f"{self._inlet.place.name}/{file.path}"
+        return f"{self._inlet.location.name}/{file.path}"
 
 
 def _count_rows(snapshot: DeltaSnapshot) -> int | None:

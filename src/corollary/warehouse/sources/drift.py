@@ -31,14 +31,14 @@ class ExpectedColumns:
     """The columns that the next file should have.
 
     Attributes:
-        named: for each column of the relation, its name in headers, once that is known.
-        known: all columns that files have had so far.
+        header_names: for each column of the relation, its name in headers, once that is known.
+        known_columns: all columns that files have had so far.
     """
 
     relation: Relation
     directive: Directive
-    named: tuple[str, ...] = ()
-    known: frozenset[str] = frozenset()
+    header_names: tuple[str, ...] = ()
+    known_columns: frozenset[str] = frozenset()
 
     @property
     def arity(self) -> int:
@@ -54,13 +54,13 @@ class FileRecords:
         table: its good rows, perhaps with duplicates.
         malformed: the findings about each malformed record.
         columns: the names of all its columns.
-        named: for each column of the relation, its name in the headers of the file.
+        header_names: for each column of the relation, its name in the headers of the file.
     """
 
     table: pa.Table
     malformed: list[list[Diagnostic]] = field(default_factory=list)
     columns: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
+    header_names: tuple[str, ...] = ()
 
 
 def missing_column(
@@ -120,9 +120,9 @@ def check_new_columns(expected: ExpectedColumns, file: str, columns: Iterable[st
     Raises:
         InputError: `C0951`; new columns are refused (`new_columns=refuse`).
     """
-    old = expected.known | {*expected.named, *expected.relation.columns}
+    old = expected.known_columns | {*expected.header_names, *expected.relation.columns}
     new = [name for name in columns if name not in old]
-    if not new or not 0 < len(expected.known) < RECORDED_COLUMNS_MAX:
+    if not new or not 0 < len(expected.known_columns) < RECORDED_COLUMNS_MAX:
         return []
     listed = ", ".join(f"`{name}`" for name in new[:10])
     message = f"`{file}` has got a new column {listed}."

@@ -84,15 +84,15 @@ class FileSource(InputSource):
     def __init__(self, inlet: SourceSpec) -> None:
         super().__init__(inlet, "files")
 
-    def is_same(self, before: Position | None) -> bool:
+    def is_unchanged(self, before: Position | None) -> bool:
         """Return whether the same files exist, unchanged."""
-        now = {file.name: file.fingerprint for file in list_files(self._inlet.place)}
+        now = {file.name: file.fingerprint for file in list_files(self._inlet.location)}
         before = self._comparable(before)
         if before is None:
             return False
         return {name: entry.fingerprint for name, entry in _entries(before).items()} == now
 
-    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
@@ -106,7 +106,7 @@ class FileSource(InputSource):
                 continue
         raise InputError.of(
             "C0953",
-            f"Files of `{self._inlet.place.shown}` vanish while they are read; {_READ_ATTEMPTS} "
+            f"Files of `{self._inlet.location.display_name}` vanish while they are read; {_READ_ATTEMPTS} "
             "attempts failed.",
             self._inlet.directive.span,
             "run it again when their writer is done; nothing was changed",
@@ -133,7 +133,7 @@ class _Attempt:
         self._form = form
         self._is_first = before is None
         self._known = {} if before is None else _entries(before)
-        self._files = list_files(inlet.place)
+        self._files = list_files(inlet.location)
         self._collector = RunCollector(inlet, before)
         self._noted: dict[str, FileState] = {}
         self._whole: dict[str, pa.Table] = {}
@@ -150,20 +150,20 @@ class _Attempt:
                 self._noted[file.name] = entry
             else:
                 self._read_changed(file, entry)
-        self._collector.refuse_malformed()
+        self._collector.raise_if_malformed()
         if self._is_first or self._has_altered:
             for file in self._files:
                 if file.name not in self._whole:
                     self._read_whole(file)
-            self._collector.refuse_malformed()
-            rows = self._inlet.replaced(content, self._inlet.union(list(self._whole.values())))
+            self._collector.raise_if_malformed()
+            rows = self._inlet.replacement(content, self._inlet.union(list(self._whole.values())))
         else:
             new = self._inlet.union([*self._whole.values(), *self._tails])
-            rows = self._inlet.extended(content, new)
+            rows = self._inlet.extension(content, new)
         removed = self._known.keys() - self._noted.keys()
         reread = None if self._is_first else frozenset(self._whole) | removed
         position = {"form": self._form, "files": self._noted}
-        return self._collector.change(rows, position, reread, self._warnings())
+        return self._collector.to_source_change(rows, position, reread, self._warnings())
 
     def _read_changed(self, file: ListedFile, entry: FileState) -> None:
         """Read a file that was written since; of one that only grew, the new records."""
@@ -177,7 +177,7 @@ class _Attempt:
             self._noted[file.name] = FileState(*fingerprint, checksum, entry.rows)
         elif self._has_grown(raw, file, entry):
             reading = self._parsed(raw, file, entry.size)
-            rows = self._collector.take(file.name, reading)
+            rows = self._collector.add_file(file.name, reading)
             self._tails.append(rows)
             self._noted[file.name] = FileState(*fingerprint, checksum, entry.rows + rows.num_rows)
         else:
@@ -198,7 +198,7 @@ class _Attempt:
 
     def _take(self, file: ListedFile, reading: FileRecords, fingerprint: Fingerprint, checksum: str) -> None:
         rows_before = self._known[file.name].rows if file.name in self._known else 0
-        rows = self._collector.take(file.name, reading, rows_before)
+        rows = self._collector.add_file(file.name, reading, rows_before)
         self._whole[file.name] = rows
         self._noted[file.name] = FileState(*fingerprint, checksum, rows.num_rows)
 
@@ -233,12 +233,12 @@ class _Attempt:
         return self._format(file) in _PARSERS
 
     def _shown(self, file: ListedFile) -> str:
-        return str(self._inlet.place.base / file.name)
+        return str(self._inlet.location.base / file.name)
 
     def _warnings(self) -> list[Diagnostic]:
-        if self._files or is_single_file(self._inlet.place):
+        if self._files or is_single_file(self._inlet.location):
             return []
-        place, span = self._inlet.place, self._inlet.directive.span
-        message = f"There is no file in `{place.shown}`, so `{self._inlet.relation.name}` is empty."
+        place, span = self._inlet.location, self._inlet.directive.span
+        message = f"There is no file in `{place.display_name}`, so `{self._inlet.relation.name}` is empty."
         cure = "put files there, or correct the name"
         return [Diagnostic("C0958", message, span, cure, severity=Severity.WARNING)]

@@ -26,23 +26,23 @@ class SourceSpec:
 
     relation: Relation
     directive: Directive
-    place: SourceLocation
+    location: SourceLocation
     key: SourceKey
     bad_rows: BadRowPolicy
 
     @property
     def name(self) -> str:
         """The unique name of the source, the same in every run."""
-        return f"{self.relation.name} < {self.place.name}"
+        return f"{self.relation.name} < {self.location.name}"
 
-    def form(self, kind: str) -> str:
+    def settings_digest(self, kind: str) -> str:
         """Return a digest of all settings with which the same files have the same rows."""
         settings = [pair for pair in self.directive.parameters if pair[0] != "new_columns"]
         types = [str(type_) for type_ in self.relation.types]
         parts = [kind, sorted(settings), self.relation.columns, types, self.key.columns]
         return checksum_of(json.dumps(parts).encode())
 
-    def empty(self) -> pa.Table:
+    def empty_table(self) -> pa.Table:
         """Return a table without rows."""
         return schema_of(self.relation).empty_table() if self.relation.types else nullary_table(0)
 
@@ -50,24 +50,24 @@ class SourceSpec:
         """Return the rows of several tables as one."""
         if not self.relation.types:
             return nullary_table(min(1, sum(table.num_rows for table in tables)))
-        return pa.concat_tables([self.empty(), *tables])
+        return pa.concat_tables([self.empty_table(), *tables])
 
-    def replaced(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def replacement(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if the source now has exactly these rows."""
         if self.key.columns:
             now = resolve_keys(now, self.key, self.relation, self.directive)
-        return difference(self.rows(content), now)
+        return difference(self.earlier_rows(content), now)
 
-    def extended(self, content: EarlierRows, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def extension(self, content: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
-        if not fresh.num_rows:
-            return self.empty(), self.empty()
-        before = self.rows(content)
+        if not new.num_rows:
+            return self.empty_table(), self.empty_table()
+        before = self.earlier_rows(content)
         if self.key.columns:
-            return self.replaced(before, self.union([before, fresh]))
-        return minus(fresh, before), self.empty()
+            return self.replacement(before, self.union([before, new]))
+        return minus(new, before), self.empty_table()
 
-    def rows(self, content: EarlierRows) -> pa.Table:
+    def earlier_rows(self, content: EarlierRows) -> pa.Table:
         """Return the rows that the source had, with the columns of the relation in order."""
         rows = content if isinstance(content, pa.Table) else content()
         if not self.relation.types:
@@ -85,7 +85,7 @@ class InputSource:
 
     def __init__(self, inlet: SourceSpec, kind: str) -> None:
         self._inlet = inlet
-        self._form = inlet.form(kind)
+        self._form = inlet.settings_digest(kind)
 
     @property
     def name(self) -> str:
@@ -114,35 +114,35 @@ class RunCollector:
             tuple(before.get("named", ())),
             frozenset(before.get("columns", ())),
         )
-        self._columns = set(self.expected.known)
+        self._columns = set(self.expected.known_columns)
         self._bad: dict[str, list[BadRow]] = {}
         self._malformed: list[list[Diagnostic]] = []
         self._warnings: list[Diagnostic] = []
 
-    def take(self, name: str, reading: FileRecords, rows_before: int = 0) -> pa.Table:
+    def add_file(self, name: str, records: FileRecords, rows_before: int = 0) -> pa.Table:
         """Return the good rows of a file, and collect the rest.
 
         Raises:
             InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
         """
         expected = self.expected
-        shown = str(self._inlet.place.base / name)
-        drift.check_any_good_row(expected, shown, reading, rows_before)
-        self._warnings += drift.check_new_columns(expected, shown, reading.columns)
-        self._columns |= set(reading.columns)
+        shown = str(self._inlet.location.base / name)
+        drift.check_any_good_row(expected, shown, records, rows_before)
+        self._warnings += drift.check_new_columns(expected, shown, records.columns)
+        self._columns |= set(records.columns)
         # In the first run no column counts as new, even if the files differ.
-        known = expected.known | set(reading.columns) if expected.known else expected.known
-        named = expected.named or reading.named
-        self.expected = replace(expected, named=named, known=known)
+        known = expected.known_columns | set(records.columns) if expected.known_columns else expected.known_columns
+        named = expected.header_names or records.header_names
+        self.expected = replace(expected, header_names=named, known_columns=known)
         relation, source = expected.relation.name, self._inlet.name
-        self._bad[name] = to_bad_rows(relation, source, name, reading.malformed)
+        self._bad[name] = to_bad_rows(relation, source, name, records.malformed)
         if self._inlet.bad_rows is BadRowPolicy.ABORT:
-            self._malformed += reading.malformed
+            self._malformed += records.malformed
             if len(self._malformed) > SHOWN_FINDINGS_MAX:
-                self.refuse_malformed()
-        return reading.table
+                self.raise_if_malformed()
+        return records.table
 
-    def change(
+    def to_source_change(
         self,
         rows: tuple[pa.Table, pa.Table],
         position: Position,
@@ -153,12 +153,12 @@ class RunCollector:
         recorded = {
             **position,
             "columns": sorted(self._columns)[:RECORDED_COLUMNS_MAX],
-            "named": list(self.expected.named),
+            "named": list(self.expected.header_names),
         }
         bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)
         return SourceChange(*rows, recorded, bad, reread, (*self._warnings, *warnings))
 
-    def refuse_malformed(self) -> None:
+    def raise_if_malformed(self) -> None:
         """Raise if there are malformed records, and the policy is to abort."""
         if self._malformed:
-            raise InputError(first_findings(self._malformed, self._inlet.place.shown))
+            raise InputError(first_findings(self._malformed, self._inlet.location.display_name))

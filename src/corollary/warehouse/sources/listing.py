@@ -53,7 +53,7 @@ class SourceLocation:
     span: Span | None = None
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The name for messages."""
         return str(self.base / self.name)
 
@@ -81,7 +81,7 @@ def list_files(place: SourceLocation) -> list[ListedFile]:
         # Two `**` may find a file several times.
         return [each for _, each in sorted({each.name: each for each in found}.items())]
     except OSError as error:
-        raise file_error(place.shown, "read", error, place.span) from None
+        raise file_error(place.display_name, "read", error, place.span) from None
 
 
 def is_pattern(place: SourceLocation) -> bool:

@@ -26,8 +26,8 @@ def read(
     name: str,
     expected: ExpectedColumns,
     *,
-    given: Mapping[str, pa.Scalar] | None = None,
-    may_lack: bool = False,
+    partition: Mapping[str, pa.Scalar] | None = None,
+    allows_missing: bool = False,
 ) -> FileRecords:
     """Return the records of a file.
 
@@ -35,21 +35,21 @@ def read(
         file: the file, open.
         name: its name in messages.
         expected: the columns that it should have.
-        given: columns that have one value for the whole file (the partition of a Delta table).
-        may_lack: whether missing columns are null.
+        partition: columns that have one value for the whole file (the partition of a Delta table).
+        allows_missing: whether missing columns are null.
 
     Raises:
         InputError: `C0804`, it is a damaged Parquet file; `C0950`, a column is missing or of
             another type.
     """
-    given = given or {}
+    partition = partition or {}
     try:
         parquet = pq.ParquetFile(file)
         schema = parquet.schema_arrow
-        check_columns(schema, name, expected, given=given, may_lack=may_lack)
+        check_columns(schema, name, expected, partition=partition, allows_missing=allows_missing)
         _refuse_bomb(parquet, file, name, expected)
         relation = expected.relation
-        present = [each for each in relation.columns if each in schema.names and each not in given]
+        present = [each for each in relation.columns if each in schema.names and each not in partition]
         table = parquet.read(columns=present)
     except pa.ArrowException as error:
         message = f"`{name}` cannot be read: it is not a sound Parquet file ({error})"
@@ -61,8 +61,8 @@ def read(
         return FileRecords(nullary_table(min(1, count)), [], columns)
     arrays = []
     for each, type_ in zip(relation.columns, relation.types, strict=True):
-        if each in given:
-            arrays.append(pa.chunked_array([pa.repeat(given[each], count)]))
+        if each in partition:
+            arrays.append(pa.chunked_array([pa.repeat(partition[each], count)]))
         elif each in present:
             arrays.append(table.column(each))
         else:
@@ -76,20 +76,20 @@ def check_columns(
     name: str,
     expected: ExpectedColumns,
     *,
-    given: Mapping[str, Any] | None = None,
-    may_lack: bool = False,
+    partition: Mapping[str, Any] | None = None,
+    allows_missing: bool = False,
 ) -> None:
     """Raise if a schema does not have the columns of the relation (`C0950`)."""
     for at, (column, type_) in enumerate(
         zip(expected.relation.columns, expected.relation.types, strict=True)
     ):
-        if given and column in given:
+        if partition and column in partition:
             continue
         positions = schema.get_all_field_indices(column)
         if len(positions) > 1:
             raise drift.ambiguous_column(expected, name, column)
         if not positions:
-            if may_lack or (type_.nullable and column not in expected.known):
+            if allows_missing or (type_.nullable and column not in expected.known_columns):
                 continue
             raise drift.missing_column(expected, name, column)
         if not is_readable(schema.field(positions[0]).type, type_):

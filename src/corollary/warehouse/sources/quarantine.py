@@ -73,21 +73,21 @@ def to_bad_rows(
 
 
 def quarantine_change(
-    held: pa.Table, source: str, bad: Iterable[BadRow], reread: frozenset[str] | None
+    quarantined: pa.Table, source: str, bad: Iterable[BadRow], reread_files: frozenset[str] | None
 ) -> tuple[pa.Table, pa.Table]:
     """Return the rows to add to the quarantine and those to remove, after reading a source.
 
     Args:
-        held: the rows in quarantine.
+        quarantined: the rows in quarantine.
         source: the name of the source.
         bad: its malformed records, from `SourceChange.bad`.
-        reread: the files whose earlier records no longer count, from `SourceChange.reread`; None
+        reread_files: the files whose earlier records no longer count, from `SourceChange.reread`; None
             for all, also for a source that is no longer read.
     """
-    is_stale = pc.equal(held.column("source"), source)
-    if reread is not None:
-        names = pa.array(sorted(reread), pa.string())
-        is_stale = pc.and_(is_stale, pc.is_in(held.column("file"), value_set=names))
+    is_stale = pc.equal(quarantined.column("source"), source)
+    if reread_files is not None:
+        names = pa.array(sorted(reread_files), pa.string())
+        is_stale = pc.and_(is_stale, pc.is_in(quarantined.column("file"), value_set=names))
     found = from_python((astuple(each) for each in bad), QUARANTINE)
-    held = held.cast(found.schema)
-    return difference(held, pa.concat_tables([held.filter(pc.invert(is_stale)), found]))
+    quarantined = quarantined.cast(found.schema)
+    return difference(quarantined, pa.concat_tables([quarantined.filter(pc.invert(is_stale)), found]))

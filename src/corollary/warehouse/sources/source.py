@@ -29,8 +29,8 @@ class SourceChange:
         added: the rows that it has now and did not have then, each once.
         removed: the rows that it had then and does not have now, each once.
         position: its position now; worth storing even if no row has changed.
-        bad: the malformed records that were found.
-        reread: the files whose malformed records of earlier readings no longer count; None for all
+        bad_rows: the malformed records that were found.
+        reread_files: the files whose malformed records of earlier readings no longer count; None for all
             files of the source.
         warnings: problems that did not abort the run.
     """
@@ -38,8 +38,8 @@ class SourceChange:
     added: pa.Table
     removed: pa.Table
     position: Position
-    bad: tuple[BadRow, ...] = ()
-    reread: frozenset[str] | None = frozenset()
+    bad_rows: tuple[BadRow, ...] = ()
+    reread_files: frozenset[str] | None = frozenset()
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -54,14 +54,14 @@ class Source(Protocol):
     def relation(self) -> Relation:
         """The relation that it fills."""
 
-    def is_same(self, before: Position | None) -> bool:
+    def is_unchanged(self, before: Position | None) -> bool:
         """Return whether nothing has changed since a position, without reading data.
 
         Raises:
             InputError: the source does not exist or cannot be read.
         """
 
-    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Args:

@@ -36,11 +36,11 @@ class SparkSource(InputSource):
         self._fetch = fetch
         self._is_text = inlet.directive.parameter("format").lower() in TEXT_FORMATS
 
-    def is_same(self, _: Position | None) -> bool:
+    def is_unchanged(self, _: Position | None) -> bool:
         """Return False: Spark has no fingerprints to compare."""
         return False
 
-    def difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
+    def change_since(self, before: Position | None, content: EarlierRows) -> SourceChange:
         """Return what has changed since a position.
 
         Raises:
@@ -50,26 +50,26 @@ class SparkSource(InputSource):
         collector = RunCollector(self._inlet, before)
         rows_before = 0 if before is None else before["rows"]
         reading = self._reading(collector.expected)
-        rows = collector.take(self._inlet.place.name, reading, rows_before)
-        collector.refuse_malformed()
+        rows = collector.add_file(self._inlet.location.name, reading, rows_before)
+        collector.raise_if_malformed()
         position = {"form": self._form, "rows": rows.num_rows}
-        return collector.change(self._inlet.replaced(content, rows), position, None)
+        return collector.to_source_change(self._inlet.replacement(content, rows), position, None)
 
     def _reading(self, expected: ExpectedColumns) -> FileRecords:
         inlet = self._inlet
         paths: list[Path] = []
         if inlet.directive.parameter("filename"):
-            files = [Path(each.path) for each in list_files(inlet.place)]
-            if not files and is_pattern(inlet.place):
-                return FileRecords(inlet.empty())
-            paths = files if is_pattern(inlet.place) else [inlet.place.resolve(inlet.place.name)]
+            files = [Path(each.path) for each in list_files(inlet.location)]
+            if not files and is_pattern(inlet.location):
+                return FileRecords(inlet.empty_table())
+            paths = files if is_pattern(inlet.location) else [inlet.location.resolve(inlet.location.name)]
         names, table = self._fetch(inlet.directive, paths, inlet.relation.columns)
         if not inlet.relation.types:
             return FileRecords(nullary_table(min(1, table.num_rows)), [], names)
         if not names:  # JSON without records has no columns
-            return FileRecords(inlet.empty())
+            return FileRecords(inlet.empty_table())
         table, corrupt = self._without_corrupt(table)
-        check_columns(self._types(table), inlet.place.shown, expected)
+        check_columns(self._types(table), inlet.location.display_name, expected)
         columns = [
             table.column(name)
             if name in table.column_names
@@ -78,7 +78,7 @@ class SparkSource(InputSource):
         ]
         convert = _from_text_or_arrow if self._is_text else from_arrow
         rows, malformed = convert_records(
-            columns, inlet.place.shown, expected, convert=convert, has_order=False
+            columns, inlet.location.display_name, expected, convert=convert, has_order=False
         )
         return FileRecords(rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT_COLUMN))
 
@@ -97,7 +97,7 @@ class SparkSource(InputSource):
         if CORRUPT_COLUMN not in table.column_names or CORRUPT_COLUMN in self.relation.columns:
             return table, []
         corrupt = table.column(CORRUPT_COLUMN)
-        name, message = self._inlet.place.shown, "the record cannot be parsed"
+        name, message = self._inlet.location.display_name, "the record cannot be parsed"
         found = [
             [Diagnostic("C0801", message, Span(SourceFile(name, raw, 0), 0, 1, 0, 2))]
             for raw in corrupt.drop_null().to_pylist()
