@@ -133,7 +133,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--clock", choices=CLOCKS, default="wall", help="what times maintenance (default wall)"
     )
     parser.add_argument(
-        "--algorithm", choices=SELECTABLE_ALGORITHMS, metavar="NAME", help="the one to profile a task with"
+        "--algorithm",
+        choices=SELECTABLE_ALGORITHMS,
+        metavar="NAME",
+        help="the one to profile a task with",
     )
     return parser.parse_args(arguments)
 

@@ -22,7 +22,7 @@ import corollary
 from bench.data import random_graph, random_tree
 from bench.figure import Figure
 from corollary.core.arrow import to_python
-from corollary.core.optimisations import MonitoringOptimisation
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.database.database import Database, state_of
 
 NAME = "active"

@@ -23,8 +23,8 @@ import pyarrow as pa
 import corollary
 from bench.figure import Figure
 from corollary.advisor.advice import Advice
-from corollary.advisor.consulting import consult
-from corollary.advisor.verifying import find_differing_views
+from corollary.advisor.check.verification import find_differing_views
+from corollary.advisor.consultation import consult
 from corollary.database.database import Database, state_of
 
 NAME = "advisor"

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from bench.data import Relations
 from corollary.core.engine import Limits
-from corollary.core.plan import Plan
+from corollary.core.plans import Plan
 from corollary.core.recorder import CountingRecorder
-from corollary.database.program import load_program
+from corollary.database.program.loaded_program import load_program
 from corollary.engines.local.engine import LocalEngine
-from corollary.frontends.datalog.parse import parse
-from corollary.maintain import seminaive
+from corollary.frontends.datalog.parser import parse
+from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
 
 THREADS = 2

@@ -21,12 +21,12 @@ from itertools import pairwise
 import pyarrow as pa
 
 from bench.figure import Figure
-from corollary.documents.joins import build_shape
-from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
-from corollary.documents.parse import parse_query
-from corollary.documents.program import compile_query, query_node_name
-from corollary.documents.shape import QueryShape
+from corollary.documents.queries.joins import build_shape
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.queries.program import compile_query, query_node_name
+from corollary.documents.queries.shape import QueryShape
 from corollary.documents.storage import Storage, WriteBatch
+from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
 
 NAME = "documents"
 ABOUT = "tree patterns over documents that streams write into"

@@ -16,9 +16,9 @@ from corollary.registry import EXTENSIONS
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
+    from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.opening import open_database as open  # noqa: A004
-    from corollary.database.reader import Reader
     from corollary.database.transaction import Transaction
     from corollary.documents.document import ActiveDocument
 
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
 
             return Database
         case "Reader":
-            from corollary.database.reader import Reader
+            from corollary.database.access.reader import Reader
 
             return Reader
         case "Transaction":

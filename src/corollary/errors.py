@@ -221,7 +221,10 @@ class WarehouseError(InputError):
 def display_location(url: str) -> str:
     """Return where a catalog is, for messages: the path of a file, or a URL without password.
 
-    >>> display_location("sqlite:////w/catalog.sqlite"), display_location("postgresql://me:secret@host/w")
+    >>> (
+    ...     display_location("sqlite:////w/catalog.sqlite"),
+    ...     display_location("postgresql://me:secret@host/w"),
+    ... )
     ('/w/catalog.sqlite', 'postgresql://me:…@host/w')
     """
     return redact_password(url.removeprefix("sqlite:///"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from corollary.advisor.scheme import Options
+from corollary.advisor.model.scheme import Options
 from oracles import evaluation
 from support.cases.advisor import CASES, advice_for, arities, changed_program, degrees, program_of
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from corollary.documents.answers.unknown import Answer
 from corollary.documents.document import ActiveDocument
-from corollary.documents.unknown import Answer
 from corollary.errors import InputError
 from support.paths import CASES as FOLDERS
 

@@ -11,7 +11,7 @@ import pytest
 
 from corollary.analysis.check import check, diagnose
 from corollary.errors import Diagnostic, InputError, Severity, render
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.diagnostic_codes import codes_in
 from support.paths import REPOSITORY

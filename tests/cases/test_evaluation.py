@@ -32,9 +32,9 @@ from click.testing import CliRunner
 
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
-from corollary.database.once import FileLocations, query_once, run_once
-from corollary.database.program import read_programs
-from corollary.warehouse.delimited import print_rows
+from corollary.database.intake.evaluate_once import FileLocations, query_once, run_once
+from corollary.database.program.loaded_program import read_programs
+from corollary.warehouse.formats.delimited import print_rows
 from oracles.evaluation import OracleError, OracleLimit, evaluate, typed_rows
 from support.cases.evaluation import (
     AMPLE,

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import corollary
-from corollary.cli import options, tables
+from corollary.cli import options
 from corollary.cli.main import group
-from corollary.cli.trace_report import trace_as_json, trace_lines
+from corollary.cli.report import tables
+from corollary.cli.report.trace import trace_as_json, trace_lines
 from corollary.core.engine import Limits
 from corollary.core.states import State
 from corollary.database.transaction import Transaction

@@ -69,7 +69,7 @@ def test_verify(house: House) -> None:
 
 
 def test_verify_of_what_is_lost(house: House) -> None:
-    from corollary.warehouse import schema
+    from corollary.warehouse.catalog import schema
 
     with house.warehouse.catalog.write_transaction() as connection:
         table = schema.changes

@@ -27,7 +27,7 @@ import corollary
 from corollary.database.counters import COUNTER_NAMES
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import ConflictError
-from corollary.warehouse.catalog import Catalog
+from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.warehouse import Warehouse
 from support.command_line import (
     CONFLICT,

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from corollary.cli.main import group
-from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import FAILING, WORKING, feed, name_of
 from support.cases.spark_evaluation import FILES, QUICK, check
 from support.selection import sampled

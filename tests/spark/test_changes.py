@@ -16,13 +16,13 @@ from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.recorder import CountingRecorder
 from corollary.database.database import Database
-from corollary.database.program import load_program
+from corollary.database.program.loaded_program import load_program
 from corollary.database.state import DatabaseState
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.sql.engine import SparkEngine
 from corollary.errors import EvaluationError
-from corollary.frontends.datalog.parse import parse
-from corollary.maintain import seminaive
+from corollary.frontends.datalog.parser import parse
+from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
 from support.cases.change_runs import (
     CASES,
@@ -118,7 +118,11 @@ def evaluated(case: Case, engine: Any) -> dict[str, Any] | str:
     for name, some in case.facts.items():
         engine.insert(normal.bases.get(name, name), sorted(some, key=repr))
     try:
-        engine.run(seminaive.plan_program(normal, engine.statistics()), CountingRecorder(), Limits(rounds=200))
+        engine.run(
+            seminaive.plan_program(normal, engine.statistics()),
+            CountingRecorder(),
+            Limits(rounds=200),
+        )
     except EvaluationError as error:
         return error.diagnostics[0].code
     return {name: comparable(to_python(engine.read(name))) for name in normal.relations}

@@ -13,7 +13,7 @@ from corollary.core.engine import Limits
 from corollary.database.database import Database
 from corollary.database.state import DatabaseState
 from corollary.engines.spark import session
-from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.sql.engine import SparkEngine
 from corollary.errors import EvaluationError, InputError, LimitError
 from support.maintained_database import closure, delete, insert
 

@@ -12,14 +12,19 @@ import pyarrow as pa
 import pytest
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
-from corollary.core.rules import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
+from corollary.core.logic import NEGATED_OPERATORS, Condition, Constant, Functor, Variable
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Type, decimal
-from corollary.engines.local import expressions as local
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.spark import sql
-from corollary.engines.spark.columns import schema_of, to_held
-from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.expressions import CALLED, LoweredExpression, lower, lower_condition
+from corollary.engines.local.evaluation import expressions as local
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.sql import sql
+from corollary.engines.spark.sql.columns import schema_of, to_held
+from corollary.engines.spark.sql.engine import SparkEngine
+from corollary.engines.spark.sql.expressions import (
+    CALLED,
+    LoweredExpression,
+    lower,
+    lower_condition,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +47,12 @@ def functors(type_: Type) -> list[Functor]:
     """Every functor that takes one or two values of a type (and numbers behind them)."""
     found = []
     for name, signature in FUNCTORS.items():
-        if name in (PARTITION_OF, CHECKED_SUM, "range", "to_decimal") or type_.kind not in signature.kinds(0):
+        if name in (
+            PARTITION_OF,
+            CHECKED_SUM,
+            "range",
+            "to_decimal",
+        ) or type_.kind not in signature.kinds(0):
             continue
         x, y = Variable("x", type_), Variable("y", type_)
         arguments: tuple[Any, ...] = (x, y)[: signature.min_arguments]
@@ -64,7 +74,9 @@ def conditions(type_: Type) -> list[Condition]:
     return [Condition(name, x, y) for name in (*names, "is")]
 
 
-def evaluated(engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[LoweredExpression]) -> pa.Table:
+def evaluated(
+    engine: SparkEngine, rows: pa.Table, type_: Type, lowered: list[LoweredExpression]
+) -> pa.Table:
     """The values and faults of lowered expressions over a table."""
     tuples = engine.pieces.of_table(to_held(rows, (type_, type_)), (type_, type_))
     inner, nodes = sql.columns_of((type_, type_), "f"), []

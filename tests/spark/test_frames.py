@@ -21,11 +21,11 @@ import corollary
 from corollary.core.arrow import from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
-from corollary.database import once, pipeline
 from corollary.database.engines import SparkFrames
-from corollary.database.program import read_programs
+from corollary.database.intake import evaluate_once, pipeline
+from corollary.database.program.loaded_program import read_programs
 from corollary.errors import InputError
-from corollary.warehouse.sources.choose import source_of
+from corollary.warehouse.sources.source_factory import source_of
 from support.source_model import canonical, parquet
 
 pytestmark = pytest.mark.spark
@@ -209,23 +209,27 @@ def test_a_one_shot_run_reads_and_writes(tmp_path: Path, spark: Any, format_: st
         f'{EDGE}.input edge(IO=spark, table="edges_at_once")\n{PATH}'
         f'.output path(IO=spark, format={format_}, filename="out/path")\n.output edge\n'
     )
-    program, places = parsed(tmp_path, text), once.FileLocations(tmp_path, tmp_path)
-    outcome = once.run_once(program, places, frames=SparkFrames(spark))
+    program, places = parsed(tmp_path, text), evaluate_once.FileLocations(tmp_path, tmp_path)
+    outcome = evaluate_once.run_once(program, places, frames=SparkFrames(spark))
     found = spark.read.format(format_).load(str(tmp_path / "out" / "path"))
     assert sorted(row.y for row in found.collect()) == ["a", "b"]
     assert [(each.relation, each.tuples) for each in outcome.written] == [("path", 2), ("edge", 2)]
     assert outcome.written[0].path == tmp_path / "out" / "path"
     with pytest.raises(InputError, match=r"C0989.*already exists(.|\n)*program.dl:5(.|\n)*mode="):
-        once.run_once(program, places, frames=SparkFrames(spark))
+        evaluate_once.run_once(program, places, frames=SparkFrames(spark))
     text = text.replace(f"format={format_}", f"format={format_}, mode=append")
-    once.run_once(parsed(tmp_path, text), places, frames=SparkFrames(spark))
+    evaluate_once.run_once(parsed(tmp_path, text), places, frames=SparkFrames(spark))
     assert spark.read.format(format_).load(str(tmp_path / "out" / "path")).count() == 4
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path, spark: Any) -> None:
     def run(said: str) -> None:
         text = f'{EDGE}edge(1, "a").\n.output edge(IO=spark, {said})\n'
-        once.run_once(parsed(tmp_path, text), once.FileLocations(tmp_path, tmp_path), frames=SparkFrames(spark))
+        evaluate_once.run_once(
+            parsed(tmp_path, text),
+            evaluate_once.FileLocations(tmp_path, tmp_path),
+            frames=SparkFrames(spark),
+        )
 
     with pytest.raises(InputError, match=r"C0989.*delta(.|\n)*spark.jars.packages"):
         run('format="delta", filename="out"')

@@ -227,7 +227,9 @@ def test_files_of_a_batch_are_read_in_their_order(db: Database, tmp_path: Path) 
     ]
     reader = FolderReader(Directive("input", "direct_link", (("op", "op"),)), "/in")
     batch = Frame(pa.Table.from_pylist(files))
-    events, findings = reader.read(batch, db._state.writable_relation("direct_link"), "s", "batch 0")
+    events, findings = reader.read(
+        batch, db._state.writable_relation("direct_link"), "s", "batch 0"
+    )
     assert [tuple(row.values()) for row in events.rows.to_pylist()] == [
         ("a", "b", "+"),
         ("c", "d", "+"),

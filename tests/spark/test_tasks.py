@@ -13,8 +13,8 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark import shares
-from corollary.engines.spark.placed import DriverEngine
+from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitions import driver
 from corollary.errors import InputError, LimitError
 from support.warehouse_scenarios import store_of
 
@@ -82,8 +82,8 @@ def test_tasks_write_what_lasts(
     with corollary.open(place, spark=spark, placement="tasks") as db:
         db.load(text=f"{CLOSURE}.output p")
         with monkeypatch.context() as patch:
-            patch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
-            patch.setattr(shares, "read_partition", refused)
+            patch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", 1)
+            patch.setattr(driver, "read_partition", refused)
             before = jobs(spark)
             with db.transaction() as tx:
                 tx.insert("e", EDGES)
@@ -105,7 +105,7 @@ def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch
     def refused(*_: Any) -> None:
         pytest.fail("a session was asked for")
 
-    monkeypatch.setattr("corollary.engines.spark.placed.private", refused)
+    monkeypatch.setattr("corollary.engines.spark.driver.private", refused)
     with corollary.open(None) as db:
         assert isinstance(db._state.engine, DriverEngine)
         db.load(text=PROGRAM)

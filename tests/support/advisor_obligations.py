@@ -16,7 +16,7 @@ import random
 from collections import Counter
 
 from corollary.advisor.advice import Advice
-from corollary.advisor.scheme import Options
+from corollary.advisor.model.scheme import Options
 from oracles import evaluation
 from support.cases.advisor import advice_for, changed_program, degrees
 from support.generators.advisor_programs import Program

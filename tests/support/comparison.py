@@ -9,13 +9,18 @@ from typing import Any
 from corollary.console import SilentConsole
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
-from corollary.core.rules import Constant, Literal, Variable
+from corollary.core.logic import Constant, Literal, Variable
 from corollary.database.counters import ProgressRecorder
-from corollary.database.once import FileLocations, answer_relation, evaluate_views, fill_engine
-from corollary.database.program import LoadedProgram, load_program
+from corollary.database.intake.evaluate_once import (
+    FileLocations,
+    answer_relation,
+    evaluate_views,
+    fill_engine,
+)
+from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.maintain.solve import solve
 from corollary.source import SourceFile
 from oracles import evaluation

@@ -6,7 +6,7 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.types import Child, FunctionType, Rule
+from corollary.documents.types.function_types import Child, FunctionType, Rule
 from corollary.documents.view import View
 
 Types = dict[str, FunctionType]

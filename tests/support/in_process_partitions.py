@@ -9,9 +9,9 @@ import pytest
 
 from corollary.database import opening
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.spark import serving
-from corollary.engines.spark.messages import Request
-from corollary.engines.spark.placed import DriverEngine
+from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.partitions import worker
+from corollary.engines.spark.partitions.messages import Request
 
 SHARES = 3
 
@@ -31,7 +31,7 @@ class InProcess(DriverEngine):
         InProcess.jobs += 1
         sent = pickle.dumps(request)
         return [
-            serving.serve(pickle.loads(sent), partition)
+            worker.serve(pickle.loads(sent), partition)
             for partition in reversed(range(request.partitions))
         ]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.arrow import to_python
-from corollary.core.rules import Condition, Constant, Literal, Rule, Variable
+from corollary.core.logic import Condition, Constant, Literal, Rule, Variable
 from corollary.database.database import Database
 from corollary.maintain.payload import payload_kind
 from oracles.evaluation import canonical, compare

@@ -17,12 +17,12 @@ from deltalake import DeltaTable
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Kind, Type
-from corollary.warehouse.entries import NewCommit
+from corollary.warehouse.catalog.catalog_rows import NewCommit
+from corollary.warehouse.publishing.checked_log import TableFinding
+from corollary.warehouse.publishing.delta_schema import published_schema
 from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.publishing.log import TableFinding
 from corollary.warehouse.publishing.publication import PublishedVersion
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.publishing.rows import published_schema
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 Row = tuple[Any, ...]

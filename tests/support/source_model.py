@@ -17,9 +17,9 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
-from corollary.warehouse.sources.choose import source_of
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, quarantine_change
 from corollary.warehouse.sources.source import Position, Source, SourceChange
+from corollary.warehouse.sources.source_factory import source_of
 
 Row = tuple[Any, ...]
 P = Relation("p", ("x", "y"), (NUMBER, SYMBOL), is_derived=False)
@@ -92,7 +92,9 @@ class Run:
 
     def _quarantine(self, change: SourceChange) -> None:
         name = self.source.name
-        added, removed = quarantine_change(self.quarantine, name, change.bad_rows, change.reread_files)
+        added, removed = quarantine_change(
+            self.quarantine, name, change.bad_rows, change.reread_files
+        )
         rows = {*to_python(self.quarantine)} - {*to_python(removed)} | {*to_python(added)}
         self.quarantine = from_python(sorted(rows), QUARANTINE)
 

@@ -10,7 +10,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.database import Database
 from corollary.database.upkeep.verify import verify
-from corollary.warehouse.loose_files import list_data_files
+from corollary.warehouse.orphan_files import list_data_files
 from corollary.warehouse.warehouse import Warehouse
 
 PROGRAM = """\

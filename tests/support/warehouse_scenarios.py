@@ -18,16 +18,16 @@ from typing import Any
 import pytest
 
 from corollary.core.arrow import to_python
-from corollary.core.plan import WORKING_SEPARATOR
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.database import Database
 from corollary.database.state import payload_relations_of
 from corollary.database.transaction import Transaction
-from corollary.database.upkeep.findings import FindingKind
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
+from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
-from corollary.warehouse import schema
+from corollary.warehouse.catalog import schema
 from corollary.warehouse.warehouse import parse_location
 from support.comparison import comparable
 from support.generators.scenarios import Scenario, judge
@@ -60,7 +60,9 @@ def everything(db: Database) -> dict[str, Any]:
     """Return what a database holds, relations that rewriting made and valid payload included."""
     relations = db._state.loaded.normal.relations
     beside = payload_relations_of(db._state.loaded.normal)
-    valid = [name for name in beside if name.partition(WORKING_SEPARATOR)[0] in db._state.planner.payload]
+    valid = [
+        name for name in beside if name.partition(WORKING_SEPARATOR)[0] in db._state.planner.payload
+    ]
     return {
         "relations": {
             name: comparable(to_python(db._state.engine.read(name)))
@@ -69,7 +71,8 @@ def everything(db: Database) -> dict[str, Any]:
         },
         "bases": db._state.loaded.normal.bases,
         "parts": db._state.loaded.normal.parts,
-        "payload": db._state.planner.payload & {name.partition(WORKING_SEPARATOR)[0] for name in beside},
+        "payload": db._state.planner.payload
+        & {name.partition(WORKING_SEPARATOR)[0] for name in beside},
         "commits": db.commits,
     }
 
@@ -199,7 +202,9 @@ class Keeper:
     def verify(self, judged: Judged) -> None:
         """Compare everything with everything."""
         report = verify(store_of(judged.db).warehouse)
-        found = [each for each in report.findings if each.kind is not FindingKind.INDEX]  # some are lost
+        found = [
+            each for each in report.findings if each.kind is not FindingKind.INDEX
+        ]  # some are lost
         assert found == [], f"{found}\n{judged}"
         assert report.has_recomputed
 

@@ -14,12 +14,13 @@ import pytest
 
 from corollary.core.arrow import to_python
 from corollary.core.states import State
-from corollary.database import kernel
+from corollary.database import commit as commits
 from corollary.database.database import Database
-from corollary.database.operations import Operation
+from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.errors import ConflictError, ConstraintError, InputError
-from corollary.warehouse import schema, warehouse
+from corollary.warehouse import warehouse
+from corollary.warehouse.catalog import schema
 from support.maintained_database import (
     apply,
     closure,
@@ -220,11 +221,11 @@ def test_others_come_first_again_and_again(
     with pytest.raises(ConflictError) as caught:
         raise_balance(bank, "bank", 1)
     assert caught.value.exit_code == 4
-    assert len(tries) == kernel.TRIES
+    assert len(tries) == commits.MAX_TRIES
     monkeypatch.undo()
     bank.refresh()
     assert stored(bank) == stored(other)
-    assert bank.relation("account").rows() == [(ACCOUNT, kernel.TRIES)]
+    assert bank.relation("account").rows() == [(ACCOUNT, commits.MAX_TRIES)]
     raise_balance(bank, "bank", 1)
     other.close()
 
@@ -264,7 +265,7 @@ def test_a_reader_follows_rules_too(place: str) -> None:
 def test_a_writer_that_was_given_up(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`gc` has taken its intent away, so it cannot commit."""
     monkeypatch.setattr(warehouse, "INLINE_BYTES", 1)
-    monkeypatch.setattr(kernel, "TRIES", 1)
+    monkeypatch.setattr(commits, "MAX_TRIES", 1)
     db = opened(closure(), place=place)
     catalog = store_of(db).warehouse.catalog
     commit = catalog.commit

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.core.arrow import from_python, schema_of, to_python
+from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
-from corollary.core.rules import Value
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -29,10 +29,10 @@ from corollary.core.types import (
 )
 from corollary.core.values import format_value
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse import delimited, exact, fast
-from corollary.warehouse.dialect import dialect_of, file_name_of
-from corollary.warehouse.lines import text_column
-from corollary.warehouse.outputs import OutputFile, write_outputs
+from corollary.warehouse.formats import delimited, exact_reader, vectorized_reader
+from corollary.warehouse.formats.delimited_lines import text_column
+from corollary.warehouse.formats.dialect import dialect_of, file_name_of
+from corollary.warehouse.formats.output_files import OutputFile, write_outputs
 from support.generators.values import is_same, values
 from support.selection import examples
 
@@ -71,7 +71,7 @@ def findings(data: bytes, p: Relation, **parameters: str) -> tuple[Diagnostic, .
 
 def exactly(data: bytes, p: Relation, asked: Directive) -> pa.Table:
     malformed: list[list[Diagnostic]] = []
-    table = exact.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
+    table = exact_reader.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
     assert not malformed
     return table
 
@@ -270,7 +270,7 @@ def files(draw: st.DrawFn) -> tuple[Relation, Directive, bytes]:
 @settings(max_examples=examples(300, 1500))
 def test_the_fast_reader_agrees_or_declines(file: tuple[Relation, Directive, bytes]) -> None:
     p, asked, data = file
-    quick = fast.read(data, p, dialect_of(p, asked))
+    quick = vectorized_reader.read(data, p, dialect_of(p, asked))
     if quick is not None:
         slow = exactly(data, p, asked)
         assert quick.schema == slow.schema
@@ -282,7 +282,7 @@ def test_the_fast_reader_agrees_or_declines(file: tuple[Relation, Directive, byt
 def test_the_fast_reader_accepts_no_more(type_: Type, text: str) -> None:
     p = relation(type_)
     data = (text + "\n").encode()
-    quick = fast.read(data, p, dialect_of(p, directive()))
+    quick = vectorized_reader.read(data, p, dialect_of(p, directive()))
     if quick is not None:
         assert_same_rows(to_python(quick), to_python(exactly(data, p, directive())))
 
@@ -304,7 +304,7 @@ def test_plain_files_take_the_fast_reader(
     data: bytes, p: Relation, parameters: dict[str, str]
 ) -> None:
     asked = directive(**parameters)
-    quick = fast.read(data, p, dialect_of(p, asked))
+    quick = vectorized_reader.read(data, p, dialect_of(p, asked))
     assert quick is not None
     assert_same_rows(to_python(quick), to_python(exactly(data, p, asked)))
 
@@ -324,7 +324,7 @@ def test_a_file_of_many_blocks() -> None:
 def test_pieces_read_like_the_whole(file: tuple[Relation, Directive, bytes], size: int) -> None:
     p, asked, data = file
     malformed: list[list[Diagnostic]] = []
-    whole = exact.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
+    whole = exact_reader.read(data, "p.facts", p, dialect_of(p, asked), malformed=malformed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delimited, "PIECE_BYTES", size)
         table, found = delimited.parse_rows(data, "p.facts", p, dialect_of(p, asked))

@@ -17,11 +17,11 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark import serving, shares, versions
-from corollary.engines.spark.messages import Reply, Request
+from corollary.engines.spark.partitions import driver, versions, worker
+from corollary.engines.spark.partitions.messages import Reply, Request
 from corollary.errors import WarehouseError
-from corollary.warehouse import files, parts
-from corollary.warehouse.publishing import data_files
+from corollary.warehouse.files import durable_files, multi_file_table
+from corollary.warehouse.publishing import published_files
 from support.in_process_partitions import SHARES, share_out
 from support.maintained_database import closure, pairs
 from support.warehouse_scenarios import loose_files, root_of, store_of
@@ -34,12 +34,12 @@ NODES = "abcdef"
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A database whose shares are large at once, and whose driver reads none of them."""
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
+    monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", 1)
     with corollary.open(tmp_path / "w") as found:
         found.load(text=closure() + "\n.output reach")
         with monkeypatch.context() as patch:
-            patch.setattr(shares, "read_partition", refused)
-            patch.setattr(files, "from_parquet", refused)
+            patch.setattr(driver, "read_partition", refused)
+            patch.setattr(durable_files, "from_parquet", refused)
             with found.transaction() as tx:
                 tx.insert("edge", EDGES)
             found.publish()
@@ -63,7 +63,7 @@ EVERY = sorted((x, y) for x in NODES for y in NODES)
 
 
 def lists(db: Database) -> list[Path]:
-    return sorted(root_of(db).glob(f"data/*/*{parts.LIST_SUFFIX}"))
+    return sorted(root_of(db).glob(f"data/*/*{multi_file_table.LIST_SUFFIX}"))
 
 
 def test_tasks_write_changes_snapshots_and_tables(db: Database) -> None:
@@ -119,7 +119,7 @@ def test_parts_go_with_their_list(db: Database) -> None:
     assert {each.name[:9] for each in before & set(lists(db))} == {"snapshot-"}
     named = {each.name for each in lists(db)}
     for each in root_of(db).glob("data/*/*.parts-*"):
-        assert each.name.partition(".parts-")[0] + parts.LIST_SUFFIX in named
+        assert each.name.partition(".parts-")[0] + multi_file_table.LIST_SUFFIX in named
     assert not loose_files(db)
     assert reached(db) == EVERY
 
@@ -135,8 +135,8 @@ def test_what_a_lost_task_wrote_is_loose(db: Database) -> None:
 
 def test_a_directory_that_tasks_do_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
-    for writer in (parts.TableFileWriter, data_files.PublishedFileWriter):
+    monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", 1)
+    for writer in (multi_file_table.TableFileWriter, published_files.PublishedFileWriter):
         monkeypatch.setattr(writer, "__call__", lambda *_: None)
     with corollary.open(tmp_path / "w") as db:
         db.load(text=closure() + "\n.output reach")
@@ -153,15 +153,15 @@ def test_a_task_that_cannot_write_fails_the_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", 1)
+    monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", 1)
 
-    def full(self: parts.TableFileWriter, rows: pa.Table) -> None:
+    def full(self: multi_file_table.TableFileWriter, rows: pa.Table) -> None:
         raise WarehouseError.cannot_write(self.root, OSError(28, "No space left on device"))
 
     with corollary.open(tmp_path / "w") as db:
         db.load(text=closure())
         with monkeypatch.context() as patch:
-            patch.setattr(parts.TableFileWriter, "__call__", full)
+            patch.setattr(multi_file_table.TableFileWriter, "__call__", full)
             with pytest.raises(WarehouseError, match="No space"), db.transaction() as tx:
                 tx.insert("edge", EDGES)
         assert not db.relation("reach").rows()
@@ -176,16 +176,16 @@ def test_a_task_that_cannot_write_fails_the_transaction(
 
 def test_a_worker_keeps_so_many_bytes_open(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(serving, "_open_partitions", type(serving._open_partitions)())
+    monkeypatch.setattr(worker, "_open_partitions", type(worker._open_partitions)())
     with corollary.open(None) as db:
         db.load(text=closure())
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
-        assert len(serving._open_partitions) == SHARES
-        monkeypatch.setattr(serving, "OPEN_PARTITIONS_MAX_BYTES", 1)
+        assert len(worker._open_partitions) == SHARES
+        monkeypatch.setattr(worker, "OPEN_PARTITIONS_MAX_BYTES", 1)
         with db.transaction() as tx:
             tx.delete("edge", pairs("ab"))
-        assert len(serving._open_partitions) == 1
+        assert len(worker._open_partitions) == 1
         with db.transaction() as tx:
             tx.insert("edge", pairs("ab"))
         assert reached(db) == EVERY
@@ -193,14 +193,14 @@ def test_a_worker_keeps_so_many_bytes_open(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_driver_keeps_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(serving, "_open_partitions", type(serving._open_partitions)())
+    monkeypatch.setattr(worker, "_open_partitions", type(worker._open_partitions)())
     with corollary.open(None) as db:
         db.load(text=closure())
         with db.transaction() as tx:
             tx.insert("edge", EDGES)
-        serving._open_partitions.clear()
+        worker._open_partitions.clear()
         assert reached(db) == EVERY
-        assert not serving._open_partitions
+        assert not worker._open_partitions
 
 
 def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) ->
             tx.insert("edge", EDGES)
         before = sorted(db._state.engine._root.iterdir())
         monkeypatch.setattr(versions, "LOG_MAX_ENTRIES", 0)
-        monkeypatch.setattr(serving, "_run", refuse_last(serving._run))
+        monkeypatch.setattr(worker, "_run", refuse_last(worker._run))
         with pytest.raises(WarehouseError, match="lost"), db.transaction() as tx:
             tx.delete("edge", pairs("ab"))
         assert sorted(db._state.engine._root.iterdir()) == before

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corollary.errors import InputError
-from corollary.warehouse.paths import resolve
+from corollary.warehouse.files.paths import resolve
 
 
 @pytest.fixture

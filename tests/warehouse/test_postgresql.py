@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.database import kernel
+from corollary.database import commit as commits
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse
 from support.maintained_database import closure, delete, insert, opened, pairs, reopened
@@ -111,8 +111,8 @@ def test_a_database_of_somebody_else_is_shared(server: Server, place: str) -> No
 
 def test_a_writer_that_hangs(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others wait for it, and then say so; once it is gone they go on."""
-    monkeypatch.setattr("corollary.warehouse.connections.BUSY_SECONDS", 1)
-    monkeypatch.setattr(kernel, "TRIES", 1)
+    monkeypatch.setattr("corollary.warehouse.catalog.connections.BUSY_SECONDS", 1)
+    monkeypatch.setattr(commits, "MAX_TRIES", 1)
     one, other = opened(closure(), place=place), reopened("", place=place)
     with store_of(one).warehouse.catalog.write_transaction():
         with pytest.raises(WarehouseError, match="lock timeout"):

@@ -28,7 +28,7 @@ from corollary.errors import (
     InputError,
     WarehouseError,
 )
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse import warehouse
 from support.generators.scenarios import LIVELY, Scenario, scenarios

@@ -15,9 +15,9 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from corollary.analysis.relevance import flip_signs
+from corollary.core.logic import Aggregation, Constant, Literal, Rule, Variable
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Plan, Step, working_relation
-from corollary.core.rules import Aggregation, Constant, Literal, Rule, Variable
+from corollary.core.plans import Plan, Step, working_relation
 from corollary.core.states import CHANGES, State
 from corollary.maintain.delta import make_body, read_in_state
 from corollary.maintain.draft import Body, Draft
@@ -87,7 +87,9 @@ def plan_causes(
     return draft.finish(steps), tuple(found)
 
 
-def _group_changes(aggregation: Aggregation, cause: CausingChange, given: str, draft: Draft) -> list[Step]:
+def _group_changes(
+    aggregation: Aggregation, cause: CausingChange, given: str, draft: Draft
+) -> list[Step]:
     """Return the steps that find the changes of an aggregate's body in the groups of its tuples."""
     draft.types[cause.target] = draft.types[cause.relation]
     row, value = draft.variables(cause.relation), Variable("value", draft.types[given][-1])

@@ -29,13 +29,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.logic import Aggregation, Rule
 from corollary.core.pipeline import Reference
-from corollary.core.plan import Plan, Step, When, effect_relation, event_relation
+from corollary.core.plans import Plan, Step, When, effect_relation, event_relation
 from corollary.core.program import ActiveRules, NormalProgram, Relation
-from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import CHANGES, State
+from corollary.maintain.algorithms.seminaive import fixpoint
 from corollary.maintain.draft import Draft
-from corollary.maintain.seminaive import fixpoint
 from corollary.maintain.update import Update
 
 
@@ -83,7 +83,9 @@ def _read(active: ActiveRules, events: Collection[str]) -> Iterator[str]:
             yield aggregation.body
 
 
-def has_observable_change(before: NormalProgram, after: NormalProgram, changed: Collection[str]) -> bool:
+def has_observable_change(
+    before: NormalProgram, after: NormalProgram, changed: Collection[str]
+) -> bool:
     """Whether an event could happen: base relations or the rules of views have changed.
 
     Changes of the active rules themselves are not events.

@@ -8,8 +8,7 @@ other passes see plain literals only. No relation of a user has these names.
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from corollary.core.program import MarkedRelation, marked_name
-from corollary.core.rules import (
+from corollary.core.logic import (
     AggregateTerm,
     Atom,
     BodyItem,
@@ -24,6 +23,7 @@ from corollary.core.rules import (
     Variable,
     Wildcard,
 )
+from corollary.core.program import MarkedRelation, marked_name
 from corollary.core.states import State
 
 SIGNS = {"+": State.ADDED, "-": State.REMOVED}

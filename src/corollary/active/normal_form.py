@@ -17,11 +17,11 @@ from dataclasses import replace
 
 from corollary.active.marks import MarkRenamer
 from corollary.analysis.check import CheckedProgram, check
+from corollary.core.logic import Aggregation, Literal, Rule
 from corollary.core.program import ActiveRules, NormalProgram, Program, Relation, marked_name
-from corollary.core.rules import Aggregation, Literal, Rule
 from corollary.core.states import State
-from corollary.rewrite.conjunction import TranslationUnit
 from corollary.rewrite.normalise import lower_clauses
+from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def without_active_rules(program: Program) -> Program:
@@ -52,7 +52,9 @@ def with_active_rules(program: NormalProgram, checked: CheckedProgram) -> Normal
         )
     lowered = lower_clauses(plain, known, known)
     split = _Split(program, events.keys() | marks.triggers, marks.read, lowered)
-    return split.program(ActiveRules(marked=marks.read, triggers=marks.triggers, reactions=reactions))
+    return split.program(
+        ActiveRules(marked=marks.read, triggers=marks.triggers, reactions=reactions)
+    )
 
 
 def with_old_queries(before: NormalProgram, after: NormalProgram) -> NormalProgram:

@@ -22,11 +22,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from corollary.active.constants import constant_relation
+from corollary.active.constant_relations import constant_relation
 from corollary.analysis.relevance import relevant_relations
 from corollary.analysis.strata import strata
-from corollary.core.program import ActiveRules, NormalProgram, Relation, marked_name
-from corollary.core.rules import (
+from corollary.core.logic import (
     Condition,
     Constant,
     Expression,
@@ -37,8 +36,9 @@ from corollary.core.rules import (
     Value,
     Variable,
 )
+from corollary.core.program import ActiveRules, NormalProgram, Relation, marked_name
 from corollary.core.states import CHANGES, State
-from corollary.rewrite.conjunction import unused_name
+from corollary.rewrite.translation_unit import unused_name
 
 Constants = tuple[Constant, ...]
 Member = TypeVar("Member")

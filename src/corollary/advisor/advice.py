@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from corollary.advisor.candidates import Candidate, FoldedClause
-from corollary.advisor.costs import Exponents
-from corollary.advisor.deciding import StorageDecision
-from corollary.advisor.rewriting import Rewriter
-from corollary.advisor.scheme import Options, Scheme, WorkloadQuery
-from corollary.core.rules import Atom, Clause
+from corollary.advisor.cost.exponents import Exponents
+from corollary.advisor.model.candidates import Candidate, FoldedClause
+from corollary.advisor.model.scheme import Options, Scheme, WorkloadQuery
+from corollary.advisor.search.decision import StorageDecision
+from corollary.advisor.search.rewriting import Rewriter
+from corollary.core.logic import Atom, Clause
 
 
 class Recommendation(StrEnum):

@@ -3,21 +3,21 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from corollary.analysis.alerts import alerts
-from corollary.analysis.confluence import confluence
-from corollary.analysis.declarations import declarations
-from corollary.analysis.directives import directives
-from corollary.analysis.events import events
-from corollary.analysis.infer import TypedProgram, infer_types
-from corollary.analysis.names import names
-from corollary.analysis.safety import safety
-from corollary.analysis.stratification import stratification
-from corollary.analysis.subtypes import subtypes
-from corollary.analysis.survey import ResolvedProgram, resolve_program
-from corollary.analysis.unused import unused
-from corollary.analysis.values import value_invention
+from corollary.analysis.checks.alerts import alerts
+from corollary.analysis.checks.confluence import confluence
+from corollary.analysis.checks.declarations import declarations
+from corollary.analysis.checks.directives import directives
+from corollary.analysis.checks.events import events
+from corollary.analysis.checks.names import names
+from corollary.analysis.checks.safety import safety
+from corollary.analysis.checks.stratification import stratification
+from corollary.analysis.checks.subtypes import subtypes
+from corollary.analysis.checks.unused import unused
+from corollary.analysis.checks.value_invention import value_invention
+from corollary.analysis.resolution import ResolvedProgram, resolve_program
+from corollary.analysis.types.infer import TypedProgram, infer_types
+from corollary.core.logic import Clause
 from corollary.core.program import Declaration, Program
-from corollary.core.rules import Clause
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError, Severity
 
@@ -85,7 +85,9 @@ def check(program: Program) -> CheckedProgram:
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         raise InputError(errors)
-    return CheckedProgram(replace(program, clauses=typed.clauses), _signatures(resolved, typed), findings)
+    return CheckedProgram(
+        replace(program, clauses=typed.clauses), _signatures(resolved, typed), findings
+    )
 
 
 def diagnose(program: Program) -> tuple[Diagnostic, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from corollary.analysis.survey import ResolvedProgram
+from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import AtomUse
 from corollary.core.graph import strongly_connected_components
 
@@ -41,5 +41,9 @@ def dependency_graph(resolved: ResolvedProgram) -> DependencyGraph:
                 if use.is_negated or use.is_aggregated:
                     key = (head.relation, use.atom.relation, use.is_negated)
                     nonmonotonic.setdefault(key, use)
-    component = {name: number for number, names in enumerate(strongly_connected_components(reads)) for name in names}
+    component = {
+        name: number
+        for number, names in enumerate(strongly_connected_components(reads))
+        for name in names
+    }
     return DependencyGraph(reads, nonmonotonic, component)

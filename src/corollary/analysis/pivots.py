@@ -1,7 +1,7 @@
 """Pivots: a column per relation of a recursive stratum by which it can be partitioned."""
 
 from corollary.analysis.strata import Stratum
-from corollary.core.rules import Literal, Variable
+from corollary.core.logic import Literal, Variable
 
 
 def pivots(stratum: Stratum) -> dict[str, int] | None:

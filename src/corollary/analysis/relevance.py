@@ -10,8 +10,8 @@ active rules).
 from collections.abc import Iterable, Mapping
 
 from corollary.analysis.strata import Polarity
+from corollary.core.logic import Aggregation, Rule
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 
 Signs = Mapping[str, frozenset[State]]

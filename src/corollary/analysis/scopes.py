@@ -18,7 +18,7 @@ from corollary.analysis.traverse import (
     all_variables_in,
     has_nested_scope,
 )
-from corollary.core.rules import (
+from corollary.core.logic import (
     AggregateTerm,
     Atom,
     BodyItem,

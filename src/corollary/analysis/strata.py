@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corollary.core.graph import strongly_connected_components
+from corollary.core.logic import Aggregation, Rule
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Rule
 
 
 class Polarity(StrEnum):
@@ -27,7 +27,9 @@ class Stratum:
     is_recursive: bool
 
 
-def dependency_polarities(program: NormalProgram) -> Mapping[str, Mapping[str, frozenset[Polarity]]]:
+def dependency_polarities(
+    program: NormalProgram,
+) -> Mapping[str, Mapping[str, frozenset[Polarity]]]:
     """Return for each relation the relations it reads, with the polarities of each arc."""
     arcs: dict[str, dict[str, set[Polarity]]] = {name: {} for name in program.relations}
     for rule in program.rules:

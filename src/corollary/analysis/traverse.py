@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import product
 from typing import assert_never
 
-from corollary.core.rules import (
+from corollary.core.logic import (
     AggregateTerm,
     Atom,
     BodyItem,
@@ -152,7 +152,9 @@ def all_variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
 def has_nested_scope(clause: Clause) -> bool:
     """Whether the clause has a disjunction or an aggregate."""
     return any(isinstance(item, Disjunction) for item in clause.body) or any(
-        isinstance(part, AggregateTerm) for term, _ in clause_terms(clause) for part in subterms(term)
+        isinstance(part, AggregateTerm)
+        for term, _ in clause_terms(clause)
+        for part in subterms(term)
     )
 
 

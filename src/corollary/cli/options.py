@@ -15,8 +15,8 @@ from corollary.console import TerminalConsole
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
     from corollary.core.program import NormalProgram
+    from corollary.database.access.reader import Reader
     from corollary.database.database import Database
-    from corollary.database.reader import Reader
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
 
@@ -208,7 +208,7 @@ class AlgorithmOptions:
         Raises:
             InputError: one does not exist, or is a base relation.
         """
-        from corollary.database.names import readable_relation
+        from corollary.database.program.names import readable_relation
         from corollary.errors import InputError
 
         for name in self._named():

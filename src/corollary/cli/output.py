@@ -69,8 +69,8 @@ def print_json(value: Any) -> None:
 def print_rows(table: "pa.Table", relation: "Relation") -> None:
     """Print the names of the columns and a line per row, separated by tabs."""
     from corollary.core.program import Directive
-    from corollary.warehouse.dialect import dialect_of
-    from corollary.warehouse.lines import lines_of
+    from corollary.warehouse.formats.delimited_lines import lines_of
+    from corollary.warehouse.formats.dialect import dialect_of
 
     output = Directive("output", relation.name, (("headers", "true"),))
     for lines in lines_of(table, relation, output, dialect_of(relation, output), is_verified=False):

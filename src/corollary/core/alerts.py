@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from corollary.core.logic import Value
 from corollary.core.program import Reaction
-from corollary.core.rules import Value
 from corollary.core.types import Type
 from corollary.core.values import format_value, value_to_json
 
@@ -74,7 +74,9 @@ class Alert:
         >>> Alert("lost", (7,), "lost 7", ("x",), (NUMBER,)).as_json()
         {'event': 'lost', 'row': [7], 'message': 'lost 7'}
         """
-        row = [value_to_json(value, type_) for value, type_ in zip(self.row, self.types, strict=True)]
+        row = [
+            value_to_json(value, type_) for value, type_ in zip(self.row, self.types, strict=True)
+        ]
         return {"event": self.event, "row": row, "message": self.message}
 
 
@@ -83,7 +85,9 @@ def sink_of(reaction: Reaction) -> Sink:
     kind = SinkKind(reaction.parameter("IO", SinkKind.CONSOLE))
     if kind is SinkKind.CALLBACK:
         return Sink(kind, reaction.relation)
-    return Sink(kind, reaction.parameter(LOCATION_PARAMETERS[kind]) if kind in LOCATION_PARAMETERS else "")
+    return Sink(
+        kind, reaction.parameter(LOCATION_PARAMETERS[kind]) if kind in LOCATION_PARAMETERS else ""
+    )
 
 
 def alerts_of(

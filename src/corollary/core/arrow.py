@@ -19,8 +19,8 @@ from typing import assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.logic import Value
 from corollary.core.program import Relation
-from corollary.core.rules import Value
 from corollary.core.types import Kind, Type
 
 

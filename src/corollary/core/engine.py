@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from corollary.core.plan import Placement, Plan
+from corollary.core.logic import Value
+from corollary.core.plans import Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
-from corollary.core.rules import Value
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 

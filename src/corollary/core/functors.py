@@ -53,7 +53,9 @@ class FunctorSignature:
 
     def accepts(self, count: int) -> bool:
         """Whether it can be applied to `count` arguments."""
-        return self.min_arguments <= count and (self.max_arguments is None or count <= self.max_arguments)
+        return self.min_arguments <= count and (
+            self.max_arguments is None or count <= self.max_arguments
+        )
 
     def kinds(self, position: int) -> Kinds:
         """Return the kinds that the argument at a position may have."""

@@ -7,7 +7,9 @@ from typing import TypeVar
 Node = TypeVar("Node", bound=Hashable)
 
 
-def strongly_connected_components(successors: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ...]]:
+def strongly_connected_components(
+    successors: Mapping[Node, Iterable[Node]],
+) -> list[tuple[Node, ...]]:
     """Return the strongly connected components, every one after those it points to (Tarjan 1972).
 
     >>> strongly_connected_components({"link": ["link", "edge"], "edge": []})

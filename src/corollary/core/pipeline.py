@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from corollary.core.rules import Condition, Constant, Expression, Origin, Slot, Variable
+from corollary.core.logic import Condition, Constant, Expression, Origin, Slot, Variable
 from corollary.core.states import State
 
 

@@ -10,18 +10,7 @@ from decimal import Decimal
 from typing import assert_never
 
 from corollary.core.functors import CHECKED_SUM
-from corollary.core.program import (
-    Declaration,
-    Directive,
-    FunctionalDependency,
-    NormalProgram,
-    Program,
-    Reaction,
-    Relation,
-    TypeDeclaration,
-    TypeName,
-)
-from corollary.core.rules import (
+from corollary.core.logic import (
     TEXT_PREDICATES,
     AggregateTerm,
     Aggregation,
@@ -43,8 +32,18 @@ from corollary.core.rules import (
     Variable,
     Wildcard,
 )
-from corollary.core.types import UNSIGNED, Type
-from corollary.core.words import (
+from corollary.core.program import (
+    Declaration,
+    Directive,
+    FunctionalDependency,
+    NormalProgram,
+    Program,
+    Reaction,
+    Relation,
+    TypeDeclaration,
+    TypeName,
+)
+from corollary.core.syntax import (
     PRECEDENCE,
     PREFIX_PRECEDENCE,
     PREFIXES,
@@ -53,6 +52,7 @@ from corollary.core.words import (
     is_bare_relation,
     is_bare_word,
 )
+from corollary.core.types import UNSIGNED, Type
 
 _CONTROL = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\u0000"}
 _STRING = str.maketrans({**_CONTROL, '"': '\\"'})

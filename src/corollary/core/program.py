@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from corollary.core.rules import Aggregation, Clause, Rule, Value
+from corollary.core.logic import Aggregation, Clause, Rule, Value
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
@@ -156,7 +156,11 @@ MarkedRelation = tuple[str, State]
 def marked_name(relation: str, state: State) -> str:
     """Return the name that normal rules use for a relation in a state.
 
-    >>> marked_name("link", State.REMOVED), marked_name("link", State.OLD), marked_name("link", State.NEW)
+    >>> (
+    ...     marked_name("link", State.REMOVED),
+    ...     marked_name("link", State.OLD),
+    ...     marked_name("link", State.NEW),
+    ... )
     ('-link', 'link@old', 'link')
     """
     match state:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from corollary.core.plan import Aggregate, Derive, RecordTrace, Within
+from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
 
 if TYPE_CHECKING:
     import pyarrow as pa

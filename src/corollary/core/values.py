@@ -22,7 +22,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, assert_never
 
-from corollary.core.rules import Value
+from corollary.core.logic import Value
 from corollary.core.types import Kind, Type
 
 NUMBER_RANGE = (-(2**63), 2**63 - 1)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import schema_of, sort_rows, to_python
 from corollary.core.engine import Engine, TableHandle
-from corollary.core.plan import working_relation
+from corollary.core.plans import working_relation
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.core.values import value_to_json

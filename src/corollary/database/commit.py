@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from corollary.active.events import has_observable_change
 from corollary.core.alerts import Alert
 from corollary.core.engine import TableHandle
-from corollary.core.plan import WORKING_SEPARATOR
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes, collect_changes
@@ -29,9 +29,7 @@ from corollary.database.counters import (
     TraceRow,
     collect_stats,
 )
-from corollary.database.keys import check_keys, resolve_dependencies
-from corollary.database.names import writable_relation
-from corollary.database.operations import (
+from corollary.database.intake.operations import (
     Operation,
     apply_operations,
     fact_edits,
@@ -46,16 +44,22 @@ from corollary.database.pending_commit import (
     Replay,
 )
 from corollary.database.planning import Stage
-from corollary.database.program import LoadedProgram
-from corollary.database.reactions import ExistingViolations, Violation, evaluate_reactions
-from corollary.database.rules import load_next_program
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.names import writable_relation
+from corollary.database.program.program_edits import load_next_program
+from corollary.database.reactions.keys import check_keys, resolve_dependencies
+from corollary.database.reactions.reactions import ExistingViolations, Violation, evaluate_reactions
+from corollary.database.reactions.trigger_rounds import (
+    TriggerEffects,
+    TriggerRounds,
+    trigger_effects,
+)
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.database.trigger_rounds import TriggerEffects, TriggerRounds, trigger_effects
 from corollary.errors import ConflictError, InputError, LimitError
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
-from corollary.warehouse.entries import DeliveredAlerts
+from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 
 if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import PublishResult
@@ -156,15 +160,14 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
     return outcome
 
 
-def retry_on_conflict(
-    state: DatabaseState, store: Store, work: Callable[[], Result], tries: int = MAX_TRIES
-) -> Result:
+def retry_on_conflict(state: DatabaseState, store: Store, work: Callable[[], Result]) -> Result:
     """Do work that ends in a commit; repeat it if another process has committed first.
 
     Raises:
         ConflictError: others committed first every time.
     """
     with state.lock:
+        tries = MAX_TRIES
         while True:
             store.catch_up(state)
             # All that the work reads has to belong to the one state that the commit follows.
@@ -268,7 +271,9 @@ def _gather(
 def _edited_program(state: DatabaseState, request: CommitRequest) -> LoadedProgram:
     if not request.edits:
         return state.loaded
-    return load_next_program(request.edit(state.program), state.loaded.normal, dropped=request.dropped)
+    return load_next_program(
+        request.edit(state.program), state.loaded.normal, dropped=request.dropped
+    )
 
 
 def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProgram) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine
-from corollary.core.plan import WORKING_SEPARATOR, Aggregate, Derive, RecordTrace, Role, Within
+from corollary.core.plans import WORKING_SEPARATOR, Aggregate, Derive, RecordTrace, Role, Within
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
+from corollary.database.access.grants import check_grantable, check_reader_name
+from corollary.database.access.read_access import ReadAccess
+from corollary.database.access.reader import Reader
+from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.commit import CommitRequest
-from corollary.database.delivery import Delivered, Outlets, SenderFactory, deliver
-from corollary.database.grants import check_grantable, check_reader_name
-from corollary.database.once import FileLocations, read_inputs
+from corollary.database.intake.evaluate_once import FileLocations, read_inputs
+from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
-from corollary.database.program import load_program, read_programs
-from corollary.database.quarantine import with_same_quarantine
-from corollary.database.reactions import ExistingViolations
-from corollary.database.read_access import ReadAccess
-from corollary.database.reader import Reader
+from corollary.database.program.loaded_program import load_program, read_programs
+from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments, Store
 from corollary.database.transaction import Transaction
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.registry import EXTENSIONS
 from corollary.source import SourceFile
-from corollary.warehouse.entries import DeliveredAlerts
+from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 
 if TYPE_CHECKING:
     from corollary.database.warehouse_store import WarehouseStore
@@ -66,7 +66,9 @@ class Database(ReadAccess):
     ) -> None:
         super().__init__(state, store)
         self._existing = existing
-        self._senders = SenderFactory(state, self._store, outlets or Outlets(), self._begin_delivery)
+        self._senders = SenderFactory(
+            state, self._store, outlets or Outlets(), self._begin_delivery
+        )
         state.after_commit = self._after_commit
 
     @property
@@ -109,7 +111,9 @@ class Database(ReadAccess):
         with transaction:
             if facts is not None:
                 places = FileLocations(Path(facts), root=None if root is None else Path(root))
-                for relation, table in read_inputs(load_program(program), places, state.console, state.frames):
+                for relation, table in read_inputs(
+                    load_program(program), places, state.console, state.frames
+                ):
                     transaction.insert_input(relation, table)
         return transaction
 

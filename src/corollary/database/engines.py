@@ -41,7 +41,7 @@ def create_engine(
     if placement not in PLACEMENTS:
         cure = f"choose one of {', '.join(PLACEMENTS)}"
         raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
-    from corollary.engines.spark.placed import DriverEngine
+    from corollary.engines.spark.driver import DriverEngine
 
     return DriverEngine(spark, placement=placement, partition_count=partition_count)
 

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from corollary.active.events import evaluate_events, required_changes
-from corollary.active.form import optimise
+from corollary.active.optimise import optimise
 from corollary.analysis.relevance import BOTH_SIGNS, flip_signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine
-from corollary.core.optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
+from corollary.core.logic import Rule
+from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Rule
 from corollary.core.states import State
 from corollary.core.statistics import UNMEASURED_ROWS, Statistics
 from corollary.database.database import Database, state_of
@@ -20,18 +20,18 @@ from corollary.database.engines import LOCAL, create_engine
 from corollary.database.planning import parse_algorithms
 from corollary.explain.forecast import DeltaPipeline, Forecast, StratumForecast
 from corollary.maintain import placing
-from corollary.maintain.autonomous import is_autonomous
+from corollary.maintain.algorithms.autonomous import is_autonomous
 from corollary.maintain.choose import ChangeSizes
 from corollary.maintain.delta import ChangedLiteral, make_body, read_in_state
 from corollary.maintain.maintenance import Maintenance, choose_algorithms, maintain
 from corollary.maintain.sip import sip
 from corollary.maintain.update import Update
 
-ChangeSizes = Mapping[str, Mapping[State, int]]
+BaseChangeSizes = Mapping[str, Mapping[State, int]]
 """How many tuples base relations gain and lose."""
 
 
-def forecast_for_database(database: Database, changes: ChangeSizes) -> Forecast:
+def forecast_for_database(database: Database, changes: BaseChangeSizes) -> Forecast:
     """Return the forecast for a change of a database, by the statistics of its relations."""
     state = state_of(database)
     normal = state.planned_program
@@ -44,7 +44,7 @@ def forecast_for_database(database: Database, changes: ChangeSizes) -> Forecast:
 
 def forecast_for_program(
     program: NormalProgram,
-    changes: ChangeSizes,
+    changes: BaseChangeSizes,
     algorithm: str | Mapping[str, str] = "auto",
     watched: Iterable[str] = (),
     *,
@@ -79,12 +79,12 @@ def forecast_for_program(
     return _forecast(changes, update, maintenance, engine.default_placement, is_guessed=True)
 
 
-def _by_base(program: NormalProgram, changes: ChangeSizes) -> ChangeSizes:
+def _by_base(program: NormalProgram, changes: BaseChangeSizes) -> BaseChangeSizes:
     return {program.bases.get(name, name): each for name, each in changes.items()}
 
 
 def _forecast(
-    changes: ChangeSizes,
+    changes: BaseChangeSizes,
     update: Update,
     maintenance: Maintenance,
     home: str,

@@ -22,9 +22,9 @@ from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
 from corollary.errors import InputError
-from corollary.warehouse.entries import Commit, StoredChange
-from corollary.warehouse.files import CHANGE_COLUMN, DELETE, INSERT
-from corollary.warehouse.places import program_of_layout
+from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
+from corollary.warehouse.catalog.program_layout import program_of_layout
+from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
 from corollary.warehouse.warehouse import Warehouse
 
 COMMIT_COLUMNS = {CHANGE_COLUMN: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
@@ -58,7 +58,9 @@ def commit_log(warehouse: Warehouse, limit: int | None = None) -> list[CommitSum
     oldest, newest = commits[-1], commits[0]
     changes: dict[int, dict[str, tuple[int, int]]] = {each.number: {} for each in commits}
     by_number = {each.number: each for each in commits}
-    for number, name, added, removed in warehouse.catalog.change_counts(oldest.number - 1, newest.number):
+    for number, name, added, removed in warehouse.catalog.change_counts(
+        oldest.number - 1, newest.number
+    ):
         if number in by_number and programs.declared(by_number[number], name) is not None:
             changes[number][name] = added, removed
     parents = [*commits[1:], warehouse.catalog.find_commit(oldest.number - 1)]

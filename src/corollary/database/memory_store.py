@@ -12,14 +12,14 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from corollary.core.alerts import Alert, Sink, SinkKind
-from corollary.core.rules import Literal
+from corollary.core.logic import Literal
+from corollary.database.access.grants import MemoryGrants
 from corollary.database.changes import Changes
-from corollary.database.grants import MemoryGrants
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
 from corollary.errors import ClaimError
-from corollary.warehouse.entries import DeliveredAlerts
-from corollary.warehouse.waiting import OutboxState, QueuedAlert, alert_id, retry_delay
+from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
+from corollary.warehouse.catalog.queued_alert import OutboxState, QueuedAlert, alert_id, retry_delay
 
 if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import PublishResult
@@ -83,7 +83,9 @@ class MemoryOutbox:
         self._entries: dict[str, _QueuedEntry] = {}
         self._lock = Lock()
 
-    def record(self, number: int, alerts: Sequence[Alert], delivers: DeliveredAlerts | None, depth: int) -> None:
+    def record(
+        self, number: int, alerts: Sequence[Alert], delivers: DeliveredAlerts | None, depth: int
+    ) -> None:
         """Queue the alerts of a commit, and remove those that it delivers.
 
         Raises:

@@ -7,12 +7,12 @@ from typing import Any, overload
 
 from corollary.console import Console
 from corollary.core.engine import Limits
-from corollary.core.optimisations import parse_optimisations
+from corollary.core.monitoring_optimisations import parse_optimisations
+from corollary.database.access.reader import Reader
+from corollary.database.alerts.delivery import Outlets
 from corollary.database.database import Database
-from corollary.database.delivery import Outlets
 from corollary.database.engines import SPARK, SparkFrames, create_engine
-from corollary.database.reactions import ExistingViolations
-from corollary.database.reader import Reader
+from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 

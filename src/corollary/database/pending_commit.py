@@ -9,11 +9,11 @@ from corollary.core.alerts import Alert
 from corollary.core.program import NormalProgram
 from corollary.database.changes import Changes
 from corollary.database.counters import Stats, StatsRecorder
-from corollary.database.operations import Operation
-from corollary.database.program import LoadedProgram
+from corollary.database.intake.operations import Operation
+from corollary.database.program.loaded_program import LoadedProgram
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
-from corollary.warehouse.entries import DeliveredAlerts
+from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 
 ALERT_DEPTH: ContextVar[int] = ContextVar("ALERT_DEPTH", default=0)
 """How many commits led to the code that runs, each made by delivering alerts of the one before."""

@@ -6,19 +6,19 @@ from enum import StrEnum
 from functools import partial
 
 from corollary.active.events import evaluate_events, event_plan
-from corollary.active.form import optimise
 from corollary.active.normal_form import with_old_queries
+from corollary.active.optimise import optimise
 from corollary.analysis.relevance import Signs
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine, Limits
-from corollary.core.optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
-from corollary.core.plan import Plan
+from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
+from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.database.counters import StatsRecorder, StratumRecord
-from corollary.database.sizing import query_sizes, with_virtual_sizes
+from corollary.database.size_estimates import query_sizes, with_virtual_sizes
 from corollary.errors import InputError
 from corollary.maintain.choose import SELECTABLE_ALGORITHMS, Algorithm, AlgorithmChoice, ChangeSizes
 from corollary.maintain.maintenance import (
@@ -233,7 +233,9 @@ class Planner:
         for stratum in strata(update.new):
             for choice in (maintenance.choices[each] for each in needed):
                 if choice.relations == stratum.relations:
-                    self._engine.run(plan_payload_rebuild(stratum, update), CountingRecorder(), limits)
+                    self._engine.run(
+                        plan_payload_rebuild(stratum, update), CountingRecorder(), limits
+                    )
                     made = payload_relations(stratum, update.new)
                     self._engine.commit(each.name for each in made.values())
         return {name for each in needed for name in maintenance.choices[each].relations}

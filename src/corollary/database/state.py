@@ -14,18 +14,18 @@ from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.analysis.strata import strata
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
-from corollary.core.optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
-from corollary.core.optimisations import MonitoringOptimisation
-from corollary.core.plan import effect_relation, event_relation, working_relation
+from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
+from corollary.core.plans import effect_relation, event_relation, working_relation
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.engines import SparkFrames
-from corollary.database.names import writable_relation
-from corollary.database.parts import split_parts
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
-from corollary.database.program import LoadedProgram, load_program
-from corollary.database.rules import relations_given_rules, with_base_parts
+from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.program.names import writable_relation
+from corollary.database.program.parts import split_parts
+from corollary.database.program.program_edits import relations_given_rules, with_base_parts
 from corollary.maintain.payload import payload_relations
 from corollary.maintain.update import EMPTY_PROGRAM
 
@@ -222,7 +222,9 @@ class DatabaseState:
             needed = {**new.relations, **payload_relations_of(new)}
             known = (*old.relations, *payload_relations_of(old))
             self.engine.drop(name for name in known if name not in needed)
-            self.engine.clear(name for name in relations_given_rules(old, new) if new.relations[name].is_virtual)
+            self.engine.clear(
+                name for name in relations_given_rules(old, new) if new.relations[name].is_virtual
+            )
             self.loaded = pending.after
             self.planner.drop_plans(new)
             self.declare_event_relations()
@@ -235,7 +237,9 @@ class DatabaseState:
 
     # --- what other processes have committed ---------------------------------------------------
 
-    def restore(self, engine: Engine, loaded: LoadedProgram, number: int, payload: frozenset[str]) -> None:
+    def restore(
+        self, engine: Engine, loaded: LoadedProgram, number: int, payload: frozenset[str]
+    ) -> None:
         """Replace everything with what a store holds at a commit."""
         self.engine.close()
         self.engine, self.loaded = engine, loaded

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from corollary.core.alerts import Sink
-from corollary.core.rules import Literal
+from corollary.core.logic import Literal
+from corollary.database.access.grants import Grants
 from corollary.database.changes import Changes
-from corollary.database.grants import Grants
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
-from corollary.warehouse.waiting import OutboxState, QueuedAlert
+from corollary.warehouse.catalog.queued_alert import OutboxState, QueuedAlert
 
 if TYPE_CHECKING:
     from corollary.warehouse.publishing.publisher import PublishResult

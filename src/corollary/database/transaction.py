@@ -11,14 +11,14 @@ from corollary.core.values import is_encodable, quote_text
 from corollary.database.changes import JSON_MAX_ROWS, Changes
 from corollary.database.commit import CommitOutcome, CommitRequest, commit
 from corollary.database.counters import Stats, TraceRow
-from corollary.database.operations import Operation
+from corollary.database.intake.operations import Operation
+from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations
-from corollary.database.reactions import Violation
-from corollary.database.rows import check_rows
-from corollary.database.rules import with_rule, without_rule
+from corollary.database.program.program_edits import with_rule, without_rule
+from corollary.database.reactions.reactions import Violation
+from corollary.database.reactions.trigger_rounds import TriggerEffects
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.database.trigger_rounds import TriggerEffects
 from corollary.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,32 +13,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from corollary.core.engine import Engine, LocalTable, TableHandle
-from corollary.core.plan import WORKING_SEPARATOR
+from corollary.core.logic import Constant, Literal
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.printer import print_program
 from corollary.core.program import Relation
-from corollary.core.rules import Constant, Literal
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import Change, Changes
 from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
-from corollary.database.names import published_relations
 from corollary.database.pending_commit import PendingCommit, Position, Replay
-from corollary.database.program import LoadedProgram
-from corollary.database.rules import load_next_program
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.names import published_relations
+from corollary.database.program.program_edits import load_next_program
 from corollary.database.state import DatabaseState, payload_relations_of
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, CorollaryError, WarehouseError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import Payload
 from corollary.source import SourceFile
-from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.entries import Commit, NewCommit, StoredChange
-from corollary.warehouse.grants import StoredGrants
-from corollary.warehouse.outbox import Outbox, alerts_of_commit
-from corollary.warehouse.places import layout_of, program_of_layout
-from corollary.warehouse.query_log import record_queries
-from corollary.warehouse.steady import read_consistently
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
+from corollary.warehouse.catalog.grants import StoredGrants
+from corollary.warehouse.catalog.outbox import Outbox, alerts_of_commit
+from corollary.warehouse.catalog.program_layout import layout_of, program_of_layout
+from corollary.warehouse.catalog.query_log import record_queries
+from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.warehouse import DistributedChange, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
@@ -145,7 +145,9 @@ class WarehouseStore:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
         program = parse(SourceFile("program", stored.text))
-        return load_next_program(program, program_of_layout(stored.layout), stored.layout["definitions"])
+        return load_next_program(
+            program, program_of_layout(stored.layout), stored.layout["definitions"]
+        )
 
     def _filled(
         self, every: Mapping[str, Relation], stored: set[str], number: int
@@ -302,7 +304,9 @@ class WarehouseStore:
 
     def changes_of(self, commit: Commit) -> Changes:
         """Return what a commit changed."""
-        relations = program_of_layout(self.warehouse.catalog.program(commit.program).layout).relations
+        relations = program_of_layout(
+            self.warehouse.catalog.program(commit.program).layout
+        ).relations
         found = {}
         for _, stored in self.warehouse.catalog.changes(commit.number - 1, commit.number):
             relation = relations.get(stored.relation)
@@ -360,7 +364,9 @@ class WarehouseStore:
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
         tuples = ((name, state.engine.handle(name)) for name in stale)
-        valid = [name for name in payload_relations_of(normal) if _owner(name) in state.planner.payload]
+        valid = [
+            name for name in payload_relations_of(normal) if _owner(name) in state.planner.payload
+        ]
         self.warehouse.write_fold(number, tuples, state.engine.save([*stored, *valid]))
         self._folded, self._changed = number, 0
 
@@ -404,7 +410,7 @@ class QueryLog:
 def _binding_pattern(goal: Literal) -> str:
     """Return the binding pattern of a goal: its relation, and which arguments are bound.
 
-    >>> from corollary.core.rules import Variable
+    >>> from corollary.core.logic import Variable
     >>> _binding_pattern(Literal("link", (Constant("a"), Variable("y"))))
     'link^bf'
     """

@@ -2,8 +2,11 @@
 
 Reference: Abiteboul, Bourhis, Marinoiu, "Incremental View Maintenance for Active Documents", 2007.
 
-A document (`forest`, read by `terms`, `xml`, `json`) is stored as relations (`storage`). A query
-(`parse`, `pattern`, `joins`, `shape`) is compiled to rules (`program`), which a database maintains.
-`document` and `view` are what users touch; `useful`, `collect`, `once` and `explain` answer further
-questions about a view (`question`).
+    trees      forests and document trees, read from terms, XML and JSON
+    queries    patterns, their joins, and the rules they are compiled to
+    answers    three-valued answers: explanation, usefulness, garbage collection
+    types      what functions can still bring
+
+`document` and `view` are what users touch, `collection` and `spark` hold many documents; a database
+maintains the rules over the relations of `storage`.
 """

@@ -12,15 +12,15 @@ from typing import Any
 from corollary.core.program import Program
 from corollary.database.changes import Change, Changes
 from corollary.database.database import Database
-from corollary.documents.joins import build_shape, duplicates
-from corollary.documents.parse import parse_query
-from corollary.documents.pattern import DocumentQuery
-from corollary.documents.program import compile_query, query_node_name
-from corollary.documents.satisfiable import can_bring
-from corollary.documents.shape import QueryShape
+from corollary.documents.answers.unknown import EncodedRow
+from corollary.documents.queries.joins import build_shape, duplicates
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.queries.pattern import DocumentQuery
+from corollary.documents.queries.program import compile_query, query_node_name
+from corollary.documents.queries.shape import QueryShape
 from corollary.documents.storage import Storage, WriteBatch
-from corollary.documents.types import FunctionType
-from corollary.documents.unknown import EncodedRow
+from corollary.documents.types.function_types import FunctionType
+from corollary.documents.types.satisfiability import can_bring
 from corollary.errors import Diagnostic, Severity
 
 

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from corollary.documents.active_types import expand_calls
-from corollary.documents.collect import Collected, collect
+from corollary.documents.answers.garbage import Collected, collect
+from corollary.documents.answers.question import Question
 from corollary.documents.collection import Collection
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
-from corollary.documents.fitting import check_document, check_single_answer, check_type
-from corollary.documents.forest import Forest, NodeKind
-from corollary.documents.nodes import DocumentTree, StoredNode
-from corollary.documents.question import Question
-from corollary.documents.reading import read_forest
 from corollary.documents.storage import WriteBatch, facts_of
-from corollary.documents.terms import write_terms
-from corollary.documents.types import Function, FunctionState, FunctionType, Labels
+from corollary.documents.trees.document_tree import DocumentTree, StoredNode
+from corollary.documents.trees.forest import Forest, NodeKind
+from corollary.documents.trees.reader import read_forest
+from corollary.documents.trees.terms import write_terms
+from corollary.documents.trees.xml import ReadOptions
+from corollary.documents.types.active_types import expand_calls
+from corollary.documents.types.check_update import check_document, check_single_answer, check_type
+from corollary.documents.types.function_types import Function, FunctionState, FunctionType, Labels
 from corollary.documents.view import View
-from corollary.documents.xml import ReadOptions
 
 Data = str | bytes | Path | Forest
 """What a function brings: a forest in XML, JSON or term syntax, a path to a file, or rows."""

@@ -25,10 +25,10 @@ from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
 from corollary.database.store import OpenArguments
 from corollary.database.transaction import Transaction
-from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
-from corollary.documents.parse import parse_query
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
 from corollary.errors import InputError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from corollary.core.program import Program
 from corollary.database.changes import Changes
 from corollary.database.database import Database
 from corollary.database.opening import open_database
-from corollary.documents.forest import ROOT, NodeKind
-from corollary.documents.nodes import StoredNode
-from corollary.documents.program import BASE, base_program
-from corollary.documents.unknown import encode_label
+from corollary.documents.answers.unknown import encode_label
+from corollary.documents.queries.program import BASE, base_program
+from corollary.documents.trees.document_tree import StoredNode
+from corollary.documents.trees.forest import ROOT, NodeKind
 
 Rows = Sequence[tuple[Any, ...]]
 TABLE_MIN_ROWS = 1000

@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from corollary.documents.answers.explanation import Explanation, explain
+from corollary.documents.answers.order import AnswerOrder
+from corollary.documents.answers.question import Question
+from corollary.documents.answers.single_answer import (
+    Refinement,
+    is_exact,
+    labels_that_matter,
+    refine,
+)
+from corollary.documents.answers.unknown import Answer, EncodedRow, decode_row, encode_label
+from corollary.documents.answers.usefulness import MAX_TESTS, useful
 from corollary.documents.collection import MaintainedQuery
-from corollary.documents.explain import Explanation, explain
-from corollary.documents.once import Refinement, is_exact, labels_that_matter, refine
-from corollary.documents.order import AnswerOrder
-from corollary.documents.question import Question
-from corollary.documents.unknown import Answer, EncodedRow, decode_row, encode_label
-from corollary.documents.useful import MAX_TESTS, useful
 
 Value = float
 """1: true; 0.5: not yet, but it may become true; 0: never."""

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from corollary.documents.parse import parse_query
+from corollary.documents.queries.parse import parse_query
 from corollary.errors import Diagnostic, InputError
 
 _NAMED = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*:(?!:)\s*(?P<query>/.*)")

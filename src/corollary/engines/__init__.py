@@ -1,1 +1,1 @@
-"""Interpreters of plans."""
+"""Interpreters of plans; `interpreter` and `budget` serve both engines."""

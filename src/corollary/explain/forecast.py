@@ -7,7 +7,7 @@ from typing import Any
 from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.pipeline import Pipeline
-from corollary.core.plan import Placement, Plan
+from corollary.core.plans import Placement, Plan
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.explain.plan import (

@@ -7,8 +7,9 @@ from typing import Any, assert_never
 
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.logic import Slot, Variable
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.plan import (
+from corollary.core.plans import (
     WORKING_SEPARATOR,
     Add,
     Aggregate,
@@ -33,7 +34,6 @@ from corollary.core.plan import (
 )
 from corollary.core.printer import print_condition, print_term
 from corollary.core.program import ActiveRules, NormalProgram
-from corollary.core.rules import Slot, Variable
 from corollary.core.states import State
 
 INDENT = "    "

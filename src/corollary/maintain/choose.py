@@ -24,7 +24,7 @@ from enum import StrEnum
 from corollary.analysis.strata import Stratum
 from corollary.core.states import State
 from corollary.errors import InputError
-from corollary.maintain.autonomous import is_autonomous
+from corollary.maintain.algorithms.autonomous import is_autonomous
 from corollary.maintain.payload import has_counts, has_ranks, has_single_derivations
 from corollary.maintain.update import Update
 
@@ -89,7 +89,9 @@ class ChangeSizes:
     is_first: bool = False
 
 
-def choose(stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes) -> AlgorithmChoice:
+def choose(
+    stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes
+) -> AlgorithmChoice:
     """Return the algorithm for a stratum.
 
     Raises:
@@ -104,7 +106,9 @@ def choose(stratum: Stratum, update: Update, requested: Algorithm, sizes: Change
     if stratum.aggregations:
         if any(each in update.added_aggregations for each in stratum.aggregations):
             return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
-        return AlgorithmChoice(members, Algorithm.AGGREGATES, "an aggregate: its touched groups only")
+        return AlgorithmChoice(
+            members, Algorithm.AGGREGATES, "an aggregate: its touched groups only"
+        )
     if not any(name in update.old.relations for name in members) and not is_virtual:
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
     if requested in (Algorithm.PF, Algorithm.EPF):
@@ -117,7 +121,9 @@ def choose(stratum: Stratum, update: Update, requested: Algorithm, sizes: Change
     if not stratum.is_recursive and requested in (Algorithm.COUNTING, Algorithm.RANKED):
         choice = _incremental(stratum, update)
         if choice.algorithm is Algorithm.AUTONOMOUS and requested is Algorithm.COUNTING:
-            return AlgorithmChoice(members, requested, "asked for") if has_counts(stratum) else choice
+            return (
+                AlgorithmChoice(members, requested, "asked for") if has_counts(stratum) else choice
+            )
         return choice
     return AlgorithmChoice(members, requested, "asked for")
 
@@ -150,7 +156,9 @@ def _incremental(stratum: Stratum, update: Update) -> AlgorithmChoice:
             return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
         return AlgorithmChoice(members, Algorithm.COUNTING, "stored, not recursive")
     if has_single_derivations(stratum):
-        return AlgorithmChoice(members, Algorithm.DRED, "no tuple has two derivations: none to count")
+        return AlgorithmChoice(
+            members, Algorithm.DRED, "no tuple has two derivations: none to count"
+        )
     return AlgorithmChoice(members, Algorithm.DRED, "derivations of this rule cannot be counted")
 
 

@@ -21,9 +21,7 @@ from dataclasses import dataclass, replace
 
 from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
-from corollary.core.pipeline import Reference
-from corollary.core.plan import WORKING_SEPARATOR, Role, Step
-from corollary.core.rules import (
+from corollary.core.logic import (
     Condition,
     Constant,
     Literal,
@@ -32,6 +30,8 @@ from corollary.core.rules import (
     head_arguments,
     variable_names,
 )
+from corollary.core.pipeline import Reference
+from corollary.core.plans import WORKING_SEPARATOR, Role, Step
 from corollary.core.states import State
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal, has_fault
@@ -104,7 +104,9 @@ def changed_literals(
             below = draft.update.signs_of(literal.relation)
             if sign in (flip_signs(below) if literal.negated else below):
                 (update,) = flip_signs({sign}) if literal.negated else {sign}
-                yield ChangedLiteral(rule, position, sign, draft.changes_of(literal.relation, update))
+                yield ChangedLiteral(
+                    rule, position, sign, draft.changes_of(literal.relation, update)
+                )
 
 
 def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step], ChangedLiteral]:

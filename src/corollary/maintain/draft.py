@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
+from corollary.core.logic import NO_RULE, Condition, Constant, Literal, Origin, Variable
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
-from corollary.core.plan import (
+from corollary.core.plans import (
     MAIN,
     WORKING_SEPARATOR,
     Derive,
@@ -18,7 +19,6 @@ from corollary.core.plan import (
     working_relation,
 )
 from corollary.core.program import Relation
-from corollary.core.rules import NO_RULE, Condition, Constant, Literal, Origin, Variable
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.maintain.sip import Goal, sip
@@ -74,7 +74,11 @@ class Draft:
 
     def __post_init__(self) -> None:
         update = self.update
-        for relations in (update.queried_old.relations, update.new.relations, update.new.active.relations):
+        for relations in (
+            update.queried_old.relations,
+            update.new.relations,
+            update.new.active.relations,
+        ):
             self.types |= {name: each.types for name, each in relations.items()}
         self.tables = CallTables(
             {State.OLD: update.queried_old, State.NEW: update.new},
@@ -264,6 +268,8 @@ def _is_lead(goal: Goal, lead: Goal | None) -> bool:
     )
 
 
-def working_goal(relation: str, slots: Sequence[Variable | Constant], negated: bool = False) -> Goal:
+def working_goal(
+    relation: str, slots: Sequence[Variable | Constant], negated: bool = False
+) -> Goal:
     """Return the goal of a literal over a working relation."""
     return Goal(Literal(relation, tuple(slots), negated), Reference(relation))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.optimisations import MonitoringOptimisation
-from corollary.core.plan import (
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
+from corollary.core.plans import (
     Call,
     PlacedCall,
     Placement,
@@ -19,7 +19,7 @@ from corollary.core.plan import (
 )
 from corollary.core.states import State
 from corollary.errors import InputError
-from corollary.maintain import (
+from corollary.maintain.algorithms import (
     aggregates,
     autonomous,
     counting,

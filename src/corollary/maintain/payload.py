@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
-from corollary.core.pipeline import Reference
-from corollary.core.plan import working_relation
-from corollary.core.program import NormalProgram, Relation
-from corollary.core.rules import (
+from corollary.core.logic import (
     Condition,
     Constant,
     Expression,
@@ -29,6 +26,9 @@ from corollary.core.rules import (
     head_arguments,
     variable_names,
 )
+from corollary.core.pipeline import Reference
+from corollary.core.plans import working_relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.maintain.delta import recursive_positions
@@ -83,7 +83,9 @@ def has_single_derivations(stratum: Stratum) -> bool:
     if rule.is_lenient or any(has_wildcard(literal) for literal in read):
         return False
     makes_several = any(range_of(condition) for condition in rule.conditions)
-    return not makes_several and all(variable_names(literal) <= variable_names(rule.head) for literal in read)
+    return not makes_several and all(
+        variable_names(literal) <= variable_names(rule.head) for literal in read
+    )
 
 
 def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:

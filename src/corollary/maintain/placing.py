@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import strata
 from corollary.core.engine import Engine
-from corollary.core.plan import PlacedCall, Placement, procedure_name
+from corollary.core.plans import PlacedCall, Placement, procedure_name
 from corollary.core.program import NormalProgram
-from corollary.rewrite.shares import partition_program
+from corollary.rewrite.partitions import partition_program
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from corollary.core.functors import may_fail
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.rules import (
+from corollary.core.logic import (
     Condition,
     Constant,
     Expression,
@@ -22,6 +21,7 @@ from corollary.core.rules import (
     variable_names,
     variables_of,
 )
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.statistics import Statistics
 
 

@@ -40,8 +40,21 @@ from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
+from corollary.core.logic import (
+    NO_RULE,
+    Aggregation,
+    Condition,
+    Constant,
+    Literal,
+    Origin,
+    Rule,
+    Slot,
+    Variable,
+    Wildcard,
+    head_arguments,
+)
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
-from corollary.core.plan import (
+from corollary.core.plans import (
     MAIN,
     WORKING_SEPARATOR,
     Aggregate,
@@ -55,19 +68,6 @@ from corollary.core.plan import (
     working_relation,
 )
 from corollary.core.program import NormalProgram
-from corollary.core.rules import (
-    NO_RULE,
-    Aggregation,
-    Condition,
-    Constant,
-    Literal,
-    Origin,
-    Rule,
-    Slot,
-    Variable,
-    Wildcard,
-    head_arguments,
-)
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
@@ -90,7 +90,9 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan
 
     Derived relations are computed as far as the goal needs them, even if they are stored.
     """
-    return answer_goal(program, goal, statistics, lambda name: not program.relations[name].is_derived)
+    return answer_goal(
+        program, goal, statistics, lambda name: not program.relations[name].is_derived
+    )
 
 
 def answer_goal(
@@ -114,7 +116,9 @@ def answer_goal(
     def is_available(source: Reference) -> bool:
         return WORKING_SEPARATOR in source.relation or is_readable(source.relation)
 
-    tables = CallTables({state: program}, statistics, types, is_available, lambda _: state is State.NEW)
+    tables = CallTables(
+        {state: program}, statistics, types, is_available, lambda _: state is State.NEW
+    )
     origin = Origin(f"the goal {goal.relation}")
     columns: dict[str, Variable] = {}
     for slot in goal.slots:
@@ -299,7 +303,11 @@ def _open(node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTable
         Extend(node.answers, node.new_answers),
         Derive(node.answered_calls, tuple(known)),
         Extend(node.calls, node.answered_calls),
-        Derive(node.unanswered_calls, (Pipeline((asked,), arguments, origin),), (Reference(node.answered_calls),)),
+        Derive(
+            node.unanswered_calls,
+            (Pipeline((asked,), arguments, origin),),
+            (Reference(node.answered_calls),),
+        ),
         Extend(node.calls, node.unanswered_calls),
         Clear((node.new_calls,)),
     ]

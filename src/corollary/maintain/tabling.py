@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.logic import Condition, Constant, Literal, Variable, variable_names
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.plan import Call, Derive, Step, procedure_name, working_relation
+from corollary.core.plans import Call, Derive, Step, procedure_name, working_relation
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Condition, Constant, Literal, Variable, variable_names
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type

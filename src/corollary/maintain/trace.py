@@ -6,7 +6,7 @@ removed in the end) and one for its additions; `epf` and `pf` record a row per i
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plan import RecordTrace, Step, When
+from corollary.core.plans import RecordTrace, Step, When
 from corollary.core.states import State
 from corollary.maintain.delta import changes_below
 from corollary.maintain.draft import Draft
@@ -35,6 +35,8 @@ def trace_rows(stratum: Stratum, draft: Draft, taken_role: str = "") -> list[Ste
         removals = RecordTrace(f"{name}: removals", updates, *parts, name, State.REMOVED)
         rows.append(When((out,), (removals,)))
         added = Reference(name, State.ADDED)
-        additions = RecordTrace(f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED)
+        additions = RecordTrace(
+            f"{name}: additions", updates, (added,), (), (added,), name, State.ADDED
+        )
         rows.append(When((added,), (additions,)))
     return rows

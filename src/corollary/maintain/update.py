@@ -12,9 +12,9 @@ from corollary.analysis.relevance import (
     relevant_relations,
 )
 from corollary.analysis.strata import strata
-from corollary.core.optimisations import MonitoringOptimisation
+from corollary.core.logic import Aggregation, Rule
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Aggregation, Rule
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.rewrite.align import canonical_rule

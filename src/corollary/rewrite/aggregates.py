@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from corollary.analysis.traverse import all_variables
 from corollary.core.functors import CHECKED_SUM
-from corollary.core.rules import (
+from corollary.core.logic import (
     AggregateTerm,
     Aggregation,
     Atom,
@@ -34,15 +34,15 @@ from corollary.core.rules import (
 )
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
-from corollary.rewrite.conjunction import Conjunction, TranslationUnit, outer_variables
-from corollary.rewrite.disjunctions import alternatives
-from corollary.rewrite.scope import (
+from corollary.rewrite.bindings import (
     bound_by,
     independent,
     liftable_aggregates,
     may_have_no_value,
     recursion_test,
 )
+from corollary.rewrite.disjunctions import alternatives
+from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
 ZERO_IF_EMPTY = ("count", "sum")
 
@@ -101,7 +101,9 @@ class _Lifting:
             else:
                 work.extend(reversed(list(self._lift_one(current, aggregate))))
 
-    def _lift_one(self, conjunction: Conjunction, aggregate: AggregateTerm) -> Iterator[Conjunction]:
+    def _lift_one(
+        self, conjunction: Conjunction, aggregate: AggregateTerm
+    ) -> Iterator[Conjunction]:
         lifted = self._lifted.get(id(aggregate)) or self._make_relation(conjunction, aggregate)
         rest = _substitute(conjunction, aggregate, lifted.result)
         if lifted.relation in self._guards:
@@ -118,7 +120,9 @@ class _Lifting:
             none = Negation(Atom(lifted.relation, (*keys, Wildcard())))
             yield rest.with_items((*rest.items, none, zero), "aggregates")
 
-    def _make_relation(self, conjunction: Conjunction, aggregate: AggregateTerm) -> _LiftedAggregate:
+    def _make_relation(
+        self, conjunction: Conjunction, aggregate: AggregateTerm
+    ) -> _LiftedAggregate:
         """Make the relation of an aggregate; a clause in several alternatives makes it once."""
         name = conjunction.head.relation
         number = self._counts[name] = self._counts.get(name, 0) + 1
@@ -131,7 +135,9 @@ class _Lifting:
         keys = (Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True))
         self._declare(target, (*keys, result))
         self._unit.aggregations.append(
-            Aggregation(target, aggregate.operator, *body, conjunction.origin.with_pass("aggregates"))
+            Aggregation(
+                target, aggregate.operator, *body, conjunction.origin.with_pass("aggregates")
+            )
         )
         self._lifted[id(aggregate)] = lifted
         return lifted
@@ -172,7 +178,9 @@ class _Lifting:
             tests = (Comparison("=", key, key) for key in keys if self._is_nullable(key, items))
             body = (*guard, *items, *tests)
             head = Atom(relation, tuple(filled))
-            self._bodies.append(Conjunction(head, body, rest.origin.with_pass("aggregates"), rest.fresh))
+            self._bodies.append(
+                Conjunction(head, body, rest.origin.with_pass("aggregates"), rest.fresh)
+            )
         return relation, tuple(range(len(keys))), value
 
     def _without_wildcards(

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.core.graph import strongly_connected_components
-from corollary.core.program import ActiveRules, NormalProgram, marked_name
-from corollary.core.rules import (
+from corollary.core.logic import (
     Aggregation,
     Constant,
     Expression,
@@ -26,7 +25,8 @@ from corollary.core.rules import (
     Wildcard,
     variable_names,
 )
-from corollary.rewrite.conjunction import unused_name
+from corollary.core.program import ActiveRules, NormalProgram, marked_name
+from corollary.rewrite.translation_unit import unused_name
 
 
 def definition_digests(program: NormalProgram) -> dict[str, str]:

@@ -7,9 +7,9 @@ with a base part.
 
 from dataclasses import replace
 
+from corollary.core.logic import Literal, Origin, Rule, Variable
 from corollary.core.program import Relation
-from corollary.core.rules import Literal, Origin, Rule, Variable
-from corollary.rewrite.conjunction import TranslationUnit
+from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def bases(unit: TranslationUnit) -> None:

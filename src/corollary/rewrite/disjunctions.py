@@ -7,10 +7,10 @@ tuple and needs no rule.
 from collections.abc import Iterator
 
 from corollary.analysis.traverse import all_variables_in, conjunctions
+from corollary.core.logic import Atom, BodyItem, Constant, Origin, Truth, Value
 from corollary.core.printer import print_clause
-from corollary.core.rules import Atom, BodyItem, Constant, Origin, Truth, Value
-from corollary.rewrite.conjunction import Conjunction, FreshVariables, TranslationUnit
-from corollary.rewrite.plain import fold_negative
+from corollary.rewrite.expressions import fold_negative
+from corollary.rewrite.translation_unit import Conjunction, FreshVariables, TranslationUnit
 
 
 def disjunctions(unit: TranslationUnit) -> None:

@@ -9,10 +9,10 @@ Facts and rules fill a seed, and the closure is linear in it:
 from collections.abc import Iterator
 from dataclasses import replace
 
+from corollary.core.logic import Literal, Origin, Rule, Variable, Wildcard
 from corollary.core.program import Declaration
-from corollary.core.rules import Literal, Origin, Rule, Variable, Wildcard
 from corollary.core.types import Type
-from corollary.rewrite.conjunction import TranslationUnit
+from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def equivalences(unit: TranslationUnit) -> None:

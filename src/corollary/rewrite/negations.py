@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from corollary.core.rules import Literal, Origin, Rule, Variable, Wildcard, has_wildcard
-from corollary.rewrite.conjunction import TranslationUnit
+from corollary.core.logic import Literal, Origin, Rule, Variable, Wildcard, has_wildcard
+from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def negations(unit: TranslationUnit) -> None:

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from corollary.analysis.check import CheckedProgram
+from corollary.core.logic import Clause
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.rules import Clause
 from corollary.rewrite.aggregates import aggregates
 from corollary.rewrite.bases import bases
-from corollary.rewrite.conjunction import TranslationUnit
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
+from corollary.rewrite.expressions import expressions
 from corollary.rewrite.negations import negations
 from corollary.rewrite.nulls import nulls
-from corollary.rewrite.plain import expressions
+from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.rewrite.virtual import virtual
 
 RewritePass = Callable[[TranslationUnit], None]

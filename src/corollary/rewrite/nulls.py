@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from corollary.core.logic import Condition, Rule, Variable
 from corollary.core.program import Relation
-from corollary.core.rules import Condition, Rule, Variable
-from corollary.rewrite.conjunction import TranslationUnit
+from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def nulls(unit: TranslationUnit) -> None:

@@ -6,7 +6,7 @@ relation that reads it is virtual.
 
 from dataclasses import replace
 
-from corollary.rewrite.conjunction import TranslationUnit
+from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def virtual(unit: TranslationUnit) -> None:

@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from corollary.database.database import Database, state_of
+from corollary.database.intake.quarantine import quarantine_operations, with_quarantine
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
-from corollary.database.quarantine import quarantine_operations, with_quarantine
 from corollary.database.store import OpenArguments
 from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.events import net_change
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
-from corollary.warehouse.delimited import first_findings
+from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 
 if TYPE_CHECKING:
-    from corollary.database.delivery import Delivered
+    from corollary.database.alerts.delivery import Delivered
     from corollary.database.transaction import Transaction
     from corollary.warehouse.publishing.publisher import PublishResult
 
@@ -136,7 +136,9 @@ class BatchProcessor:
             self.on_batch(batch)
 
     def _database(self, frame: Any) -> Database:
-        found = process_streams.open.get(self.token) or process_streams.opened.get(self.opened.location)
+        found = process_streams.open.get(self.token) or process_streams.opened.get(
+            self.opened.location
+        )
         if found is None:
             found = reopen(self.opened, frame.sparkSession)
             process_streams.opened[self.opened.location] = found

@@ -69,7 +69,9 @@ def insert_signs(ops: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.or_(is_insert, is_delete), is_insert, pa.scalar(None, pa.bool_()))
 
 
-def net_change(events: Events, relation: Relation, op: str | None, source: str, batch: str) -> NetChange:
+def net_change(
+    events: Events, relation: Relation, op: str | None, source: str, batch: str
+) -> NetChange:
     """Return the net change of a batch.
 
     Args:
@@ -102,7 +104,10 @@ def _last_events(rows: pa.Table, relation: Relation) -> pa.Table:
     grouped = rows.group_by(list(relation.columns), use_threads=False)
     last = grouped.aggregate([(IS_INSERT_COLUMN, "last")])
     return last.rename_columns(
-        [IS_INSERT_COLUMN if name == f"{IS_INSERT_COLUMN}_last" else name for name in last.column_names]
+        [
+            IS_INSERT_COLUMN if name == f"{IS_INSERT_COLUMN}_last" else name
+            for name in last.column_names
+        ]
     )
 
 

@@ -17,12 +17,17 @@ from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.program import Directive, Program, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.streaming.events import Events, with_operation
-from corollary.warehouse.dialect import file_name_of, format_of, is_stream, per_file_directive
-from corollary.warehouse.files import checksum_of
-from corollary.warehouse.sources.drift import ExpectedColumns
+from corollary.warehouse.files.durable_files import checksum_of
+from corollary.warehouse.formats.dialect import (
+    file_name_of,
+    format_of,
+    is_stream,
+    per_file_directive,
+)
+from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import parse_file
-from corollary.warehouse.sources.listing import SourceLocation
 from corollary.warehouse.sources.quarantine import to_bad_rows
+from corollary.warehouse.sources.schema_drift import ExpectedColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

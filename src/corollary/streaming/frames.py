@@ -21,10 +21,10 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import SYMBOL
 from corollary.errors import Diagnostic, InputError
 from corollary.streaming.events import Events, insert_signs, with_operation
-from corollary.warehouse.sources.drift import ExpectedColumns
+from corollary.warehouse.formats.typed_values import is_readable
 from corollary.warehouse.sources.parquet_file import convert_records
 from corollary.warehouse.sources.quarantine import to_bad_rows
-from corollary.warehouse.sources.typed import is_readable
+from corollary.warehouse.sources.schema_drift import ExpectedColumns
 
 
 @dataclass(frozen=True, slots=True)

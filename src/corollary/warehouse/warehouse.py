@@ -22,12 +22,18 @@ from corollary.core.arrow import nullary_table
 from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.values import is_encodable, quote_text
 from corollary.errors import CorollaryError, WarehouseError
-from corollary.warehouse import files, parts
-from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.entries import Commit, NewCommit, StoredChange, StoredIndex, StoredSnapshot
-from corollary.warehouse.late import LazyCatalog
-from corollary.warehouse.retention import drop_superseded_folds
-from corollary.warehouse.steady import read_consistently
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.catalog_rows import (
+    Commit,
+    NewCommit,
+    StoredChange,
+    StoredIndex,
+    StoredSnapshot,
+)
+from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
+from corollary.warehouse.catalog.retention import drop_superseded_folds
+from corollary.warehouse.consistent_read import read_consistently
+from corollary.warehouse.files import durable_files, multi_file_table
 
 CATALOG_FILE = "catalog.sqlite"
 DATA_DIRECTORY = "data"
@@ -140,7 +146,9 @@ class Warehouse:
         """Return the commits that are kept, newest first."""
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
-    def read_history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
+    def read_history(
+        self, relation: str, number: int
+    ) -> tuple[pa.Table | None, list[RelationDelta]]:
         """Return the snapshot of a relation to start from, and the changes up to a commit.
 
         Raises:
@@ -171,12 +179,14 @@ class Warehouse:
             path = self.root / each.path
             if not path.exists():
                 return 0, {}
-            mapped[path.name.removeprefix(INDEX_PREFIX)] = files.memory_map(path)
+            mapped[path.name.removeprefix(INDEX_PREFIX)] = durable_files.memory_map(path)
         return commit, mapped
 
     def read_snapshot(self, stored: StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
-        return _nullary(parts.read_table(self.root, stored.path, stored.checksum), stored.rows)
+        return _nullary(
+            multi_file_table.read_table(self.root, stored.path, stored.checksum), stored.rows
+        )
 
     def read_change(self, stored: StoredChange) -> RelationDelta:
         """Return the tuples that a commit inserted into a relation and deleted from it.
@@ -188,10 +198,10 @@ class Warehouse:
         if stored.inline is not None:
             if _row_checksum(stored) != stored.checksum:
                 raise WarehouseError.damaged(place)
-            table = files.from_arrow_stream(stored.inline)
+            table = durable_files.from_arrow_stream(stored.inline)
         elif stored.path is not None:
             place = self.root / stored.path
-            table = parts.read_table(self.root, stored.path, stored.checksum)
+            table = multi_file_table.read_table(self.root, stored.path, stored.checksum)
         else:
             raise WarehouseError.damaged(place)
         if stored.is_full:
@@ -199,7 +209,7 @@ class Warehouse:
             delta = RelationDelta(every, every.slice(0, 0), is_full=True)
         else:
             last = table.num_columns - 1  # by position: the relation may have a column of its name
-            is_added = pc.equal(table.column(last), files.INSERT)
+            is_added = pc.equal(table.column(last), durable_files.INSERT)
             rest = table.remove_column(last)
             delta = RelationDelta(
                 _nullary(rest.filter(is_added), stored.added),
@@ -211,7 +221,9 @@ class Warehouse:
 
     # --- writing -------------------------------------------------------------------------------
 
-    def commit(self, new: NewCommit, changes: Mapping[str, RelationDelta | DistributedChange]) -> int:
+    def commit(
+        self, new: NewCommit, changes: Mapping[str, RelationDelta | DistributedChange]
+    ) -> int:
         """Make a transaction durable; return the number of its commit.
 
         Large changes are written into files under an intent; small ones go into the catalog.
@@ -220,7 +232,9 @@ class Warehouse:
             ConflictError: another commit has the same parent.
             WarehouseError: something cannot be written.
         """
-        packed = {name: _packed(each) for name, each in changes.items() if isinstance(each, RelationDelta)}
+        packed = {
+            name: _packed(each) for name, each in changes.items() if isinstance(each, RelationDelta)
+        }
         large = [name for name in changes if name not in packed or len(packed[name]) > INLINE_BYTES]
         intent = self.catalog.insert_intent() if large else None
         beat = None if intent is None else self.catalog.heartbeat(intent)
@@ -243,18 +257,22 @@ class Warehouse:
             raise
 
     def _store(
-        self, relation: str, change: RelationDelta | DistributedChange, data: bytes | None, path: str | None
+        self,
+        relation: str,
+        change: RelationDelta | DistributedChange,
+        data: bytes | None,
+        path: str | None,
     ) -> StoredChange:
         if isinstance(change, DistributedChange):
             assert path is not None
-            shape = files.full_rows if change.is_full else files.inserted_rows
+            shape = durable_files.full_rows if change.is_full else durable_files.inserted_rows
             path, checksum = self._write(path, change.added, shape)
             return StoredChange(relation, change.rows, 0, change.is_full, checksum, None, path)
         counts = change.added.num_rows, change.removed.num_rows
         if path is None:
             row = StoredChange(relation, *counts, change.is_full, "", data, None)
             return replace(row, checksum=_row_checksum(row))
-        path, checksum = self._write(path, LocalTable(_with_kind(change)), files.full_rows)
+        path, checksum = self._write(path, LocalTable(_with_kind(change)), durable_files.full_rows)
         return StoredChange(relation, *counts, change.is_full, checksum, None, path)
 
     def _write(
@@ -262,12 +280,14 @@ class Warehouse:
     ) -> tuple[str, str]:
         """Write tuples into a file, or into several from other processes; return path, checksum."""
         if kept.is_distributed:
-            listed = f"{path}{parts.LIST_SUFFIX}"
-            checksum = parts.write_table(self.root, listed, kept, shape)
+            listed = f"{path}{multi_file_table.LIST_SUFFIX}"
+            checksum = multi_file_table.write_table(self.root, listed, kept, shape)
             if checksum is not None:
                 return listed, checksum
         whole = f"{path}.parquet"
-        return whole, files.write(self.root, whole, files.to_parquet(shape(kept.table())))
+        return whole, durable_files.write(
+            self.root, whole, durable_files.to_parquet(shape(kept.table()))
+        )
 
     def write_fold(
         self,
@@ -286,13 +306,15 @@ class Warehouse:
         try:
             snapshots, indexes = [], []
             for at, (relation, kept) in enumerate(relations):
-                written = self._write(f"{DATA_DIRECTORY}/{intent}/snapshot-{at}", kept, files.full_rows)
+                written = self._write(
+                    f"{DATA_DIRECTORY}/{intent}/snapshot-{at}", kept, durable_files.full_rows
+                )
                 snapshots.append(StoredSnapshot(relation, number, len(kept), *written))
                 fault.hit("during_snapshot")
                 beat()
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
-                indexes.append(StoredIndex(path, files.write(self.root, path, data)))
+                indexes.append(StoredIndex(path, durable_files.write(self.root, path, data)))
                 beat()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
@@ -304,7 +326,9 @@ class Warehouse:
             return
         fault.hit("after_snapshot")
         # Rows first, files afterwards: a crash in between leaves orphans, never dangling rows.
-        for path, _ in parts.expand_lists(self.root, dict.fromkeys(drop_superseded_folds(self.catalog, number), "")):
+        for path, _ in multi_file_table.expand_lists(
+            self.root, dict.fromkeys(drop_superseded_folds(self.catalog, number), "")
+        ):
             with suppress(OSError):  # `gc` finds what stays
                 (self.root / path).unlink(missing_ok=True)
 
@@ -381,18 +405,20 @@ def _row_checksum(stored: StoredChange) -> str:
     """
     row = (stored.relation, stored.added, stored.removed, bool(stored.is_full))
     data = stored.inline if isinstance(stored.inline, bytes) else b""
-    return files.checksum_of(repr(row).encode("utf-8", "backslashreplace") + data)
+    return durable_files.checksum_of(repr(row).encode("utf-8", "backslashreplace") + data)
 
 
 def _packed(delta: RelationDelta) -> bytes:
     """Return a change as an Arrow stream."""
-    return files.to_arrow_stream(_with_kind(delta))
+    return durable_files.to_arrow_stream(_with_kind(delta))
 
 
 def _with_kind(delta: RelationDelta) -> pa.Table:
     if delta.is_full:
         return delta.added
-    return pa.concat_tables([files.inserted_rows(delta.added), files.deleted_rows(delta.removed)])
+    return pa.concat_tables(
+        [durable_files.inserted_rows(delta.added), durable_files.deleted_rows(delta.removed)]
+    )
 
 
 def _nullary(table: pa.Table, rows: int) -> pa.Table:

@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from corollary.advisor.advice import Advice
-from corollary.advisor.advising import advise
-from corollary.advisor.reading import read_scheme
-from corollary.advisor.reforming import reformulate
-from corollary.advisor.scheme import Options, Scheme, WorkloadQuery
+from corollary.advisor.advise import advise
+from corollary.advisor.model.scheme import Options, Scheme, WorkloadQuery
+from corollary.advisor.model.scheme_reader import read_scheme
+from corollary.advisor.reformulation import reformulate
 from corollary.analysis.check import CheckedProgram, check
 from corollary.core.printer import print_program
 from corollary.core.program import Program
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.paths import CASES
 
@@ -77,7 +77,9 @@ def changed_program(text: str, advice: Advice) -> str:
     return print_program(reformulate(checked_of(text), parsed(text), advice))
 
 
-def scheme_of(text: str, queries: Iterable[str | WorkloadQuery], options: Options | None = None) -> Scheme:
+def scheme_of(
+    text: str, queries: Iterable[str | WorkloadQuery], options: Options | None = None
+) -> Scheme:
     """The scheme of a program."""
     asked = [each if isinstance(each, WorkloadQuery) else WorkloadQuery(each) for each in queries]
     return read_scheme(parsed(text), checked_of(text), asked, (options or Options()).opaque)

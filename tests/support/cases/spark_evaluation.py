@@ -6,10 +6,10 @@ import io
 from pathlib import Path
 
 from corollary.core.engine import Limits
-from corollary.database.once import FileLocations, run_once
-from corollary.database.program import read_programs
-from corollary.engines.spark.engine import SparkEngine
-from corollary.warehouse.delimited import print_rows
+from corollary.database.intake.evaluate_once import FileLocations, run_once
+from corollary.database.program.loaded_program import read_programs
+from corollary.engines.spark.sql.engine import SparkEngine
+from corollary.warehouse.formats.delimited import print_rows
 
 QUICK = {
     "aggregates/all_five",

@@ -256,7 +256,9 @@ class Round:
         batch = WriteBatch()
         for each, is_swept in zip(self.shelves, swept, strict=True):
             if is_swept:
-                self.counts["nodes dropped"] += each.document.stage_garbage_collection(batch).dropped
+                self.counts["nodes dropped"] += each.document.stage_garbage_collection(
+                    batch
+                ).dropped
                 self.counts["nodes kept"] += len(each.document.nodes)
         self.write(batch)
         for each, is_swept, told in zip(self.shelves, swept, before, strict=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from corollary.documents.types import Child, FunctionType, Labels, Rule
-from corollary.documents.types import Grammar as PackageGrammar
+from corollary.documents.types.function_types import Child, FunctionType, Labels, Rule
+from corollary.documents.types.function_types import Grammar as PackageGrammar
 from oracles.document_types import ANY, Grammar, Type
 from oracles.documents import Tree
 from support.generators.documents import LABELS

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from corollary.core.rules import Value
+from corollary.core.logic import Value
 from corollary.core.types import (
     Type,
 )

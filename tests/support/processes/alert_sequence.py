@@ -17,7 +17,7 @@ from typing import Any
 
 import corollary
 from corollary.database.database import Database
-from corollary.warehouse import outbox
+from corollary.warehouse.catalog import outbox
 from support.processes.crash_sequence import nurse
 
 BASE = """\

@@ -13,7 +13,7 @@ from typing import Any
 import corollary
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.operations import Operation
+from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.transaction import Transaction
 from corollary.errors import ConflictError

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import corollary
 from corollary import fault
 from corollary.database import warehouse_store
-from corollary.database.program import load_program
+from corollary.database.program.loaded_program import load_program
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import CorollaryError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse import warehouse
 

@@ -18,7 +18,7 @@ from pyspark.errors.exceptions.connect import SparkException
 from pyspark.sql import SparkSession
 
 import corollary
-from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import WORKING, name_of
 from support.cases.spark_evaluation import FILES, QUICK, check
 from support.spark_documents import arrive

@@ -11,13 +11,13 @@ import pytest
 
 import corollary
 from corollary.active.events import required_changes
-from corollary.active.form import optimise
-from corollary.core.optimisations import MonitoringOptimisation
-from corollary.core.plan import Derive, steps_of
+from corollary.active.optimise import optimise
+from corollary.core.monitoring_optimisations import MonitoringOptimisation
+from corollary.core.plans import Derive, steps_of
 from corollary.database.database import Database
-from corollary.database.program import load_program
+from corollary.database.program.loaded_program import load_program
 from corollary.errors import InputError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from oracles.active_rules import react
 from support.command_line import OK, cli, of_json
@@ -154,7 +154,9 @@ def test_several_constants_share_one_copy() -> None:
     assert [name for name in formed.relations if name.startswith("link.for")] == ["link.for1"]
     assert sorted(len(rows) for rows in formed.constants.values()) == [50, 50, 50]
     assert len(set(formed.active.merged.values())) == 2
-    assert required_changes(formed.active, set(formed.active.merged.values())).keys() == {"link.for1"}
+    assert required_changes(formed.active, set(formed.active.merged.values())).keys() == {
+        "link.for1"
+    }
 
 
 def test_a_view_that_is_asked_for_as_a_whole_is_not_copied() -> None:

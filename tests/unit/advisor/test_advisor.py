@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from corollary.advisor.advice import Advice, global_exponents
-from corollary.advisor.advising import advise
-from corollary.advisor.equivalence import is_equivalent
-from corollary.advisor.estimating import RelationSizes
-from corollary.advisor.reporting import report
-from corollary.advisor.scheme import Options, Scheme, SchemeRelation, WorkloadQuery
-from corollary.advisor.shapes import NodeShapes, effective_arity, paper_arity
+from corollary.advisor.advise import advise
+from corollary.advisor.check.equivalence import is_equivalent
+from corollary.advisor.cost.estimates import RelationSizes
+from corollary.advisor.model.scheme import Options, Scheme, SchemeRelation, WorkloadQuery
+from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_arity
+from corollary.advisor.report import report
 from corollary.core.printer import print_clause, print_declaration
-from corollary.frontends.datalog.parse import parse_clause
+from corollary.frontends.datalog.parser import parse_clause
 from oracles import evaluation
 from support.cases.advisor import advice_for, changed_program, checked_of, degrees, scheme_of
 
@@ -355,7 +355,10 @@ ROWS = {
 
 
 def workload(options: Options, frequency: float = 10.0) -> Advice:
-    queries = [WorkloadQuery("view", frequency=frequency), WorkloadQuery("pairs", frequency=frequency)]
+    queries = [
+        WorkloadQuery("view", frequency=frequency),
+        WorkloadQuery("pairs", frequency=frequency),
+    ]
     return sized(scheme_of(WORKLOAD, queries), options, ROWS)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import corollary
-from corollary.advisor.applying import revert
-from corollary.advisor.consulting import Consultation, consult
-from corollary.advisor.verifying import find_differing_views
+from corollary.advisor.apply import revert
+from corollary.advisor.check.verification import find_differing_views
+from corollary.advisor.consultation import Consultation, consult
 from corollary.database.database import Database
 from corollary.errors import CorollaryError, InputError
-from corollary.warehouse.advice_notes import read_advice
+from corollary.warehouse.catalog.applied_advice import read_advice
 
 PROGRAM = """
 .decl services(airline: number, airport: number)

@@ -7,9 +7,9 @@ import random
 import pytest
 
 import corollary
-from corollary.advisor.consulting import Consultation, consult
-from corollary.advisor.sampling import SampledSize, sample_sizes
-from corollary.advisor.scratch import read_base_tables
+from corollary.advisor.check.sampled_sizes import SampledSize, sample_sizes
+from corollary.advisor.check.scratch_database import read_base_tables
+from corollary.advisor.consultation import Consultation, consult
 
 PROGRAM = """
 .decl services(airline: number, airport: number)

@@ -7,12 +7,12 @@ from itertools import combinations
 
 import pytest
 
-from corollary.advisor import workload as workload_module
-from corollary.advisor.advising import advise
-from corollary.advisor.estimating import Estimator, RelationSizes
-from corollary.advisor.scheme import Options
-from corollary.advisor.shapes import NodeShapes
-from corollary.advisor.workload import QueryDemand, Workload
+from corollary.advisor.advise import advise
+from corollary.advisor.cost.estimates import Estimator, RelationSizes
+from corollary.advisor.model.scheme import Options
+from corollary.advisor.model.shapes import NodeShapes
+from corollary.advisor.search import workload as workload_module
+from corollary.advisor.search.workload import QueryDemand, Workload
 from support.cases.advisor import scheme_of
 from support.generators.advisor_programs import program
 
@@ -40,7 +40,9 @@ def random_workload(seed: int) -> Workload:
     }
     estimator = Estimator(scheme, NodeShapes(scheme), sizes)
     wish = frozenset(found.decision.stored)
-    demand = QueryDemand(found.decision.clauses, found.rewriter, dice.choice((0.1, 1.0, 50.0)), wish)
+    demand = QueryDemand(
+        found.decision.clauses, found.rewriter, dice.choice((0.1, 1.0, 50.0)), wish
+    )
     return Workload([demand], pool, estimator, options)
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from corollary.analysis.check import CheckedProgram, check, diagnose
 from corollary.analysis.traverse import clause_terms, subterms
-from corollary.core.program import Column, Declaration, Directive, Program, TypeName
-from corollary.core.rules import (
+from corollary.core.logic import (
     AggregateTerm,
     Atom,
     Clause,
@@ -20,9 +19,10 @@ from corollary.core.rules import (
     Term,
     Variable,
 )
+from corollary.core.program import Column, Declaration, Directive, Program, TypeName
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.errors import InputError, render
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 
 

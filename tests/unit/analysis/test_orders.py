@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corollary.analysis.orders import chain_cover, orders
+from corollary.core.logic import Literal, Origin, Variable
 from corollary.core.pipeline import Reference
-from corollary.core.plan import pipelines_of
-from corollary.core.rules import Literal, Origin, Variable
+from corollary.core.plans import pipelines_of
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.database.program import load_program
-from corollary.frontends.datalog.parse import parse
-from corollary.maintain.seminaive import plan_program
+from corollary.database.program.loaded_program import load_program
+from corollary.frontends.datalog.parser import parse
+from corollary.maintain.algorithms.seminaive import plan_program
 from corollary.maintain.sip import Goal, sip
 from corollary.source import SourceFile
 

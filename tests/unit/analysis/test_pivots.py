@@ -4,8 +4,8 @@ import pytest
 
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import strata
-from corollary.database.program import load_program
-from corollary.frontends.datalog.parse import parse
+from corollary.database.program.loaded_program import load_program
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.comparison import package_result
 

@@ -4,8 +4,8 @@ from hypothesis import HealthCheck, given, settings
 
 from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.program import NormalProgram
-from corollary.database.program import load_program
-from corollary.frontends.datalog.parse import parse
+from corollary.database.program.loaded_program import load_program
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.generators.programs import Case, programs
 

@@ -7,6 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corollary.core.logic import (
+    AggregateTerm,
+    Aggregation,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Condition,
+    Constant,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Origin,
+    Rule,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
 from corollary.core.printer import (
     print_aggregation,
     print_clause,
@@ -29,29 +49,9 @@ from corollary.core.program import (
     TypeDeclaration,
     TypeName,
 )
-from corollary.core.rules import (
-    AggregateTerm,
-    Aggregation,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Condition,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Origin,
-    Rule,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-)
 from corollary.core.states import State
+from corollary.core.syntax import FUNCTIONS, HINTS, PRECEDENCE, PREFIXES, RESERVED
 from corollary.core.types import NUMBER, SYMBOL, UNSIGNED
-from corollary.core.words import FUNCTIONS, HINTS, PRECEDENCE, PREFIXES, RESERVED
 from corollary.frontends.datalog import parse, parse_clause
 from corollary.source import SourceFile
 from support.selection import examples
@@ -195,7 +195,9 @@ programs = st.builds(
     Program,
     st.lists(types, max_size=2).map(tuple),
     st.lists(declarations, max_size=2).map(tuple),
-    st.lists(st.builds(FunctionalDependency, relations, some_names, some_names), max_size=2).map(tuple),
+    st.lists(st.builds(FunctionalDependency, relations, some_names, some_names), max_size=2).map(
+        tuple
+    ),
     st.lists(some_clauses(), max_size=3).map(tuple),
     st.lists(directives, max_size=2).map(tuple),
     st.lists(

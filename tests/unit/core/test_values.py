@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corollary.core.rules import Value
+from corollary.core.logic import Value
 from corollary.core.types import (
     BOOL,
     DATE,

@@ -19,12 +19,12 @@ from click.testing import Result
 import corollary
 from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import NUMBER
-from corollary.core.web_address import is_permitted, parse_webhook_url
+from corollary.core.webhook_url import is_permitted, parse_webhook_url
+from corollary.database.alerts import webhook
+from corollary.database.alerts.jsonlines import JsonLinesSender
+from corollary.database.alerts.sender import Claim
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.database import Database, warehouse_store_of
-from corollary.database.sinks import webhook
-from corollary.database.sinks.jsonlines import JsonLinesSender
-from corollary.database.sinks.sender import Claim
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.erase import erase
@@ -32,8 +32,8 @@ from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ClaimError, InputError
-from corollary.warehouse import outbox, schema, waiting
-from corollary.warehouse.outbox import Outbox
+from corollary.warehouse.catalog import outbox, queued_alert, schema
+from corollary.warehouse.catalog.outbox import Outbox
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 from support.processes.alert_sequence import (
     BASE,
@@ -598,18 +598,18 @@ def test_attempts_are_farther_and_farther_apart(
     assert [later - earlier for earlier, later in pairwise(calls)] == [
         1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0,
     ]  # fmt: skip
-    assert waiting.retry_delay(100) == waiting.RETRY_MAX_SECONDS
+    assert queued_alert.retry_delay(100) == queued_alert.RETRY_MAX_SECONDS
 
 
 def test_ids_are_of_all_that_is_said() -> None:
     alert = Alert("e", (1,), "m", ("x",), (NUMBER,), Sink(SinkKind.WEBHOOK, "u"))
     ids = {
-        waiting.alert_id("w", 1, alert),
-        waiting.alert_id("v", 1, alert),
-        waiting.alert_id("w", 2, alert),
-        waiting.alert_id("w", 1, Alert("f", (1,), "m", ("x",), (NUMBER,), alert.sink)),
-        waiting.alert_id("w", 1, Alert("e", (2,), "m", ("x",), (NUMBER,), alert.sink)),
-        waiting.alert_id("w", 1, Alert("e", (1,), "m", ("x",), (NUMBER,), Sink())),
+        queued_alert.alert_id("w", 1, alert),
+        queued_alert.alert_id("v", 1, alert),
+        queued_alert.alert_id("w", 2, alert),
+        queued_alert.alert_id("w", 1, Alert("f", (1,), "m", ("x",), (NUMBER,), alert.sink)),
+        queued_alert.alert_id("w", 1, Alert("e", (2,), "m", ("x",), (NUMBER,), alert.sink)),
+        queued_alert.alert_id("w", 1, Alert("e", (1,), "m", ("x",), (NUMBER,), Sink())),
     }
     assert len(ids) == 6
 

@@ -13,7 +13,7 @@ import pytest
 import corollary
 from corollary.core.engine import Limits
 from corollary.database.database import Database
-from corollary.database.program import read_facts
+from corollary.database.program.loaded_program import read_facts
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, InputError, LimitError
 from support.diagnostic_codes import codes_in

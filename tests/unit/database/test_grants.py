@@ -11,12 +11,12 @@ import pytest
 
 import corollary
 from corollary.core.engine import Limits
+from corollary.database.access.reader import Reader
 from corollary.database.database import Database
-from corollary.database.reader import Reader
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.verify import verify
 from corollary.errors import AccessError, CorollaryError, InputError, LimitError
-from corollary.warehouse.schema import grants as table
+from corollary.warehouse.catalog.schema import grants as table
 from corollary.warehouse.warehouse import Warehouse
 from support.command_line import INPUT, LIMIT, OK, USAGE, cli, of_json, put
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import corollary
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.operations import Operation
+from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.errors import ConstraintError
 from support.comparison import comparable

@@ -11,9 +11,9 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.operations import Operation
-from corollary.database.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
+from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
 from corollary.database.transaction import Transaction
 from support.comparison import comparable
 from support.maintained_database import opened, reopened, truth

@@ -12,7 +12,7 @@ from corollary.database import warehouse_store
 from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.errors import ConflictError
-from corollary.warehouse.query_log import QueryCount, logged_queries
+from corollary.warehouse.catalog.query_log import QueryCount, logged_queries
 from corollary.warehouse.warehouse import Warehouse
 
 PROGRAM = """

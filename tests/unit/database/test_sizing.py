@@ -9,10 +9,10 @@ import pytest
 
 import corollary
 from corollary.core.pipeline import Probe
-from corollary.core.plan import Plan, pipelines_of
-from corollary.database import read_access as asked
+from corollary.core.plans import Plan, pipelines_of
+from corollary.database.access import read_access as asked
 from corollary.database.database import Database
-from corollary.database.sizing import query_sizes
+from corollary.database.size_estimates import query_sizes
 
 PROGRAM = """
 .decl large(x: number, y: number)

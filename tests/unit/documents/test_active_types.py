@@ -6,7 +6,7 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.types import ANY, Child, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import ANY, Child, FunctionType, Grammar, Labels, Rule
 from support.document_views import check_brought, rule, shown
 
 

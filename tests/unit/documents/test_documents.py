@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corollary.documents.answers.unknown import ANY
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import (
     ActiveDocumentError,
@@ -13,14 +14,13 @@ from corollary.documents.errors import (
     StreamClosedError,
     UnknownFunctionError,
 )
-from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
-from corollary.documents.parse import parse_query
-from corollary.documents.reading import read_forest
-from corollary.documents.terms import write_terms
-from corollary.documents.types import Child, Grammar, Rule
-from corollary.documents.unknown import ANY
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
+from corollary.documents.trees.reader import read_forest
+from corollary.documents.trees.terms import write_terms
+from corollary.documents.trees.xml import ReadOptions
+from corollary.documents.types.function_types import Child, Grammar, Rule
 from corollary.documents.view import Delta
-from corollary.documents.xml import ReadOptions
 from corollary.errors import InputError
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 
@@ -407,8 +407,8 @@ def test_rows_wait_for_their_document_and_their_call() -> None:
 
 @pytest.mark.parametrize("most", [10**6, 3])
 def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corollary.documents.keeping.MAX_NUMBERED_NODES", most)
-    monkeypatch.setattr("corollary.documents.keeping.MIN_NUMBERED_RATIO", 0)
+    monkeypatch.setattr("corollary.documents.stream_state.MAX_NUMBERED_NODES", most)
+    monkeypatch.setattr("corollary.documents.stream_state.MIN_NUMBERED_RATIO", 0)
     views, template = {"done": "/r[pay/*$o][ship/*$o]", "odd": "/r/odd"}, "r[!pay !ship]"
     here, there = StreamProcessor(views, template), StreamProcessor(views, template)
     kept, found = SavedDocument(), []
@@ -421,7 +421,7 @@ def test_what_is_kept_can_be_opened_elsewhere(most: int, monkeypatch: pytest.Mon
 
 
 def test_a_large_document_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corollary.documents.keeping.MAX_NUMBERED_NODES", 10)
+    monkeypatch.setattr("corollary.documents.stream_state.MAX_NUMBERED_NODES", 10)
     keeper, kept = StreamProcessor({"found": "/r[a/*$x][b/*$x]"}, "r[!f]"), SavedDocument()
     large = " ".join(f"a[x{at}]" for at in range(100))
     collections = set()

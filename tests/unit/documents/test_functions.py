@@ -6,7 +6,7 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
-from corollary.documents.types import ANY, Child, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import ANY, Child, FunctionType, Grammar, Labels, Rule
 from support.document_views import Types, check_brought, rule, shown, view_of
 
 ONE_BELOW = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": rule("b c")})

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from corollary.documents import keeping
+from corollary.documents import stream_state
+from corollary.documents.answers.unknown import ANY
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import QuerySyntaxError
-from corollary.documents.keeping import SavedDocument, StreamProcessor, StreamRow
-from corollary.documents.parse import parse_query
-from corollary.documents.unknown import ANY
-from corollary.documents.xquery import xquery_of
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.queries.xquery import xquery_of
+from corollary.documents.stream_state import SavedDocument, StreamProcessor, StreamRow
 from support.command_line import INPUT, cli, of_json
 from support.generators.document_keys import Keyed
 from support.selection import examples
@@ -137,7 +137,9 @@ def test_explanations_name_the_answer_with_the_key() -> None:
 # ---------------------------------------------------------------------------------- between batches
 
 
-def answers(keeper: StreamProcessor, kept: SavedDocument, seq: int, arrivals: Iterable[tuple[str, str]]) -> list[str]:
+def answers(
+    keeper: StreamProcessor, kept: SavedDocument, seq: int, arrivals: Iterable[tuple[str, str]]
+) -> list[str]:
     rows = [StreamRow(name, seq + at, data, False) for at, (name, data) in enumerate(arrivals)]
     events = keeper.process_rows("north", kept, rows)
     assert {each.op for each in events} <= {"sure", "value"}
@@ -147,12 +149,16 @@ def answers(keeper: StreamProcessor, kept: SavedDocument, seq: int, arrivals: It
 @pytest.fixture(params=["open", "anew"])
 def taking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether a document stays open between batches; garbage is collected behind each of them."""
-    monkeypatch.setattr(keeping, "GC_MIN_GROWTH_NODES", 0)
+    monkeypatch.setattr(stream_state, "GC_MIN_GROWTH_NODES", 0)
     return str(request.param)
 
 
 def keeper_of(old: StreamProcessor | None, taking: str) -> StreamProcessor:
-    return old if old is not None and taking == "open" else StreamProcessor({"v": ORDERS}, EMPTY, (), TYPES)
+    return (
+        old
+        if old is not None and taking == "open"
+        else StreamProcessor({"v": ORDERS}, EMPTY, (), TYPES)
+    )
 
 
 def test_orders_through_batches_are_told_once_and_collected(taking: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corollary.documents.document import ActiveDocument
-from corollary.documents.types import Child, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import Child, FunctionType, Grammar, Labels, Rule
 from corollary.documents.view import Answers, View
 
 TYPES: dict[str, FunctionType] = {

@@ -3,8 +3,8 @@
 import pytest
 
 from corollary.documents.document import ActiveDocument
-from corollary.documents.forest import Forest, ForestNode, NodeKind
 from corollary.documents.storage import WriteBatch
+from corollary.documents.trees.forest import Forest, ForestNode, NodeKind
 from corollary.documents.view import View
 
 STAR, PATH, BUSH = "star", "path", "bush"

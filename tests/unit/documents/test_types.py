@@ -7,13 +7,13 @@ from itertools import product
 
 import pytest
 
-from corollary.documents.conforming import nonconforming_roots
-from corollary.documents.joins import build_shape
-from corollary.documents.parse import parse_query
-from corollary.documents.plain import expand_alternatives
-from corollary.documents.satisfiable import Satisfiability, can_bring
-from corollary.documents.terms import read_terms
-from corollary.documents.types import Grammar as PackageGrammar
+from corollary.documents.queries.conjunctive import expand_alternatives
+from corollary.documents.queries.joins import build_shape
+from corollary.documents.queries.parse import parse_query
+from corollary.documents.trees.terms import read_terms
+from corollary.documents.types.check_grammar import nonconforming_roots
+from corollary.documents.types.function_types import Grammar as PackageGrammar
+from corollary.documents.types.satisfiability import Satisfiability, can_bring
 from oracles import documents as oracle
 from oracles.document_text import shown, shown_query
 from oracles.document_types import ANY, Grammar, Largest, Matches, TooLargeError, depth_for

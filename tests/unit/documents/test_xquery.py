@@ -10,7 +10,7 @@ import pytest
 from corollary.documents.collection import Collection
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import QuerySyntaxError
-from corollary.documents.xquery import xquery_of
+from corollary.documents.queries.xquery import xquery_of
 from oracles import documents as oracle
 from oracles.document_text import shown, shown_query
 from oracles.documents import Pattern, Q, Tree

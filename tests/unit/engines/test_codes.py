@@ -24,15 +24,24 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.engines.local import native
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.domains import INLINE_CODES, RECENT_VALUES_MAX
+from corollary.engines.local.values import native
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.local.values.domains import INLINE_CODES, RECENT_VALUES_MAX
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))[0]
 EXTREMES: dict[Kind, tuple[Any, ...]] = {
     Kind.SYMBOL: ("", " ", "\0", "a\0", "é", "e\u0301", "\U0001f600", "\uffff", "null", "x" * 999),
     Kind.NUMBER: (0, 1, -1, INLINE_CODES - 2, INLINE_CODES - 1, INLINE_CODES, 2**63 - 1, -(2**63)),
-    Kind.UNSIGNED: (0, 1, INLINE_CODES - 2, INLINE_CODES - 1, INLINE_CODES, 2**63 - 1, 2**63, 2**64 - 1),
+    Kind.UNSIGNED: (
+        0,
+        1,
+        INLINE_CODES - 2,
+        INLINE_CODES - 1,
+        INLINE_CODES,
+        2**63 - 1,
+        2**63,
+        2**64 - 1,
+    ),
     Kind.FLOAT: (0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, OTHER_NAN, 5e-324, -1.8e307, 0.1),
     Kind.BOOL: (False, True),
     Kind.DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
@@ -182,7 +191,10 @@ def test_types_that_join_share_a_domain() -> None:
 def test_small_numbers_are_their_own_codes() -> None:
     codes = Dictionary()
     assert codes.encode_python([6, 0, None], NUMBER).tolist() == [7, 1, 0]
-    assert codes.encode_python([-1, INLINE_CODES], NUMBER).tolist() == [INLINE_CODES, INLINE_CODES + 1]
+    assert codes.encode_python([-1, INLINE_CODES], NUMBER).tolist() == [
+        INLINE_CODES,
+        INLINE_CODES + 1,
+    ]
     assert codes.encode_python(["a", "b", "a"], SYMBOL).tolist() == [1, 2, 1]
 
 
@@ -201,7 +213,18 @@ def test_many_values_one_by_one_and_all_at_once() -> None:
     rng = np.random.default_rng(7)
     codes = Dictionary()
     seen: dict[int, int] = {}
-    for size in (1, 5, 40, 3 * RECENT_VALUES_MAX, 1, 100, RECENT_VALUES_MAX, 20, RECENT_VALUES_MAX + 100, 3):
+    for size in (
+        1,
+        5,
+        40,
+        3 * RECENT_VALUES_MAX,
+        1,
+        100,
+        RECENT_VALUES_MAX,
+        20,
+        RECENT_VALUES_MAX + 100,
+        3,
+    ):
         values = rng.integers(-(10**15), 10**15, size).tolist()
         values += rng.choice(list(seen), min(size, len(seen))).tolist() if seen else []
         values += values[: size // 2]

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, PARTITION_OF, result_type
-from corollary.core.rules import Condition, Constant, Functor, Variable
+from corollary.core.logic import Condition, Constant, Functor, Variable
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -26,9 +26,10 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.engines.local import arithmetic, native, texts
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.expressions import RangeValues, evaluate, evaluate_condition
+from corollary.engines.local.evaluation import arithmetic, text_functions
+from corollary.engines.local.evaluation.expressions import RangeValues, evaluate, evaluate_condition
+from corollary.engines.local.values import native
+from corollary.engines.local.values.codes import Dictionary
 from support.comparison import oracle_result, package_result
 from support.selection import examples
 
@@ -425,7 +426,9 @@ PAIRS = (*((each, each) for each in PLAIN), *((one, two) for one in DECIMALS for
 def judged(operator: str, types: tuple[Type, ...], rows: list[Row]) -> tuple[list[bool], list[str]]:
     codes = Dictionary()
     sides = [Variable(f"v{at}", each.with_null(True)) for at, each in enumerate(types)]
-    verdict = evaluate_condition(Condition(operator, *sides), frame_of(types, rows, codes), len(rows), codes)
+    verdict = evaluate_condition(
+        Condition(operator, *sides), frame_of(types, rows, codes), len(rows), codes
+    )
     return verdict.true.tolist(), [reason for _, reason in verdict.faults]
 
 
@@ -468,7 +471,9 @@ def test_comparisons_with_the_constant_null_are_false(operator: str, type_: Type
     frame = frame_of((type_,), [(value,)], codes)
     sides = (Constant(None, type_.with_null(True)), Variable("v0", type_))
     for left, right in (sides, sides[::-1]):
-        assert evaluate_condition(Condition(operator, left, right), frame, 1, codes).true.tolist() == [False]
+        assert evaluate_condition(
+            Condition(operator, left, right), frame, 1, codes
+        ).true.tolist() == [False]
 
 
 # --- missing values -----------------------------------------------------------------------------
@@ -548,4 +553,8 @@ def test_sums_of_floats_are_exact() -> None:
 
 
 def test_every_functor_is_here() -> None:
-    assert {*arithmetic.ARITHMETIC_FUNCTIONS, *texts.TEXT_FUNCTIONS, "range"} == FUNCTORS.keys() - {PARTITION_OF, CHECKED_SUM}
+    assert {
+        *arithmetic.ARITHMETIC_FUNCTIONS,
+        *text_functions.TEXT_FUNCTIONS,
+        "range",
+    } == FUNCTORS.keys() - {PARTITION_OF, CHECKED_SUM}

@@ -20,14 +20,15 @@ from corollary.core.arrow import to_python
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
-from corollary.engines.local import blocks, domains, stored, strings, symbols
-from corollary.engines.local.blocks import pack_columns, unpack_columns
-from corollary.engines.local.domains import INLINE_CODES
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.local.index_files import DICTIONARY_FILE
-from corollary.engines.local.layout import Layout, layout_of
-from corollary.engines.local.runs import MemoryRun, sort_distinct
-from corollary.engines.local.stored import StoredRun
+from corollary.engines.local.storage import blocks, stored_run
+from corollary.engines.local.storage.blocks import pack_columns, unpack_columns
+from corollary.engines.local.storage.index_files import DICTIONARY_FILE
+from corollary.engines.local.storage.layout import Layout, layout_of
+from corollary.engines.local.storage.runs import MemoryRun, sort_distinct
+from corollary.engines.local.storage.stored_run import StoredRun
+from corollary.engines.local.values import domains, stored_strings, symbols
+from corollary.engines.local.values.domains import INLINE_CODES
 from corollary.errors import WarehouseError
 from support.selection import examples
 
@@ -43,12 +44,12 @@ Words: TypeAlias = "np.ndarray[Any, Any]"
 def small_blocks(size: int = 4, many: int = 1) -> Iterator[None]:
     """Blocks of a few tuples, so that small data has many; with `many` = 1, none is read ahead."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (stored, strings, domains):
-            patch.setattr(module, "BLOCK", size)
-        patch.setattr(strings, "SORTED_BLOCK_ROWS", 2 * size)
-        for module in (stored, strings):
-            patch.setattr(module, "MANY", many)
-        for name in ("SEARCHES", "READS"):
+        for module in (stored_run, stored_strings, domains):
+            patch.setattr(module, "BLOCK_ROWS", size)
+        patch.setattr(stored_strings, "SORTED_BLOCK_ROWS", 2 * size)
+        for module in (stored_run, stored_strings):
+            patch.setattr(module, "DECODE_ALL_RATIO", many)
+        for name in ("LOAD_ALL_SEARCH_RATIO", "LOAD_ALL_READ_RATIO"):
             patch.setattr(symbols, name, many - 1)
         yield
 
@@ -96,7 +97,7 @@ def test_a_stored_run_is_a_run(
 ) -> None:
     layout, words = drawn
     with small_blocks(size, many):
-        stored_words = stored._store(words, layout)
+        stored_words = stored_run._store(words, layout)
         plain, run = MemoryRun(words), StoredRun(stored_words)
         assert len(run) == len(plain)
         assert run.decoded_blocks == 0
@@ -132,16 +133,16 @@ def check_probe(plain: MemoryRun, run: StoredRun, layout: Layout, data: st.DataO
 @pytest.mark.parametrize("widths", [(20, 20), (40, 40)], ids=["narrow", "wide"])
 def test_a_probe_decodes_the_blocks_it_falls_in(widths: tuple[int, int]) -> None:
     layout = layout_of(widths)
-    count = 40 * stored.BLOCK_ROWS
+    count = 40 * stored_run.BLOCK_ROWS
     columns = [np.arange(count) // 7, np.arange(count) % 7 * 100]
     words = layout.pack(columns, count)
-    run = StoredRun(stored._store(words, layout))
-    key = np.array([5 * stored.BLOCK_ROWS // 7, 20 * stored.BLOCK_ROWS // 7])
+    run = StoredRun(stored_run._store(words, layout))
+    key = np.array([5 * stored_run.BLOCK_ROWS // 7, 20 * stored_run.BLOCK_ROWS // 7])
     start, end = run.ranges(layout, [key], 2)
     assert (end - start).tolist() == [7, 7]
     assert run.decoded_blocks <= 4
     assert run.take(start).tobytes() == words[start].tobytes()
-    assert run.contains(words[:: 10 * stored.BLOCK_ROWS]).all()
+    assert run.contains(words[:: 10 * stored_run.BLOCK_ROWS]).all()
     assert not run.contains(layout.pack([key, key * 0 + 1], 2)).any()
     assert run.decoded_blocks <= 8
     assert run.nbytes < words.nbytes // 2
@@ -161,7 +162,7 @@ def test_strings_are_found_by_number_and_by_value(
     values: list[str], others: list[str], size: int, data: st.DataObject
 ) -> None:
     with small_blocks(size):
-        kept = strings.store_strings(pa.array(["", *values], pa.large_string()))
+        kept = stored_strings.store_strings(pa.array(["", *values], pa.large_string()))
         wanted = data.draw(st.permutations([*values, *others]))
         known = {value: number for number, value in enumerate(values, 1)}
         assert kept.find(wanted) == {each: known[each] for each in wanted if each in known}
@@ -345,15 +346,15 @@ def test_saving_takes_relations_as_they_are_when_it_begins() -> None:
 
 
 def test_statistics_of_restored_relations_read_nothing() -> None:
-    rows = [(number // 10, number % 10) for number in range(3 * stored.BLOCK_ROWS)]
+    rows = [(number // 10, number % 10) for number in range(3 * stored_run.BLOCK_ROWS)]
     first = engine_with({"r": ((NUMBER, NUMBER), rows)})
     second = reopened(first).engine
     assert second.statistics() == first.statistics()
     (layer,) = second._tables["r"].arrangement((0, 1)).layers(State.OLD)
     assert isinstance(layer.run, StoredRun)
     assert layer.run.decoded_blocks == 0
-    second.delete("r", rows[: 2 * stored.BLOCK_ROWS])
-    first.delete("r", rows[: 2 * stored.BLOCK_ROWS])
+    second.delete("r", rows[: 2 * stored_run.BLOCK_ROWS])
+    first.delete("r", rows[: 2 * stored_run.BLOCK_ROWS])
     assert second.statistics() == first.statistics()
 
 
@@ -390,7 +391,9 @@ def test_another_format_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     files = files_of(first)
     monkeypatch.setattr(blocks, "MAGIC", b"corolix2")
     assert like(first).restore(files) == set()
-    assert like(first).restore({**files, DICTIONARY_FILE: files_of(first)[DICTIONARY_FILE]}) == set()
+    assert (
+        like(first).restore({**files, DICTIONARY_FILE: files_of(first)[DICTIONARY_FILE]}) == set()
+    )
 
 
 # ------------------------------------------------------------------------------------------- damage

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.engines.local.layout import Codes, Layout, layout_of
+from corollary.engines.local.storage.layout import Codes, Layout, layout_of
 
 Rows = list[tuple[int, ...]]
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 
 from corollary.core.engine import Limits
-from corollary.core.plan import Loop, steps_of
+from corollary.core.plans import Loop, steps_of
 from corollary.core.states import State
-from corollary.engines.local import walk
-from corollary.engines.local.derive import Derivation
-from corollary.engines.local.trails import find_linear_loop
+from corollary.engines.local.evaluation import breadth_first
+from corollary.engines.local.evaluation.derivation import Derivation
+from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.errors import LimitError
 from support.cases.change_runs import CASES, name_of, run_case
 from support.cases.changes import ChangeCase
@@ -47,10 +47,10 @@ tc(x, z) :- tc(x, y), edge(y, z).
 def walking(is_eager: bool, *, tuples: int = 3, few: int = 64) -> Iterator[None]:
     """Walk whenever a loop follows a trail, in bits of so many tuples, or never."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walk, "ROUND_COST_TUPLES", 1 << 60 if is_eager else 0)
-        patch.setattr(walk, "FLUSH_TUPLES", tuples)
-        patch.setattr(walk, "NARROW_ROUND_MAX_TUPLES", few)
-        patch.setattr(walk, "LEVEL_MAX_TUPLES", few)
+        patch.setattr(breadth_first, "ROUND_COST_TUPLES", 1 << 60 if is_eager else 0)
+        patch.setattr(breadth_first, "FLUSH_TUPLES", tuples)
+        patch.setattr(breadth_first, "NARROW_ROUND_MAX_TUPLES", few)
+        patch.setattr(breadth_first, "LEVEL_MAX_TUPLES", few)
         yield
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.engines.spark import shares, versions
-from corollary.engines.spark.messages import partitions_of
+from corollary.engines.spark.partitions import driver, versions
+from corollary.engines.spark.partitions.messages import partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
@@ -68,7 +68,7 @@ def test_maintained_is_recomputed(
 
 
 @pytest.mark.parametrize(
-    ("placement", "apart"), [("tasks", shares.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("sql", 1)]
+    ("placement", "apart"), [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("sql", 1)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_lasts(
@@ -77,7 +77,7 @@ def test_it_lasts(
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
     share_out(monkeypatch, placement)
-    monkeypatch.setattr(shares, "DISTRIBUTED_MIN_TUPLES", apart)
+    monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", apart)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
     before = InProcess.jobs
 

@@ -10,8 +10,9 @@ import pytest
 
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
+from corollary.core.logic import Condition, Constant, Functor, Origin, Slot, Variable, Wildcard
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference
-from corollary.core.plan import (
+from corollary.core.plans import (
     MAIN,
     Add,
     Call,
@@ -32,11 +33,10 @@ from corollary.core.plan import (
 )
 from corollary.core.program import Relation
 from corollary.core.recorder import CountingRecorder
-from corollary.core.rules import Condition, Constant, Functor, Origin, Slot, Variable, Wildcard
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Type
 from corollary.engines.local.engine import PREPARED_PLANS_MAX, LocalEngine
-from corollary.engines.local.stages import DEDUPLICATE_MIN_ROWS
+from corollary.engines.local.evaluation.stages import DEDUPLICATE_MIN_ROWS
 from corollary.errors import EvaluationError, LimitError
 
 OLD, NEW, ADDED, REMOVED = State.OLD, State.NEW, State.ADDED, State.REMOVED
@@ -143,8 +143,14 @@ def test_remove_grow_and_settle_keep_new_right_in_between() -> None:
     engine = engine_of(p=numbers(6), out=numbers(3), back=[(1,), (9,)], seen=[(-1,)])
     steps: list[Step] = []
     for number, step in enumerate((Remove("p", "out"), Add("p", "back"), CancelOut("p"))):
-        steps += [step, copied("now", "p", 1), RecordTrace(str(number), (), (), (), (Reference("now"),))]
-        steps.append(RecordTrace("changes", (Reference("p", ADDED),), (), (), (Reference("p", REMOVED),)))
+        steps += [
+            step,
+            copied("now", "p", 1),
+            RecordTrace(str(number), (), (), (), (Reference("now"),)),
+        ]
+        steps.append(
+            RecordTrace("changes", (Reference("p", ADDED),), (), (), (Reference("p", REMOVED),))
+        )
     made = plan(*steps, types=types(p=1, out=1, back=1, now=1))
     notes = run(engine, made)
 
@@ -652,7 +658,10 @@ def test_a_plan_runs_again_from_empty_working_relations() -> None:
         run(engine, made)
         engine.commit()
         assert rows_of(engine, "total") == list(numbers(count + 1))
-    others = [plan(copied("next", "p", 1), types=types(p=1, next=1)) for _ in range(2 * PREPARED_PLANS_MAX)]
+    others = [
+        plan(copied("next", "p", 1), types=types(p=1, next=1))
+        for _ in range(2 * PREPARED_PLANS_MAX)
+    ]
     for other in others:
         run(engine, other)
     assert len(engine._prepared) == PREPARED_PLANS_MAX

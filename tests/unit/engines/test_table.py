@@ -11,18 +11,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
-from corollary.engines.local.arrangement import Order
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.domains import INLINE_CODES
-from corollary.engines.local.layout import Words
-from corollary.engines.local.runs import sort_distinct
-from corollary.engines.local.table import (
+from corollary.engines.local.storage.arrangement import Order
+from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import (
     BITMAP_BITS_PER_LOOKUP,
     BITMAP_BITS_PER_TUPLE,
     BITMAP_MAX_BITS,
     BITMAP_MIN_LOOKUPS,
     Table,
 )
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.local.values.domains import INLINE_CODES
 from support.selection import examples
 
 Row = tuple[Any, ...]
@@ -194,7 +194,9 @@ class TableMachine(RuleBasedStateMachine):
         """Look up so much that a bitmap is worth while; it must be right from then on."""
         bits = self.table.layout.bits
         words = self.table.tuples(State.NEW)
-        needles = max(BITMAP_MIN_LOOKUPS, 1 + (1 << min(bits, BITMAP_MAX_BITS)) // BITMAP_BITS_PER_LOOKUP)
+        needles = max(
+            BITMAP_MIN_LOOKUPS, 1 + (1 << min(bits, BITMAP_MAX_BITS)) // BITMAP_BITS_PER_LOOKUP
+        )
         self.table.contains(np.zeros(needles, words.dtype), State.NEW)
         if bits <= BITMAP_MAX_BITS and 1 << bits <= BITMAP_BITS_PER_TUPLE * len(words):
             assert self.table.has_bitmap
@@ -296,7 +298,9 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
     assert not table.layout.is_narrow
     assert not table.has_bitmap
     assert [table.size(state) for state in (State.OLD, State.NEW)] == [81, 82]
-    last = table.layout.permute((3, 2, 1, 0)).unpack_column(table.tuples(State.NEW, (3, 2, 1, 0)), 0)
+    last = table.layout.permute((3, 2, 1, 0)).unpack_column(
+        table.tuples(State.NEW, (3, 2, 1, 0)), 0
+    )
     assert set(codes.decode(last, NUMBER).tolist()) == {-4, 0, 1, 2}
 
 

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corollary.cli.main import group
+from corollary.core.logic import Origin, Variable
 from corollary.core.pipeline import Pipeline, Probe, Reference
-from corollary.core.plan import (
+from corollary.core.plans import (
     Add,
     Call,
     CancelOut,
@@ -35,17 +36,16 @@ from corollary.core.plan import (
     working_relation,
 )
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Origin, Variable
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
 from corollary.database.forecast import forecast_for_program
-from corollary.database.program import load_program
+from corollary.database.program.loaded_program import load_program
+from corollary.explain.dependency_graph import graph_as_dot, graph_as_svg
 from corollary.explain.forecast import forecast_as_json, print_forecast
-from corollary.explain.graph import graph_as_dot, graph_as_svg
 from corollary.explain.plan import plan_as_json, print_plan, print_procedures
-from corollary.frontends.datalog.parse import parse
-from corollary.maintain.seminaive import plan_program
+from corollary.frontends.datalog.parser import parse
+from corollary.maintain.algorithms.seminaive import plan_program
 from corollary.source import SourceFile
 from support.generators.programs import Case, programs
 from support.selection import examples

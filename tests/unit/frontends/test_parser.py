@@ -6,17 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.core.program import (
-    Column,
-    Declaration,
-    Directive,
-    FunctionalDependency,
-    Program,
-    Reaction,
-    TypeDeclaration,
-    TypeName,
-)
-from corollary.core.rules import (
+from corollary.core.logic import (
     AggregateTerm,
     Atom,
     BodyItem,
@@ -31,6 +21,16 @@ from corollary.core.rules import (
     Value,
     Variable,
     Wildcard,
+)
+from corollary.core.program import (
+    Column,
+    Declaration,
+    Directive,
+    FunctionalDependency,
+    Program,
+    Reaction,
+    TypeDeclaration,
+    TypeName,
 )
 from corollary.core.states import State
 from corollary.core.types import UNSIGNED

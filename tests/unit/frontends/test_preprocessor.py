@@ -8,7 +8,7 @@ import pytest
 from corollary.core.printer import print_clause
 from corollary.errors import InputError
 from corollary.frontends.datalog import parse, parse_file
-from corollary.frontends.datalog.preprocess import Preprocessor
+from corollary.frontends.datalog.preprocessor import Preprocessor
 from corollary.source import SourceFile
 
 

@@ -10,11 +10,12 @@ import pytest
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.recorder import CountingRecorder
-from corollary.database.once import answer_relation
-from corollary.database.program import LoadedProgram, read_goal
+from corollary.database.intake.evaluate_once import answer_relation
+from corollary.database.program.loaded_program import LoadedProgram, read_goal
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import LimitError
-from corollary.maintain import seminaive, solve
+from corollary.maintain import solve
+from corollary.maintain.algorithms import seminaive
 from support.comparison import Rows, comparable, prepared
 
 COUNTER = """

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.core.plan import Plan
+from corollary.core.plans import Plan
 from corollary.database.counters import TraceRow
 from corollary.database.database import Database
 from corollary.database.state import DatabaseState

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corollary.core.logic import Origin, Rule, head_arguments
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference
-from corollary.core.plan import WORKING_SEPARATOR
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram
-from corollary.core.rules import Origin, Rule, head_arguments
 from corollary.core.statistics import Statistics
-from corollary.database.program import load_program, read_goal
-from corollary.frontends.datalog.parse import parse
+from corollary.database.program.loaded_program import load_program, read_goal
+from corollary.frontends.datalog.parser import parse
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve
 from corollary.source import SourceFile

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from corollary.core.arrow import to_python
-from corollary.core.plan import MAIN, WORKING_SEPARATOR, Plan, working_relation
+from corollary.core.logic import Variable
+from corollary.core.plans import MAIN, WORKING_SEPARATOR, Plan, working_relation
 from corollary.core.recorder import CountingRecorder
-from corollary.core.rules import Variable
-from corollary.database.once import answer_relation
-from corollary.database.program import read_goal
+from corollary.database.intake.evaluate_once import answer_relation
+from corollary.database.program.loaded_program import read_goal
 from corollary.maintain.solve import GOAL_RELATION, solve
 from oracles import evaluation
 from support.comparison import LIMITS, Rows, prepared
@@ -95,7 +95,8 @@ def test_a_closure_is_computed_for_its_source_only(name: str) -> None:
     rows, tally, _ = ask(CLOSURE + CLOSURES[name], TWO_CHAINS, "tc(3, y)")
     assert rows == {(at,) for at in range(4, 11)}
     assert (
-        tally.derived[working_relation("tc^bf", "asked")] == {"left": 1, "right": 8, "non-linear": 8}[name]
+        tally.derived[working_relation("tc^bf", "asked")]
+        == {"left": 1, "right": 8, "non-linear": 8}[name]
     )
     assert tally.derived[working_relation("tc^bf", "found")] <= 8 * 7 / 2
     if name == "left":
@@ -179,7 +180,11 @@ def test_negation_aggregates_and_mutual_recursion(goal: str) -> None:
 
 
 def asked_relations(plan: Plan) -> Iterable[str]:
-    return {name.split(WORKING_SEPARATOR)[0] for name in plan.types if name.endswith(f"{WORKING_SEPARATOR}calls")}
+    return {
+        name.split(WORKING_SEPARATOR)[0]
+        for name in plan.types
+        if name.endswith(f"{WORKING_SEPARATOR}calls")
+    }
 
 
 def test_calls_bind_keys_of_aggregates_not_their_values() -> None:

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from corollary.core.printer import print_normal
 from corollary.core.program import NormalProgram
-from corollary.database.program import load_program
-from corollary.frontends.datalog.parse import parse
+from corollary.database.program.loaded_program import load_program
+from corollary.frontends.datalog.parser import parse
 from corollary.rewrite.disjunctions import alternatives
 from corollary.source import SourceFile
 from support.comparison import oracle_result, package_result

@@ -14,9 +14,9 @@ from deltalake.schema import PrimitiveType
 
 from corollary import fault
 from corollary.errors import WarehouseError
-from corollary.warehouse import files
-from corollary.warehouse.publishing import data_files
-from corollary.warehouse.publishing.log import TableDefect
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.publishing import published_files
+from corollary.warehouse.publishing.checked_log import TableDefect
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import Warehouse
 from support.published_table import EDGE, House
@@ -235,7 +235,7 @@ def test_a_data_file_lost(house: House, is_gone: bool) -> None:
 
 
 def test_rows_altered_in_place(house: House) -> None:
-    data = data_files.PublishedFiles(house.path, "other", "edge", STRANGE.schema)
+    data = published_files.PublishedFiles(house.path, "other", "edge", STRANGE.schema)
     for name in house.referenced():
         rows = pa.parquet.read_table(house.path / name)
         (new,) = data.write(pa.concat_tables([STRANGE.cast(rows.schema), rows.slice(1)]))
@@ -311,7 +311,7 @@ def test_a_place_that_cannot_be_written(house: House, monkeypatch: pytest.Monkey
     for function in (refuse, refuse_entries):
         house.change([(house.commit, "c")])
         with monkeypatch.context() as patch:
-            patch.setattr(files, "sync_path", function)
+            patch.setattr(durable_files, "sync_path", function)
             with pytest.raises(WarehouseError, match=r"C09(32|42)(.|\n)*No space left"):
                 house.publish()
         house.publish()

@@ -21,9 +21,10 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.errors import WarehouseError
-from corollary.warehouse import files, schema
-from corollary.warehouse.entries import StoredSnapshot
-from corollary.warehouse.publishing import data_files, swap
+from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog.catalog_rows import StoredSnapshot
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.publishing import delta_commit, published_files
 from corollary.warehouse.publishing.history import RecentHistory
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import RelationDelta
@@ -38,9 +39,9 @@ def house(tmp_path: Path) -> House:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make files so small that a few rows make many."""
-    monkeypatch.setattr(data_files, "FILE_MAX_ROWS", 16)
-    monkeypatch.setattr(data_files, "ROW_GROUP_ROWS", 4)
-    monkeypatch.setattr(data_files, "TIER_MAX_FILES", 4)
+    monkeypatch.setattr(published_files, "FILE_MAX_ROWS", 16)
+    monkeypatch.setattr(published_files, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(published_files, "TIER_MAX_FILES", 4)
 
 
 # --- contents ------------------------------------------------------------------------------------
@@ -94,8 +95,8 @@ def test_random_changes_agree_with_a_set(tmp_path: Path, small: None, seed: int)
 
 
 def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "TIER_MAX_FILES", 4)
-    monkeypatch.setattr(swap, "CHECKPOINT_INTERVAL_VERSIONS", 10)
+    monkeypatch.setattr(published_files, "TIER_MAX_FILES", 4)
+    monkeypatch.setattr(delta_commit, "CHECKPOINT_INTERVAL_VERSIONS", 10)
     rng = random.Random(1)
     for at in range(30):
         house.change([(rng.randrange(1000), str(at))])
@@ -114,7 +115,7 @@ def test_many_small_appends_leave_few_files(house: House, monkeypatch: pytest.Mo
 
 
 def test_old_entries_of_the_log_go(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "CHECKPOINT_INTERVAL_VERSIONS", 5)
+    monkeypatch.setattr(delta_commit, "CHECKPOINT_INTERVAL_VERSIONS", 5)
     for at in range(12):
         house.change([(at, "a")])
         house.publish()
@@ -176,9 +177,9 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
     house.change([(7, "b")], [(7, "a")])
     house.change([(8, "b")])
     catalog = house.warehouse.catalog
-    data = files.to_parquet(from_python(house.rows.values(), EDGE))
+    data = durable_files.to_parquet(from_python(house.rows.values(), EDGE))
     name = "data/s/snapshot.parquet"
-    checksum = files.write(house.root, name, data)
+    checksum = durable_files.write(house.root, name, data)
     stored = StoredSnapshot("edge", house.commit, len(house.rows), name, checksum)
     catalog.record_fold(house.commit, [stored], [], catalog.insert_intent())
     with catalog.write_transaction() as connection:
@@ -240,7 +241,12 @@ def test_a_commit_that_says_all(house: House) -> None:
 def test_one_bad_table_does_not_stop_the_others(house: House) -> None:
     other = replace(EDGE, name="other")
     rows = from_python([(1, "a")], EDGE)
-    house._store({"edge": RelationDelta(rows, rows.slice(0, 0)), "other": RelationDelta(rows, rows.slice(0, 0))})
+    house._store(
+        {
+            "edge": RelationDelta(rows, rows.slice(0, 0)),
+            "other": RelationDelta(rows, rows.slice(0, 0)),
+        }
+    )
     house.path.parent.mkdir()
     house.path.write_text("mine")
     outcome = house.publisher.publish_all([EDGE, other], house.commit, house.history)

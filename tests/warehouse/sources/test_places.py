@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from corollary.core.arrow import from_python, to_python
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
-from corollary.warehouse import contents
-from corollary.warehouse.sources.choose import sources_of
+from corollary.warehouse.files import input_files
 from corollary.warehouse.sources.source import Source
+from corollary.warehouse.sources.source_factory import sources_of
 from support.source_model import SPAN, P, Run, a_source, csv, objects, parquet, refused
 
 
@@ -119,7 +119,7 @@ def test_the_sources_of_a_program(tmp_path: Path) -> None:
 
 
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "EXPANDED_ALLOWED_BYTES", 10_000)
+    monkeypatch.setattr(input_files, "EXPANDED_ALLOWED_BYTES", 10_000)
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(bytes(10_000_000)))
     (found,) = refused(Run(a_source(tmp_path, "p.csv.gz")).step, "C0804")
     assert "expands to more than 200 times its size" in found.message

@@ -30,11 +30,11 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.errors import InputError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.sources import json_file
-from corollary.warehouse.sources.drift import ExpectedColumns
 from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS
+from corollary.warehouse.sources.schema_drift import ExpectedColumns
 from support.selection import examples
 from support.source_model import (
     SPAN,

@@ -16,10 +16,10 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.errors import InputError
-from corollary.warehouse import contents
+from corollary.warehouse.files import input_files
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources import csv_file, file_source, json_file
-from corollary.warehouse.sources.listing import ListedFile
+from corollary.warehouse.sources.file_listing import ListedFile
 from support.selection import examples
 from support.source_model import (
     FORMS,
@@ -51,13 +51,13 @@ VALUES = st.tuples(
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are opened."""
     names: list[str] = []
-    really = contents.open_file
+    really = input_files.open_file
 
     def note(path: Path, name: str, span: Any) -> Any:
         names.append(path.name)
         return really(path, name, span)
 
-    monkeypatch.setattr(contents, "open_file", note)
+    monkeypatch.setattr(input_files, "open_file", note)
     return names
 
 
@@ -234,7 +234,7 @@ def test_a_file_that_got_longer_is_parsed_from_there(
         return module.read(data, name, expected, start)
 
     monkeypatch.setitem(file_source._PARSERS, kind, note)
-    for mark in (b"", contents.BYTE_ORDER_MARK):
+    for mark in (b"", input_files.BYTE_ORDER_MARK):
         starts.clear()
         run = Run(a_source(tmp_path, name, quarantine=True))
         first = mark + write([(1, "a"), (2, "b")])
@@ -305,7 +305,9 @@ def test_growing_is_reading_anew(
         except InputError as error:
             assert error.diagnostics[0].code == "C0950"  # noqa: PT017
             return
-        bad = ([] if change.reread_files else bad) + [(each.line, each.raw) for each in change.bad_rows]
+        bad = ([] if change.reread_files else bad) + [
+            (each.line, each.raw) for each in change.bad_rows
+        ]
         assert bad == [(each.line, each.raw) for each in whole.bad_rows]
 
 
@@ -344,17 +346,19 @@ def test_unix_times_that_are_set_back_do_not_deceive(tmp_path: Path) -> None:
 
 def while_reading(monkeypatch: pytest.MonkeyPatch, action: Any, times: int = 1) -> None:
     """Lets something happen between the look at a file and its reading, some times."""
-    really = contents._wait_for_tick
+    really = input_files._wait_for_tick
     left = [times]
 
-    def hurried(fingerprint: contents.Fingerprint) -> None:
+    def hurried(fingerprint: input_files.Fingerprint) -> None:
         really(fingerprint)
         if left[0]:
             left[0] -= 1
             action()
 
-    monkeypatch.setattr(contents, "_wait_for_tick", hurried)
-    monkeypatch.setattr(contents, "RETRY_PAUSES_SECONDS", (0.0,) * len(contents.RETRY_PAUSES_SECONDS))
+    monkeypatch.setattr(input_files, "_wait_for_tick", hurried)
+    monkeypatch.setattr(
+        input_files, "RETRY_PAUSES_SECONDS", (0.0,) * len(input_files.RETRY_PAUSES_SECONDS)
+    )
 
 
 @pytest.mark.parametrize("name", ["p.facts", "p.jsonl", "p.parquet"])

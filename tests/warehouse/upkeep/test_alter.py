@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import corollary
 from corollary.core.printer import print_program
 from corollary.database.database import Database
-from corollary.database.pipeline import Inputs, run
-from corollary.database.program import read_programs
+from corollary.database.intake.pipeline import Inputs, run
+from corollary.database.program.loaded_program import read_programs
 from corollary.database.upkeep.alter import alter
-from corollary.database.upkeep.reshape import Alteration
+from corollary.database.upkeep.column_mapping import Alteration
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ConstraintError, InputError
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.selection import examples
 from support.warehouse_history import state

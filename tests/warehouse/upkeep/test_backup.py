@@ -19,9 +19,10 @@ from corollary.database.upkeep.erase import erase
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ConflictError, WarehouseError
-from corollary.warehouse import catalog as catalogs
-from corollary.warehouse import files, warehouse
-from corollary.warehouse.retention import list_intents
+from corollary.warehouse import warehouse
+from corollary.warehouse.catalog import catalog as catalogs
+from corollary.warehouse.catalog.retention import list_intents
+from corollary.warehouse.files import durable_files
 from corollary.warehouse.warehouse import Warehouse
 from support.warehouse_history import House, state
 
@@ -254,7 +255,7 @@ def test_disk_full(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def full(root: Path, name: str, data: bytes) -> str:
         raise WarehouseError.cannot_write(root / name, OSError(28, "No space left on device"))
 
-    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(durable_files, "write", full)
     with pytest.raises(WarehouseError, match="make room"):
         copy(house.warehouse, tmp_path / "copy")
     assert not list((tmp_path / "copy").iterdir())

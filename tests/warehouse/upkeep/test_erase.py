@@ -12,13 +12,14 @@ from deltalake import DeltaTable
 
 import corollary
 from corollary.database.database import Database
-from corollary.database.pipeline import Inputs, run
-from corollary.database.program import read_programs
+from corollary.database.intake.pipeline import Inputs, run
+from corollary.database.program.loaded_program import read_programs
 from corollary.database.upkeep import erase as erasing
 from corollary.database.upkeep.erase import erase
 from corollary.database.upkeep.verify import verify
 from corollary.errors import InputError, WarehouseError
-from corollary.warehouse import schema, warehouse
+from corollary.warehouse import warehouse
+from corollary.warehouse.catalog import schema
 from support.warehouse_history import state
 
 PROGRAM = """\

@@ -19,11 +19,12 @@ from corollary import fault
 from corollary.core.arrow import to_python
 from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
-from corollary.warehouse import catalog as catalogs
-from corollary.warehouse import files, warehouse
-from corollary.warehouse.loose_files import list_data_files
+from corollary.warehouse import warehouse
+from corollary.warehouse.catalog import catalog as catalogs
+from corollary.warehouse.catalog.retention import list_intents
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.orphan_files import list_data_files
 from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.retention import list_intents
 from support.selection import examples
 from support.warehouse_history import House, state
 
@@ -77,7 +78,10 @@ def test_old_commits_are_no_longer_kept(either: House, in_files: None) -> None:
     assert collected.dropped is not None
     assert collected.dropped.commits == last - 3
     assert collected.files
-    assert len(list_data_files(house.root, house.warehouse.catalog).sizes) == files_before - collected.files
+    assert (
+        len(list_data_files(house.root, house.warehouse.catalog).sizes)
+        == files_before - collected.files
+    )
     house.demand_past(last - 2)
     house.demand_sound()
     with pytest.raises(WarehouseError, match=f"Commit {last - 3} is no longer kept"):
@@ -286,7 +290,7 @@ def test_a_writer_that_is_taken_for_dead_cannot_commit(
     either: House, in_files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = either
-    real, tries = files.write, []
+    real, tries = durable_files.write, []
 
     def slow(root: Path, name: str, data: bytes | memoryview) -> str:
         checksum = real(root, name, data)
@@ -296,7 +300,7 @@ def test_a_writer_that_is_taken_for_dead_cannot_commit(
             assert not (root / name).exists()
         return checksum
 
-    monkeypatch.setattr(files, "write", slow)
+    monkeypatch.setattr(durable_files, "write", slow)
     with house.db.transaction() as tx:
         tx.insert("edge", [("p", "q")])
     assert tries
@@ -315,7 +319,7 @@ def test_a_writer_shows_signs_of_life(
     """A commit or a fold may last longer than `gc` waits, as long as it writes files."""
     house.change(3)
     monkeypatch.setattr(catalogs, "BEAT_SECONDS", 0.0)
-    now, real, tries = [time.time()], files.write, []
+    now, real, tries = [time.time()], durable_files.write, []
     monkeypatch.setattr(time, "time", lambda: now[0])
 
     def slow(root: Path, name: str, data: bytes | memoryview) -> str:
@@ -326,7 +330,7 @@ def test_a_writer_shows_signs_of_life(
         assert (root / name).exists()
         return checksum
 
-    monkeypatch.setattr(files, "write", slow)
+    monkeypatch.setattr(durable_files, "write", slow)
     if work == "fold":
         house.fold()
     else:
@@ -338,15 +342,18 @@ def test_a_writer_shows_signs_of_life(
 
 def test_the_files_of_living_writers_stay(house: House) -> None:
     intent = house.warehouse.catalog.insert_intent()
-    files.write(house.root, f"data/{intent}/0.parquet", b"half")
-    files.write(house.root, "data/nobody/0.parquet", b"loose")
+    durable_files.write(house.root, f"data/{intent}/0.parquet", b"half")
+    durable_files.write(house.root, "data/nobody/0.parquet", b"loose")
     collected = collect(house.warehouse)
     assert collected.files == 1
     assert not collected.expired
     assert (house.root / f"data/{intent}/0.parquet").exists()
     assert not (house.root / "data/nobody").exists()
     assert collect(house.warehouse, Retention(intents=0.0)).files == 1
-    with pytest.raises(ConflictError, match="gave it up"), house.warehouse.catalog.write_transaction() as c:
+    with (
+        pytest.raises(ConflictError, match="gave it up"),
+        house.warehouse.catalog.write_transaction() as c,
+    ):
         house.warehouse.catalog.consume_intent(c, intent)
     house.demand_sound()
 

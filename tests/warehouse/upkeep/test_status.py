@@ -14,15 +14,16 @@ import pytest
 from deltalake import DeltaTable
 
 import corollary
-from corollary.cli.status import _lines
-from corollary.database.pipeline import Inputs, run
-from corollary.database.program import read_programs
+from corollary.cli.commands.upkeep.status import _lines
+from corollary.database.intake.pipeline import Inputs, run
+from corollary.database.program.loaded_program import read_programs
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
 from corollary.errors import WarehouseError
-from corollary.warehouse import files, schema
-from corollary.warehouse.holdings import relation_sizes
+from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog.inventory import relation_sizes
+from corollary.warehouse.files import durable_files
 from corollary.warehouse.warehouse import Warehouse
 from support.warehouse_history import House
 
@@ -37,7 +38,7 @@ def test_status(place: str) -> None:
     house.db.publish()
     house.change(4)
     house.warehouse.catalog.insert_intent()
-    files.write(house.root, "data/nobody/0.parquet", b"loose")
+    durable_files.write(house.root, "data/nobody/0.parquet", b"loose")
     found = status(house.warehouse)
     told = found.as_json()
     last = house.db.commits

@@ -12,13 +12,15 @@ import sqlalchemy as sa
 
 import corollary
 from corollary.core.arrow import from_python
-from corollary.database.upkeep.findings import FindingKind, VerifyFinding
 from corollary.database.upkeep.repair import repair
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
+from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding
 from corollary.errors import WarehouseError
-from corollary.warehouse import files, schema, warehouse
-from corollary.warehouse.entries import NewCommit
+from corollary.warehouse import warehouse
+from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog.catalog_rows import NewCommit
+from corollary.warehouse.files import durable_files
 from corollary.warehouse.warehouse import RelationDelta
 from support.warehouse_history import PROGRAM, House, state
 
@@ -239,7 +241,9 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
 def test_changes_in_the_catalog(inline: House) -> None:
     for relation in ("path", "edge", "path•rank"):
         damage(inline, relation, commits_of(inline, relation)[-1], flip)
-    assert all(each.file == "the catalog" for each in found(inline) if each.kind is FindingKind.CHANGE)
+    assert all(
+        each.file == "the catalog" for each in found(inline) if each.kind is FindingKind.CHANGE
+    )
     demand_mended(inline, *{each.kind for each in found(inline)})
 
 
@@ -306,7 +310,9 @@ def test_a_base_relation_that_is_not_the_union_of_its_parts(house: House) -> Non
     assert latest is not None
     new = NewCommit(latest.number, latest.payload, {})
     empty = rows.slice(0, 0)
-    house.warehouse.commit(new, {name: RelationDelta(rows, empty) for name in ("edge", "edge•text")})
+    house.warehouse.commit(
+        new, {name: RelationDelta(rows, empty) for name in ("edge", "edge•text")}
+    )
     assert {each.relation for each in found(house)} == {"edge", "edge•text", "path"} - {"path"}
     assert not repair(house.warehouse).findings
     house.db.refresh()
@@ -353,12 +359,12 @@ def test_a_damaged_catalog(house: House) -> None:
 
 
 def test_orphans_are_no_finding(house: House) -> None:
-    files.write(house.root, "data/nobody/0.parquet", b"loose")
+    durable_files.write(house.root, "data/nobody/0.parquet", b"loose")
     assert not found(house)
 
 
 def test_while_gc_takes_things_away(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, once = files.memory_map, [True]
+    real, once = durable_files.memory_map, [True]
 
     def meanwhile(path: Path) -> Any:
         if once:
@@ -366,7 +372,7 @@ def test_while_gc_takes_things_away(house: House, monkeypatch: pytest.MonkeyPatc
             collect(house.warehouse, Retention(commits=1))
         return real(path)
 
-    monkeypatch.setattr(files, "memory_map", meanwhile)
+    monkeypatch.setattr(durable_files, "memory_map", meanwhile)
     assert not found(house)
     assert not once
 
@@ -397,7 +403,11 @@ def test_on_either_catalog(place: str) -> None:
             )
     report = repair(either.warehouse)
     assert not report.findings
-    assert {each.kind for each in report.repaired} >= {FindingKind.INDEX, FindingKind.SNAPSHOT, FindingKind.CHANGE}
+    assert {each.kind for each in report.repaired} >= {
+        FindingKind.INDEX,
+        FindingKind.SNAPSHOT,
+        FindingKind.CHANGE,
+    }
     with corollary.open(place) as fresh:
         for number, seen in either.seen.items():
             assert state(fresh.at(number)) == seen

@@ -15,22 +15,27 @@ from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.core.states import State
 from corollary.database.commit import retry_on_conflict
 from corollary.database.database import Database, state_of, warehouse_store_of
+from corollary.database.intake.operations import Operation
+from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.memory_store import MemoryStore
-from corollary.database.names import readable_relation
-from corollary.database.operations import Operation
-from corollary.database.parts import TEXT_PART
 from corollary.database.pending_commit import DeferredOperations
-from corollary.database.program import LoadedProgram, load_program
-from corollary.database.quarantine import with_same_quarantine
-from corollary.database.rules import stored_shape
+from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.program.names import readable_relation
+from corollary.database.program.parts import TEXT_PART
+from corollary.database.program.program_edits import stored_shape
 from corollary.database.state import DatabaseState, payload_relations_of
 from corollary.database.transaction import Transaction
-from corollary.database.upkeep.edit import edit_declaration, edit_program
-from corollary.database.upkeep.reshape import Alteration, ColumnMapping, alter_error, map_columns
+from corollary.database.upkeep.column_mapping import (
+    Alteration,
+    ColumnMapping,
+    alter_error,
+    map_columns,
+)
+from corollary.database.upkeep.program_edit import edit_declaration, edit_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
-from corollary.warehouse.entries import NewCommit
-from corollary.warehouse.places import layout_of
+from corollary.warehouse.catalog.catalog_rows import NewCommit
+from corollary.warehouse.catalog.program_layout import layout_of
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.quarantine import QUARANTINE
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
@@ -71,7 +76,9 @@ class AlterResult:
         }
 
 
-def alter(database: Database, alteration: Alteration, program: Program | None = None) -> AlterResult:
+def alter(
+    database: Database, alteration: Alteration, program: Program | None = None
+) -> AlterResult:
     """Change the columns of a base relation.
 
     Args:
@@ -141,7 +148,9 @@ def _alterable(loaded: LoadedProgram, name: str) -> Relation:
 # --- the program ---------------------------------------------------------------------------------
 
 
-def _edited(before: LoadedProgram, relation: Relation, asked: Alteration) -> tuple[Program, ColumnMapping]:
+def _edited(
+    before: LoadedProgram, relation: Relation, asked: Alteration
+) -> tuple[Program, ColumnMapping]:
     """Return the program in force with the columns altered."""
     program = before.program
     (declaration,) = (each for each in program.declarations if each.name == relation.name)
@@ -263,7 +272,9 @@ def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str
             yield name, RelationDelta(added, removed)
 
 
-def _counts(changes: Mapping[str, RelationDelta], normal: NormalProgram) -> dict[str, tuple[int, int]]:
+def _counts(
+    changes: Mapping[str, RelationDelta], normal: NormalProgram
+) -> dict[str, tuple[int, int]]:
     """Return how many tuples were inserted into and deleted from declared derived relations."""
     return {
         name: (delta.added.num_rows, delta.removed.num_rows)

@@ -16,11 +16,11 @@ from typing import Any
 
 from corollary.console import Console, SilentConsole
 from corollary.errors import ConflictError, Diagnostic, WarehouseError, redact_password
-from corollary.warehouse import files
-from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.copying import copy_rows, referenced_files
-from corollary.warehouse.holding import copy_lease
-from corollary.warehouse.parts import expand_lists
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files
+from corollary.warehouse.catalog.copy_lease import copy_lease
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.multi_file_table import expand_lists
 from corollary.warehouse.warehouse import CATALOG_FILE, DATA_DIRECTORY, Warehouse, parse_location
 
 UNFINISHED = "catalog.unfinished"
@@ -80,7 +80,9 @@ def _require_empty(root: Path) -> None:
     except OSError as error:
         raise WarehouseError.cannot_read(root, error) from error
     is_unfinished = any(name.startswith(UNFINISHED) for name in names)
-    if is_unfinished and all(name == DATA_DIRECTORY or name.startswith(UNFINISHED) for name in names):
+    if is_unfinished and all(
+        name == DATA_DIRECTORY or name.startswith(UNFINISHED) for name in names
+    ):
         _clear(root)
     elif names:
         raise _refused(
@@ -156,14 +158,14 @@ def _copy(
         unfinished.rename(root / CATALOG_FILE)
     else:
         unfinished.unlink()
-    files.sync_path(root)
+    durable_files.sync_path(root)
     return CopyResult(0 if latest is None else latest.number, oldest, len(found), total)
 
 
 def _copy_file(source: Path, target: Path, checksum: str) -> int:
     """Copy a file durably if its checksum is right; return its size."""
-    data = files.memory_map(source)
-    if files.checksum_of(memoryview(data)) != checksum:
+    data = durable_files.memory_map(source)
+    if durable_files.checksum_of(memoryview(data)) != checksum:
         raise WarehouseError.damaged(source)
-    files.write(target.parent, target.name, memoryview(data))
+    durable_files.write(target.parent, target.name, memoryview(data))
     return int(data.size)

@@ -22,26 +22,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import to_python
-from corollary.core.plan import WORKING_SEPARATOR
-from corollary.core.rules import Value
+from corollary.core.logic import Value
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.values import format_row, quote_text
+from corollary.database.alerts.jsonlines import truncate_files
 from corollary.database.database import Database, state_of, warehouse_store_of
-from corollary.database.parts import MANUAL_PART, TEXT_PART, describe_parts
-from corollary.database.program import read_facts
-from corollary.database.sinks.jsonlines import truncate_files
+from corollary.database.program.loaded_program import read_facts
+from corollary.database.program.parts import MANUAL_PART, TEXT_PART, describe_parts
 from corollary.database.state import payload_relations_of
 from corollary.database.upkeep.retention import force_restore, remove_files, stored_relations_at
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, Diagnostic, InputError
-from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.retention import (
+from corollary.warehouse.catalog.retention import (
     DroppedHistory,
     HistoryCut,
     drop_history,
     expire_intents,
     rewrite_catalog,
 )
+from corollary.warehouse.publishing.publisher import Publisher
 
 MAX_TRIES = 10
 """How often history is dropped again because others have committed, or folded, meanwhile."""
@@ -109,7 +109,9 @@ def erase(database: Database, facts: Sequence[str]) -> EraseResult:
     truncate_files(store.alert_directory)
     rewrite_catalog(store.warehouse.catalog)
     still = _remaining_values(database, rows)
-    return EraseResult(found, database.commits, dropped.commits, collected.files, still, undelivered)
+    return EraseResult(
+        found, database.commits, dropped.commits, collected.files, still, undelivered
+    )
 
 
 def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
@@ -157,7 +159,9 @@ def _drop_history(database: Database, store: WarehouseStore) -> DroppedHistory:
         except ConflictError:
             continue
         relations = stored_relations_at(warehouse, oldest)
-        dropped = drop_history(warehouse.catalog, HistoryCut(oldest, latest.number, relations, is_erasure=True))
+        dropped = drop_history(
+            warehouse.catalog, HistoryCut(oldest, latest.number, relations, is_erasure=True)
+        )
         database.refresh()
         if warehouse.catalog.latest_index(oldest) == folded:
             return dropped

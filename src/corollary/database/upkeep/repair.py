@@ -17,29 +17,29 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from corollary.console import Console, SilentConsole
-from corollary.core.plan import WORKING_SEPARATOR
-from corollary.database.upkeep.findings import FindingKind, VerifyFinding, VerifyReport
-from corollary.database.upkeep.retention import fold_at, force_restore
-from corollary.database.upkeep.rightful import expected_contents, is_computed
-from corollary.database.upkeep.soundness import (
+from corollary.core.plans import WORKING_SEPARATOR
+from corollary.database.upkeep.checked_reads import (
     CheckedReader,
     ProgramHistory,
     ReplayedRelation,
     history_events,
 )
+from corollary.database.upkeep.expected_contents import expected_contents, is_computed
+from corollary.database.upkeep.retention import fold_at, force_restore
 from corollary.database.upkeep.verify import verify
+from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import PAYLOAD_SUFFIXES, WarehouseStore
 from corollary.errors import ConflictError, WarehouseError
-from corollary.warehouse.entries import StoredChange, StoredSnapshot
-from corollary.warehouse.holdings import read_inventory
-from corollary.warehouse.mending import (
+from corollary.warehouse.catalog.catalog_rows import StoredChange, StoredSnapshot
+from corollary.warehouse.catalog.inventory import read_inventory
+from corollary.warehouse.publishing.history import StoredHistory
+from corollary.warehouse.publishing.publisher import Publisher
+from corollary.warehouse.replace_rows import (
     RecomputedTuples,
     delete_index,
     delete_payload,
     replace_contents,
 )
-from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
@@ -81,9 +81,9 @@ class _Repair:
     def run(self, found: list[VerifyFinding]) -> None:
         """Rebuild what findings are about; first what the rest is rebuilt from."""
         catalog = self._warehouse.catalog
-        self._rebuild(found, FindingKind.SNAPSHOT, is_computed=False)
-        self._rebuild(found, FindingKind.SNAPSHOT, is_computed=True)
-        self._rebuild(found, FindingKind.CHANGE, is_computed=True)
+        self._rebuild(found, FindingKind.SNAPSHOT, for_computed=False)
+        self._rebuild(found, FindingKind.SNAPSHOT, for_computed=True)
+        self._rebuild(found, FindingKind.CHANGE, for_computed=True)
         for commit in {each.commit for each in found if each.kind is FindingKind.INDEX}:
             delete_index(catalog, commit)
         self._inventory = read_inventory(catalog)
@@ -104,7 +104,9 @@ class _Repair:
 
     # --- snapshots and changes -----------------------------------------------------------------
 
-    def _rebuild(self, findings: list[VerifyFinding], kind: FindingKind, *, is_computed: bool) -> None:
+    def _rebuild(
+        self, findings: list[VerifyFinding], kind: FindingKind, *, for_computed: bool
+    ) -> None:
         """Replace snapshots, or changes: those of relations computed from others, or the rest."""
         rebuilt: list[RecomputedTuples] = []
         self._inventory = read_inventory(self._warehouse.catalog)
@@ -112,18 +114,20 @@ class _Repair:
             if each.kind is not kind or each.relation.endswith(PAYLOAD_SUFFIXES):
                 continue
             program = self._programs.program_at(each.commit)
-            if is_computed(program, each.relation) is not is_computed:
+            if is_computed(program, each.relation) is not for_computed:
                 continue
             tuples = (
                 self._expected(each.commit).get(each.relation)
-                if is_computed
+                if for_computed
                 else self._content(each.relation, each.commit)
             )
             if tuples is not None:
                 rebuilt.append(RecomputedTuples(each.commit, each.relation, tuples))
         if rebuilt:
             is_change = kind is FindingKind.CHANGE
-            replace_contents(self._warehouse, rebuilt if is_change else (), () if is_change else rebuilt)
+            replace_contents(
+                self._warehouse, rebuilt if is_change else (), () if is_change else rebuilt
+            )
 
     def _expected(self, commit: int) -> "dict[str, pa.Table]":
         """Return what relations that are computed from others should have held at a commit."""
@@ -159,7 +163,9 @@ class _Repair:
                 elif isinstance(each, StoredSnapshot):
                     follower.reset(shape, self._reader.read_snapshot(each, shape))
                 else:
-                    index = self._reader.read_index(known.indexes[at], self._programs.program_at(at))
+                    index = self._reader.read_index(
+                        known.indexes[at], self._programs.program_at(at)
+                    )
                     if name in index.relations:
                         follower.reset(shape, index.engine.read(name))
             except WarehouseError:

@@ -18,14 +18,10 @@ from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError, WarehouseError
-from corollary.warehouse.entries import Commit, NewCommit
-from corollary.warehouse.holdings import read_inventory
-from corollary.warehouse.loose_files import list_data_files, remove_orphans
-from corollary.warehouse.parts import find_lists
-from corollary.warehouse.places import program_of_layout
-from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.publishing.tables import TABLES_DIRECTORY
-from corollary.warehouse.retention import (
+from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit
+from corollary.warehouse.catalog.inventory import read_inventory
+from corollary.warehouse.catalog.program_layout import program_of_layout
+from corollary.warehouse.catalog.retention import (
     DroppedHistory,
     HistoryCut,
     compact_catalog,
@@ -35,6 +31,10 @@ from corollary.warehouse.retention import (
     list_intents,
     preview_drop,
 )
+from corollary.warehouse.files.multi_file_table import find_lists
+from corollary.warehouse.orphan_files import list_data_files, remove_orphans
+from corollary.warehouse.publishing.publisher import Publisher
+from corollary.warehouse.publishing.table_directory import TABLES_DIRECTORY
 from corollary.warehouse.warehouse import CATALOG_FILE, RelationDelta, Warehouse
 
 INTENT_TIMEOUT_SECONDS = 3600.0
@@ -266,13 +266,17 @@ def _preview(
     if oldest > int(catalog.meta("oldest")):
         cut = _cut(warehouse, oldest)
         has_folded = cut is None
-        dropped = preview_drop(catalog, cut or HistoryCut(oldest, oldest, stored_relations_at(warehouse, oldest)))
+        dropped = preview_drop(
+            catalog, cut or HistoryCut(oldest, oldest, stored_relations_at(warehouse, oldest))
+        )
         gone = dropped.paths | find_lists(root, dropped.paths, found.sizes).keys()
         named = {path: kind for path, kind in found.referenced.items() if path not in gone}
         found = replace(found, referenced=named)
     loose = set() if found.has_copy_lease else found.orphans
     size = sum(found.sizes[path] for path in loose)
-    return RetentionResult(expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True)
+    return RetentionResult(
+        expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True
+    )
 
 
 def catalog_bytes(warehouse: Warehouse) -> int:

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from corollary.core.program import NormalProgram
-from corollary.database.names import published_relations
+from corollary.database.program.names import published_relations
 from corollary.database.upkeep.retention import catalog_bytes
-from corollary.frontends.datalog.parse import parse
+from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
-from corollary.warehouse.entries import Commit
-from corollary.warehouse.holdings import (
+from corollary.warehouse.catalog.catalog_rows import Commit
+from corollary.warehouse.catalog.inventory import (
     SourceState,
     count_tuples_changed_since,
     relation_sizes,
     source_states,
 )
-from corollary.warehouse.loose_files import list_data_files
-from corollary.warehouse.outbox import outbox_state
-from corollary.warehouse.places import program_of_layout
-from corollary.warehouse.publishing.tables import TABLES_DIRECTORY
-from corollary.warehouse.retention import Intent, list_intents
-from corollary.warehouse.waiting import OutboxState
+from corollary.warehouse.catalog.outbox import outbox_state
+from corollary.warehouse.catalog.program_layout import program_of_layout
+from corollary.warehouse.catalog.queued_alert import OutboxState
+from corollary.warehouse.catalog.retention import Intent, list_intents
+from corollary.warehouse.orphan_files import list_data_files
+from corollary.warehouse.publishing.table_directory import TABLES_DIRECTORY
 from corollary.warehouse.warehouse import Warehouse
 
 
@@ -179,7 +179,9 @@ def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
     number = 0 if latest is None else latest.number
     found = warehouse.catalog.latest_index(number)
     commit = 0 if found is None else found[0]
-    return IndexState(commit, number - commit, count_tuples_changed_since(warehouse.catalog, commit))
+    return IndexState(
+        commit, number - commit, count_tuples_changed_since(warehouse.catalog, commit)
+    )
 
 
 def _bytes(warehouse: Warehouse) -> dict[str, int]:

@@ -16,23 +16,23 @@ import pyarrow as pa
 
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import TableHandle
-from corollary.core.plan import WORKING_SEPARATOR
+from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
-from corollary.database.names import published_relations
-from corollary.database.upkeep.findings import FindingKind, VerifyFinding, VerifyReport
-from corollary.database.upkeep.rightful import expected_contents, is_computed
-from corollary.database.upkeep.soundness import (
+from corollary.database.program.names import published_relations
+from corollary.database.upkeep.checked_reads import (
     CheckedIndex,
     CheckedReader,
     ProgramHistory,
     ReplayedRelation,
     history_events,
 )
+from corollary.database.upkeep.expected_contents import expected_contents, is_computed
+from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
-from corollary.warehouse.entries import StoredChange, StoredSnapshot
-from corollary.warehouse.holdings import Inventory, integrity_problems, read_inventory
-from corollary.warehouse.outbox import damaged_alerts
+from corollary.warehouse.catalog.catalog_rows import StoredChange, StoredSnapshot
+from corollary.warehouse.catalog.inventory import Inventory, integrity_problems, read_inventory
+from corollary.warehouse.catalog.outbox import damaged_alerts
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.set_difference import difference
@@ -193,7 +193,9 @@ class Verification:
                 f"The change of `{each.relation}` in commit {commit} adds tuples that were there, "
                 "or removes some that were not."
             )
-            self._find(FindingKind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable)
+            self._find(
+                FindingKind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable
+            )
 
     def _sound_from(self, relation: str, commit: int) -> int:
         """Return the next commit that does not need the changes up to one, or 0."""
@@ -202,7 +204,9 @@ class Verification:
         first = max(taken, commit + 1)
         return first if taken and first <= self._inventory.latest else 0
 
-    def _take_snapshot(self, follower: ReplayedRelation, each: StoredSnapshot, shape: Relation) -> None:
+    def _take_snapshot(
+        self, follower: ReplayedRelation, each: StoredSnapshot, shape: Relation
+    ) -> None:
         try:
             table = self._reader.read_snapshot(each, shape)
         except WarehouseError as error:
@@ -214,12 +218,19 @@ class Verification:
                 or is_computed(self.programs.program_at(each.commit), shape.name)
             )
             self._find(
-                FindingKind.SNAPSHOT, error, each.path, shape.name, each.commit, is_mendable=is_mendable
+                FindingKind.SNAPSHOT,
+                error,
+                each.path,
+                shape.name,
+                each.commit,
+                is_mendable=is_mendable,
             )
             return
         if self._is_new(follower, shape, table):
             text = f"The snapshot of `{shape.name}` differs from the changes before it."
-            self._find(FindingKind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True)
+            self._find(
+                FindingKind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True
+            )
 
     def _take_index(self, follower: ReplayedRelation, commit: int, shape: Relation) -> None:
         try:
@@ -258,7 +269,9 @@ class Verification:
                     f"`{name.replace(WORKING_SEPARATOR, ' ')}` lacks {missing.num_rows:,} tuples that it "
                     f"should have, and has {extra.num_rows:,} that it should not have."
                 )
-                self._find(FindingKind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True)
+                self._find(
+                    FindingKind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True
+                )
 
     def _check_tables(self) -> None:
         """Compare the tables that are still published with what the relations held."""
@@ -268,7 +281,9 @@ class Verification:
             return
         publisher = Publisher(self._warehouse.root, self._warehouse.catalog)
         loaded = WarehouseStore(self._warehouse).program_at(latest)
-        relations = {e.name: e for e in published_relations(loaded.normal, loaded.program.directives)}
+        relations = {
+            e.name: e for e in published_relations(loaded.normal, loaded.program.directives)
+        }
         for name in sorted(noted.keys() & relations.keys()):
             self._console.progress(f"comparing the table of {name}")
             self._report.tables += 1
@@ -283,7 +298,9 @@ class Verification:
                 found = [f"it cannot be read ({error})"]
             for problem in found:
                 text = f"The published table of `{name}` has been changed: {problem}."
-                self._find(FindingKind.TABLE, text, str(publisher.table_path(name)), name, is_mendable=True)
+                self._find(
+                    FindingKind.TABLE, text, str(publisher.table_path(name)), name, is_mendable=True
+                )
 
 
 @dataclass(frozen=True, slots=True)

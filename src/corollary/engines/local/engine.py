@@ -9,25 +9,25 @@ from typing import Any
 import pyarrow as pa
 
 from corollary.core.engine import Limits, SinglePlacement, TableHandle
-from corollary.core.plan import Add, CancelOut, PlacedCall, Plan, Remove, Store, steps_of
+from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, Store, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
-from corollary.engines.local import reading
-from corollary.engines.local.blocks import file_identity
-from corollary.engines.local.codes import Dictionary
-from corollary.engines.local.index_files import (
+from corollary.engines.interpreter import Interpreter
+from corollary.engines.local import table_handle
+from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.storage.blocks import file_identity
+from corollary.engines.local.storage.index_files import (
     DICTIONARY_FILE,
     TableSnapshot,
     build_dictionary_file,
     open_dictionary,
     open_table,
 )
-from corollary.engines.local.interpreter import Interpreter
-from corollary.engines.local.layout import Codes
-from corollary.engines.local.prepared import PreparedPlan
-from corollary.engines.local.table import Table
+from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
 
 TUPLES_SUFFIX = ".tuples"
 TUPLES_FILE = re.compile(rf"\d+{re.escape(TUPLES_SUFFIX)}")
@@ -136,12 +136,14 @@ class LocalEngine(SinglePlacement):
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state, as an Arrow table."""
         names = self._relations[relation].columns
-        return reading.decode_table(self._tables[relation], state, names, self._dictionary)
+        return table_handle.decode_table(self._tables[relation], state, names, self._dictionary)
 
     def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle to the present tuples of a relation in a state, decoded when read."""
         names = self._relations[relation].columns
-        return reading.EncodedTableHandle(self._tables[relation], state, names, self._dictionary)
+        return table_handle.EncodedTableHandle(
+            self._tables[relation], state, names, self._dictionary
+        )
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
@@ -174,7 +176,9 @@ class LocalEngine(SinglePlacement):
         dictionary = None if buffer is None else open_dictionary(buffer)
         if dictionary is None:
             return set()
-        opened = [open_table(name, each) for name, each in files.items() if TUPLES_FILE.fullmatch(name)]
+        opened = [
+            open_table(name, each) for name, each in files.items() if TUPLES_FILE.fullmatch(name)
+        ]
         stored = {
             each.relation: each
             for each in opened
@@ -243,7 +247,9 @@ class LocalEngine(SinglePlacement):
         # The identity is a safe key while the prepared plan is here: it references the plan.
         prepared = self._prepared.get(id(plan))
         if prepared is None:
-            prepared = PreparedPlan(plan, self._tables, self._relations, self._dictionary, self._place)
+            prepared = PreparedPlan(
+                plan, self._tables, self._relations, self._dictionary, self._place
+            )
             self._prepared[id(plan)] = prepared
             if len(self._prepared) > PREPARED_PLANS_MAX:
                 self._prepared.popitem(last=False)

@@ -1,1 +1,1 @@
-"""Plans on Spark: relations as DataFrames, steps as Spark SQL."""
+"""Plans on Spark: what is small runs on the driver, what is large in tasks or by queries."""

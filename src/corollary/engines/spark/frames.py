@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import schema_of
 from corollary.core.program import Directive, Relation
-from corollary.core.through_spark import CORRUPT_COLUMN, display_name, spark_options
+from corollary.core.spark_io import CORRUPT_COLUMN, display_name, spark_options
 from corollary.engines.spark.session import describe_jobs, local_session, require_packages
 from corollary.errors import InputError, redact_password
 
@@ -120,7 +120,9 @@ def write_output(
         describe_jobs(frame.sparkSession, f"write {relation.name} to {display_name(directive)}"),
     ):
         writer = frame.write.mode(directive.parameter("mode", "error"))
-        writer = writer.options(**{**WRITE_OPTIONS.get(format_.lower(), {}), **spark_options(directive)})
+        writer = writer.options(
+            **{**WRITE_OPTIONS.get(format_.lower(), {}), **spark_options(directive)}
+        )
         writer = writer.format(format_) if format_ else writer
         if name:
             writer.saveAsTable(name)
@@ -174,7 +176,9 @@ def _to_spark(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows in the types that Spark has."""
     if not schema.names:
         return pa.table({HOLDS_COLUMN: pa.array([True] * table.num_rows, pa.bool_())})
-    fields = [field.with_type(UNSIGNED_TYPE) if field.type == pa.uint64() else field for field in schema]
+    fields = [
+        field.with_type(UNSIGNED_TYPE) if field.type == pa.uint64() else field for field in schema
+    ]
     return table.cast(schema).cast(pa.schema(fields))
 
 

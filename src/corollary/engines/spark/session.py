@@ -83,7 +83,9 @@ def private_session(spark: "SparkSession | None") -> "SparkSession":
     require_packages()
     original = local_session() if spark is None else spark
     session = original.newSession()
-    shuffles = original.conf.get(SHUFFLE_PARTITIONS) or "2"  # a session that is passed knows its cluster
+    shuffles = (
+        original.conf.get(SHUFFLE_PARTITIONS) or "2"
+    )  # a session that is passed knows its cluster
     for name, value in {**PRIVATE_SETTINGS, SHUFFLE_PARTITIONS: shuffles}.items():
         session.conf.set(name, value)
     return session
@@ -172,7 +174,14 @@ def parallelism_of(session: "SparkSession") -> int:
     if not is_connect(session):
         return max(2, session.sparkContext.defaultParallelism)
     stated = session.conf.get("spark.default.parallelism", None)
-    return int(stated) if stated else min(CONNECT_MAX_PARTITIONS, int(session.conf.get(SHUFFLE_PARTITIONS) or CONNECT_MAX_PARTITIONS))
+    return (
+        int(stated)
+        if stated
+        else min(
+            CONNECT_MAX_PARTITIONS,
+            int(session.conf.get(SHUFFLE_PARTITIONS) or CONNECT_MAX_PARTITIONS),
+        )
+    )
 
 
 def release_session(session: "SparkSession") -> None:

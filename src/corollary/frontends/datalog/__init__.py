@@ -1,6 +1,6 @@
 """Programs in Soufflé's dialect of Datalog, with our additions for views and active rules."""
 
-from corollary.frontends.datalog.parse import (
+from corollary.frontends.datalog.parser import (
     parse,
     parse_clause,
     parse_file,

@@ -10,8 +10,8 @@ from typing import Any
 from lark import Lark, Token, UnexpectedToken
 from lark.lexer import Lexer
 
-from corollary.frontends.datalog.build_clauses import ClauseBuilder
-from corollary.frontends.datalog.build_declarations import DeclarationBuilder
+from corollary.frontends.datalog.clause_builder import ClauseBuilder
+from corollary.frontends.datalog.declaration_builder import DeclarationBuilder
 
 __all__ = ["UnexpectedToken", "parser_for"]
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from corollary.core.rules import Value
-from corollary.core.words import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
+from corollary.core.logic import Value
+from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.literals import (
     LiteralError,

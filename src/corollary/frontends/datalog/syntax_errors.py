@@ -2,7 +2,7 @@
 
 import difflib
 
-from corollary.core.words import EXTREMES, FUNCTIONS
+from corollary.core.syntax import EXTREMES, FUNCTIONS
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import DIRECTIVES, QUALIFIERS, Lexeme
 from corollary.frontends.datalog.literals import shorten

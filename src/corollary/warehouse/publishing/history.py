@@ -22,7 +22,7 @@ from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
-from corollary.warehouse.steady import read_consistently
+from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 _SIGN = "sign"
@@ -118,7 +118,11 @@ class RecentHistory:
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
-        return self.current_content(relation.name) if at == self.upto else self.fallback.content(relation, at)
+        return (
+            self.current_content(relation.name)
+            if at == self.upto
+            else self.fallback.content(relation, at)
+        )
 
 
 def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDelta:
@@ -147,7 +151,9 @@ def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDe
     if pc.any(pc.greater(pc.abs(sign), 1)).as_py():
         raise _does_not_add_up(relation)
     added, removed = (sums.filter(pc.equal(sign, one)).select(keys) for one in (1, -1))
-    return RelationDelta(*(pa.Table.from_arrays(each.columns, schema=schema) for each in (added, removed)))
+    return RelationDelta(
+        *(pa.Table.from_arrays(each.columns, schema=schema) for each in (added, removed))
+    )
 
 
 def _signed(table: pa.Table, keys: list[str], sign: int) -> pa.Table:

@@ -17,20 +17,29 @@ import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
-from corollary.warehouse import files
-from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.entries import Commit
-from corollary.warehouse.publishing import swap
-from corollary.warehouse.publishing.data_files import (
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.catalog_rows import Commit
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.publishing import delta_commit
+from corollary.warehouse.publishing.checked_log import (
+    TableDefect,
+    TableFinding,
+    VersionMark,
+    table_error,
+)
+from corollary.warehouse.publishing.delta_schema import (
+    columns_digest,
+    published_rows,
+    published_schema,
+)
+from corollary.warehouse.publishing.history import History
+from corollary.warehouse.publishing.published_files import (
     FileReplacement,
     NewFile,
     PublishedFiles,
     is_crowded,
 )
-from corollary.warehouse.publishing.history import History
-from corollary.warehouse.publishing.log import TableDefect, TableFinding, VersionMark, table_error
-from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
-from corollary.warehouse.publishing.table import PublishedState, PublishedTable, files_of
+from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable, files_of
 from corollary.warehouse.set_difference import difference
 
 
@@ -77,7 +86,7 @@ class Publication:
         """Make the first version of a table."""
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
-        version = swap.create_table(self._target, self._schema, new, mark)
+        version = delta_commit.create_table(self._target, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
 
     def overwrite(self) -> PublishedVersion:
@@ -85,20 +94,22 @@ class Publication:
         delta = self._target.open()
         rows, new = self._write_all()
         mark = self._mark(rows, is_start=True)
-        version = swap.overwrite_table(self._target, delta, self._schema, new, mark)
+        version = delta_commit.overwrite_table(self._target, delta, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
 
     def replace_table(self) -> PublishedVersion:
         """Replace a damaged table by a new one."""
         directory = self._target.directory
-        new = PublishedTable(temporary_sibling(directory), self._target.warehouse, self._relation.name)
+        new = PublishedTable(
+            temporary_sibling(directory), self._target.warehouse, self._relation.name
+        )
         other = Publication(new, self._relation, self._commit, self._history, self._catalog)
         published = other.create()
         # A crash between the renames leaves no table, which the next publication creates.
         old = temporary_sibling(directory)
         directory.rename(old)
         new.directory.rename(directory)
-        files.sync_path(directory.parent)
+        durable_files.sync_path(directory.parent)
         shutil.rmtree(old)
         return published
 
@@ -117,7 +128,9 @@ class Publication:
             raise table_error(self._relation.name, self._target.directory, [finding])
         exchange.new.extend(self._data.write(added))
         mark = self._mark(state.mark.rows + added.num_rows - removed.num_rows)
-        version = swap.replace_files(self._target, state.delta, exchange, mark, is_change=True)
+        version = delta_commit.replace_files(
+            self._target, state.delta, exchange, mark, is_change=True
+        )
         replaced = {file.path for file in exchange.old}
         sizes = [file.rows for file in state.files if file.path not in replaced]
         sizes += [file.rows for file in exchange.new]
@@ -133,7 +146,9 @@ class Publication:
             return None
         exchange = FileReplacement(new, [])
         mark = self._mark(rows)
-        version = swap.replace_files(self._target, shown.delta, exchange, mark, is_change=True)
+        version = delta_commit.replace_files(
+            self._target, shown.delta, exchange, mark, is_change=True
+        )
         return self._record(version, rows, 0, len(new))
 
     def _changes(self, shown: PublishedState, start: int) -> tuple[pa.Table, pa.Table]:
@@ -168,7 +183,7 @@ class Publication:
         if delta.version() != version:
             return version
         exchange = self._data.merge_tiers(files_of(delta))
-        return swap.replace_files(self._target, delta, exchange, mark, is_change=False)
+        return delta_commit.replace_files(self._target, delta, exchange, mark, is_change=False)
 
     def _mark(self, rows: int, *, is_start: bool = False) -> VersionMark:
         return VersionMark(

@@ -20,20 +20,29 @@ from pathlib import Path
 
 from corollary.core.program import Relation
 from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
-from corollary.warehouse import files
-from corollary.warehouse.catalog import Catalog
-from corollary.warehouse.entries import Commit
-from corollary.warehouse.publishing.data_files import PublishedFiles
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.catalog_rows import Commit
+from corollary.warehouse.files import durable_files
+from corollary.warehouse.publishing.checked_log import (
+    TableDefect,
+    TableFinding,
+    VersionMark,
+    table_error,
+)
+from corollary.warehouse.publishing.delta_schema import (
+    columns_digest,
+    published_rows,
+    published_schema,
+)
 from corollary.warehouse.publishing.history import History
-from corollary.warehouse.publishing.log import TableDefect, TableFinding, VersionMark, table_error
 from corollary.warehouse.publishing.publication import (
     Publication,
     PublishedVersion,
     temporary_sibling,
 )
-from corollary.warehouse.publishing.rows import columns_digest, published_rows, published_schema
-from corollary.warehouse.publishing.table import PublishedState, PublishedTable
-from corollary.warehouse.publishing.tables import KEEP_SECONDS, TableDirectory
+from corollary.warehouse.publishing.published_files import PublishedFiles
+from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable
+from corollary.warehouse.publishing.table_directory import KEEP_SECONDS, TableDirectory
 from corollary.warehouse.set_difference import difference
 
 _PUBLISH_ATTEMPTS = 3
@@ -74,7 +83,9 @@ class Publisher:
 
     # --- publishing ----------------------------------------------------------------------------
 
-    def publish_all(self, relations: Iterable[Relation], upto: int, history: History) -> PublishResult:
+    def publish_all(
+        self, relations: Iterable[Relation], upto: int, history: History
+    ) -> PublishResult:
         """Bring the tables of several relations forward to a commit; problems become warnings."""
         published: list[PublishedVersion] = []
         problems: list[Diagnostic] = []
@@ -110,7 +121,9 @@ class Publisher:
             "stop them, and publish again; the commit itself is safe",
         )
 
-    def _publish(self, relation: Relation, commit: Commit, history: History) -> PublishedVersion | None:
+    def _publish(
+        self, relation: Relation, commit: Commit, history: History
+    ) -> PublishedVersion | None:
         with self._tables.lock(relation.name) as target:
             publication = Publication(target, relation, commit, history, self._catalog)
             recorded = self._catalog.published_versions().get(relation.name)
@@ -131,7 +144,9 @@ class Publisher:
                 return publication.overwrite()
             return publication.apply_changes(shown, start)
 
-    def _is_up_to_date(self, target: PublishedTable, relation: Relation, commit: int, version: int) -> bool:
+    def _is_up_to_date(
+        self, target: PublishedTable, relation: Relation, commit: int, version: int
+    ) -> bool:
         """Return whether neither the relation nor its table has changed since that version."""
         newest = target.newest_entry()
         return (
@@ -184,7 +199,9 @@ class Publisher:
         """Return for each relation how many commits that changed it are not published yet."""
         recorded = self._catalog.published_versions()
         return {
-            each.name: self._catalog.count_changing_commits(each.name, recorded.get(each.name, (0, 0))[0])
+            each.name: self._catalog.count_changing_commits(
+                each.name, recorded.get(each.name, (0, 0))[0]
+            )
             for each in relations
         }
 
@@ -206,7 +223,7 @@ class Publisher:
             findings = self._check_commit(shown.mark) or [
                 TableFinding(TableDefect.CONTENT, f"its file `{each.path}` is missing or damaged")
                 for each in shown.files
-                if not files.has_size(target.directory / each.path, each.size)
+                if not durable_files.has_size(target.directory / each.path, each.size)
             ]
             is_alike = shown.mark.columns == columns_digest(published_schema(relation))
             if not findings and history is not None and is_alike:
@@ -266,7 +283,7 @@ class Publisher:
                     raise table_error(relation, target.directory, findings)
                 old = temporary_sibling(target.directory)  # readers never see half of a table
                 target.directory.rename(old)
-                files.sync_path(self._tables.directory)
+                durable_files.sync_path(self._tables.directory)
                 shutil.rmtree(old)
             self._catalog.delete_published(relation)
 

@@ -7,12 +7,12 @@ was inserted between others is not mistaken for its neighbour.
 
 from dataclasses import replace
 
-from corollary.warehouse import delimited, fast
-from corollary.warehouse.contents import LINE_MAX_BYTES
-from corollary.warehouse.dialect import Dialect, dialect_of
-from corollary.warehouse.records import split_records
-from corollary.warehouse.sources import drift
-from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
+from corollary.warehouse.files.input_files import LINE_MAX_BYTES
+from corollary.warehouse.formats import delimited, vectorized_reader
+from corollary.warehouse.formats.delimited_records import split_records
+from corollary.warehouse.formats.dialect import Dialect, dialect_of
+from corollary.warehouse.sources import schema_drift
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 _HEADER_MAX_BYTES = 2**20
 
@@ -53,7 +53,7 @@ def can_continue_at(data: bytes, offset: int, expected: ExpectedColumns) -> bool
     if not dialect.is_quoted or data.find(b'"', 0, offset) < 0:
         return True
     delimiter = dialect.delimiter.encode()
-    return len(delimiter) == 1 and fast.is_well_quoted(data[:offset], delimiter)
+    return len(delimiter) == 1 and vectorized_reader.is_well_quoted(data[:offset], delimiter)
 
 
 def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:
@@ -77,9 +77,9 @@ def _found_by_name(
         if column not in columns:
             example = ":".join(map(str, range(expected.arity)))
             cure = f'if its new name is meant, say in the `.input` where it is: columns="{example}"'
-            raise drift.missing_column(expected, name, column, cure)
+            raise schema_drift.missing_column(expected, name, column, cure)
         if columns.count(column) > 1:
-            raise drift.ambiguous_column(expected, name, column)
+            raise schema_drift.ambiguous_column(expected, name, column)
     positions = tuple(columns.index(column) for column in expected.header_names)
     has_others = dialect.has_other_columns or len(columns) > len(positions)
     return replace(dialect, positions=positions, has_other_columns=has_others)

@@ -15,11 +15,11 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from corollary.errors import InputError
-from corollary.warehouse import contents
-from corollary.warehouse.delta_entries import LOG_DIRECTORY, entry_path
+from corollary.warehouse.files import input_files
+from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources import parquet_file
-from corollary.warehouse.sources.delta_log import (
+from corollary.warehouse.sources.delta_snapshot import (
     DeltaFile,
     DeltaSnapshot,
     check_entries,
@@ -27,10 +27,10 @@ from corollary.warehouse.sources.delta_log import (
     first_needed_version,
     read_snapshot,
 )
-from corollary.warehouse.sources.drift import FileRecords
-from corollary.warehouse.sources.inlet import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.keys import resolve_keys
+from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source_keys import resolve_keys
+from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 _READ_ATTEMPTS = 5
 """How often a table is opened again when a vacuum has removed a file meanwhile."""
@@ -183,9 +183,11 @@ class _Attempt:
         expected = self._collector.expected
 
         def use(opened: BinaryIO) -> FileRecords:
-            return parquet_file.read(opened, name, expected, partition=file.partition, allows_missing=True)
+            return parquet_file.read(
+                opened, name, expected, partition=file.partition, allows_missing=True
+            )
 
-        reading, _ = contents.read_unchanged(path, name, self._inlet.directive.span, use)
+        reading, _ = input_files.read_unchanged(path, name, self._inlet.directive.span, use)
         return FileRecords(reading.table, reading.malformed)
 
     def _name(self, file: DeltaFile) -> str:

@@ -21,15 +21,15 @@ from typing import BinaryIO, NamedTuple, TypeVar
 import pyarrow as pa
 
 from corollary.errors import Diagnostic, InputError, Severity
-from corollary.warehouse import contents
-from corollary.warehouse.contents import Fingerprint
-from corollary.warehouse.dialect import format_of
-from corollary.warehouse.files import checksum_of
+from corollary.warehouse.files import input_files
+from corollary.warehouse.files.durable_files import checksum_of
+from corollary.warehouse.files.input_files import Fingerprint
+from corollary.warehouse.formats.dialect import format_of
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
-from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.inlet import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.listing import ListedFile, is_single_file, list_files
+from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 _READ_ATTEMPTS = 5
 """How often the files are listed again when one was removed meanwhile."""
@@ -53,7 +53,7 @@ def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -
     """
     if format_ not in _PARSERS:
         return parquet_file.read(BytesIO(raw), name, expected)
-    text = contents.expand_text(raw, name, expected.directive.span)
+    text = input_files.expand_text(raw, name, expected.directive.span)
     return _PARSERS[format_](text, name, expected, 0)
 
 
@@ -196,7 +196,9 @@ class _Attempt:
         )
         self._take(file, reading, fingerprint, "")
 
-    def _take(self, file: ListedFile, reading: FileRecords, fingerprint: Fingerprint, checksum: str) -> None:
+    def _take(
+        self, file: ListedFile, reading: FileRecords, fingerprint: Fingerprint, checksum: str
+    ) -> None:
         rows_before = self._known[file.name].rows if file.name in self._known else 0
         rows = self._collector.add_file(file.name, reading, rows_before)
         self._whole[file.name] = rows
@@ -205,15 +207,15 @@ class _Attempt:
     def _opened(self, file: ListedFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
         name, span = self._shown(file), self._inlet.directive.span
         try:
-            return contents.read_unchanged(Path(file.path), name, span, use)
+            return input_files.read_unchanged(Path(file.path), name, span, use)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise contents.file_error(name, "read", error, span) from None
+            raise input_files.file_error(name, "read", error, span) from None
 
     def _has_grown(self, raw: bytes, file: ListedFile, entry: FileState) -> bool:
         """Return whether a file begins with its earlier content, which ends with a record."""
-        if not 0 < entry.size < len(raw) or raw.startswith(contents.GZIP_MAGIC):
+        if not 0 < entry.size < len(raw) or raw.startswith(input_files.GZIP_MAGIC):
             return False
         can_continue = _CAN_CONTINUE[self._format(file)]
         is_end = can_continue(raw, entry.size, self._collector.expected)
@@ -221,7 +223,7 @@ class _Attempt:
 
     def _parsed(self, raw: bytes, file: ListedFile, start: int = 0) -> FileRecords:
         name = self._shown(file)
-        text = contents.expand_text(raw, name, self._inlet.directive.span)
+        text = input_files.expand_text(raw, name, self._inlet.directive.span)
         if start:
             start -= len(raw) - len(text)  # the byte order mark
         return _PARSERS[self._format(file)](text, name, self._collector.expected, start)

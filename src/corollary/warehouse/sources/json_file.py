@@ -13,9 +13,8 @@ from corollary.core.arrow import arrow_type, canonical_floats, nullary_table, sc
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
-from corollary.warehouse import fast
-from corollary.warehouse.contents import LINE_MAX_BYTES, has_longer_line
-from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
+from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
+from corollary.warehouse.formats import vectorized_reader
 from corollary.warehouse.sources.json_line import (
     BadLineError,
     NumberedLine,
@@ -26,6 +25,7 @@ from corollary.warehouse.sources.json_line import (
     line_finding,
     parse_line,
 )
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 PIECE_BYTES = 2**20
 """Bytes that Arrow reads at once; an irregular line costs no more than its piece."""
@@ -155,4 +155,4 @@ def _converted(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     if type_.kind is Kind.FLOAT:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
-    return column if type_.kind in _ARROW_KINDS else fast.convert_texts(column, type_)
+    return column if type_.kind in _ARROW_KINDS else vectorized_reader.convert_texts(column, type_)

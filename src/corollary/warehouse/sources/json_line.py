@@ -11,9 +11,9 @@ from corollary.core.arrow import nullary_table
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
-from corollary.warehouse.contents import LINE_MAX_BYTES
-from corollary.warehouse.exact import too_long_line
-from corollary.warehouse.sources.typed import convert_columns, from_json
+from corollary.warehouse.files.input_files import LINE_MAX_BYTES
+from corollary.warehouse.formats.exact_reader import too_long_line
+from corollary.warehouse.formats.typed_values import convert_columns, from_json
 
 DEFAULT_NOTES = {
     "C0801": "correct the value, or the type of the column; texts are in quotes, numbers are not",

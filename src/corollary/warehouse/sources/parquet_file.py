@@ -11,11 +11,16 @@ from corollary.core.arrow import arrow_type, nullary_table
 from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
-from corollary.warehouse.contents import EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO
-from corollary.warehouse.sources import drift
-from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
+from corollary.warehouse.files.input_files import EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO
+from corollary.warehouse.formats.typed_values import (
+    Failures,
+    convert_columns,
+    from_arrow,
+    is_readable,
+)
+from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS
-from corollary.warehouse.sources.typed import Failures, convert_columns, from_arrow, is_readable
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 _VALUE_MIN_BYTES = 8
 """The memory that a value takes at least."""
@@ -49,7 +54,9 @@ def read(
         check_columns(schema, name, expected, partition=partition, allows_missing=allows_missing)
         _refuse_bomb(parquet, file, name, expected)
         relation = expected.relation
-        present = [each for each in relation.columns if each in schema.names and each not in partition]
+        present = [
+            each for each in relation.columns if each in schema.names and each not in partition
+        ]
         table = parquet.read(columns=present)
     except pa.ArrowException as error:
         message = f"`{name}` cannot be read: it is not a sound Parquet file ({error})"
@@ -87,13 +94,13 @@ def check_columns(
             continue
         positions = schema.get_all_field_indices(column)
         if len(positions) > 1:
-            raise drift.ambiguous_column(expected, name, column)
+            raise schema_drift.ambiguous_column(expected, name, column)
         if not positions:
             if allows_missing or (type_.nullable and column not in expected.known_columns):
                 continue
-            raise drift.missing_column(expected, name, column)
+            raise schema_drift.missing_column(expected, name, column)
         if not is_readable(schema.field(positions[0]).type, type_):
-            raise drift.retyped_column(expected, name, at, schema.field(positions[0]).type)
+            raise schema_drift.retyped_column(expected, name, at, schema.field(positions[0]).type)
 
 
 def convert_records(
@@ -156,7 +163,9 @@ def _shown(scalar: pa.Scalar) -> str | None:
     return str(content.decode("utf-8", "backslashreplace"))
 
 
-def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: ExpectedColumns) -> None:
+def _refuse_bomb(
+    parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: ExpectedColumns
+) -> None:
     size = file.seek(0, 2)
     metadata = parquet.metadata
     groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
@@ -165,7 +174,9 @@ def _refuse_bomb(parquet: pq.ParquetFile, file: BinaryIO, name: str, expected: E
         metadata.num_rows * max(1, expected.arity) * _VALUE_MIN_BYTES,
     )
     if expanded > max(EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO * size):
-        message = f"`{name}` cannot be read: it expands to more than {EXPANDED_MAX_RATIO} times its size"
+        message = (
+            f"`{name}` cannot be read: it expands to more than {EXPANDED_MAX_RATIO} times its size"
+        )
         raise InputError.of(
             "C0804", message, expected.directive.span, "split it into several files"
         )

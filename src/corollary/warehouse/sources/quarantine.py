@@ -66,7 +66,11 @@ def to_bad_rows(
     for first, *_ in malformed:
         assert first.span is not None
         record = first.span.file
-        raw = record.text if len(record.text) <= RAW_MAX_CHARACTERS else record.text[:RAW_MAX_CHARACTERS] + "…"
+        raw = (
+            record.text
+            if len(record.text) <= RAW_MAX_CHARACTERS
+            else record.text[:RAW_MAX_CHARACTERS] + "…"
+        )
         line = record.first_line
         found.append(BadRow(relation, source, file, line, first.code, first.message, raw))
     return found
@@ -90,4 +94,6 @@ def quarantine_change(
         is_stale = pc.and_(is_stale, pc.is_in(quarantined.column("file"), value_set=names))
     found = from_python((astuple(each) for each in bad), QUARANTINE)
     quarantined = quarantined.cast(found.schema)
-    return difference(quarantined, pa.concat_tables([quarantined.filter(pc.invert(is_stale)), found]))
+    return difference(
+        quarantined, pa.concat_tables([quarantined.filter(pc.invert(is_stale)), found])
+    )

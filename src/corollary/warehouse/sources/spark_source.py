@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, nullary_table
 from corollary.core.program import Directive
-from corollary.core.through_spark import CORRUPT_COLUMN, TEXT_FORMATS
+from corollary.core.spark_io import CORRUPT_COLUMN, TEXT_FORMATS
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
-from corollary.warehouse.sources.drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.inlet import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.listing import is_pattern, list_files
+from corollary.warehouse.formats.typed_values import Failures, from_arrow, from_texts
+from corollary.warehouse.sources.file_listing import is_pattern, list_files
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
-from corollary.warehouse.sources.typed import Failures, from_arrow, from_texts
+from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 Fetch = Callable[[Directive, Sequence[Path], Sequence[str]], tuple[tuple[str, ...], pa.Table]]
 """Reads an `.input` (with these files, if it names files): returns the names of all columns, and a
@@ -62,7 +62,11 @@ class SparkSource(InputSource):
             files = [Path(each.path) for each in list_files(inlet.location)]
             if not files and is_pattern(inlet.location):
                 return FileRecords(inlet.empty_table())
-            paths = files if is_pattern(inlet.location) else [inlet.location.resolve(inlet.location.name)]
+            paths = (
+                files
+                if is_pattern(inlet.location)
+                else [inlet.location.resolve(inlet.location.name)]
+            )
         names, table = self._fetch(inlet.directive, paths, inlet.relation.columns)
         if not inlet.relation.types:
             return FileRecords(nullary_table(min(1, table.num_rows)), [], names)
@@ -80,7 +84,9 @@ class SparkSource(InputSource):
         rows, malformed = convert_records(
             columns, inlet.location.display_name, expected, convert=convert, has_order=False
         )
-        return FileRecords(rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT_COLUMN))
+        return FileRecords(
+            rows, [*corrupt, *malformed], tuple(n for n in names if n != CORRUPT_COLUMN)
+        )
 
     def _types(self, table: pa.Table) -> pa.Schema:
         """Return the schema; in text formats a text counts as the type of its column."""

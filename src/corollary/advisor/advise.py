@@ -1,0 +1,289 @@
+"""Both stages for all queries, then for the derived predicates that queries still read: the advice.
+
+queries → fold, decide → rewrite → virtual relations that the rewritten rules read → the same again
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from corollary.advisor.advice import (
+    Advice,
+    NewView,
+    PredicateAdvice,
+    RejectedCandidate,
+    SchemeArity,
+    ViewEstimate,
+)
+from corollary.advisor.cost.estimates import Estimator, RelationSizes
+from corollary.advisor.model.candidates import Candidate, FoldedClause, PinReason, SchemeClause
+from corollary.advisor.model.canonical import CanonicalForms
+from corollary.advisor.model.scheme import (
+    ArityScope,
+    Options,
+    Scheme,
+    SchemeRelation,
+    WorkloadQuery,
+)
+from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_arity
+from corollary.advisor.search.decision import StorageDecision
+from corollary.advisor.search.drafts import DraftBuilder, PredicateDraft
+from corollary.advisor.search.view_rules import (
+    NamedView,
+    ViewNames,
+    body_clause,
+    in_text_order,
+    original_clause,
+    view_clauses,
+)
+from corollary.core.logic import Atom, Clause
+
+REJECTED_NAME = "candidate"
+"""The name of a rejected candidate in the report."""
+
+
+def advise(
+    scheme: Scheme, options: Options | None = None, sizes: RelationSizes | None = None
+) -> Advice:
+    """Return what to store for the queries of a scheme, and the rewritten queries.
+
+    Args:
+        scheme: relations, clauses and queries.
+        options: how to decide; as the paper does, if they are not given.
+        sizes: those of the relations, if they are known.
+    """
+    return _Advisor(scheme, options or Options(), sizes).advise()
+
+
+class _Advisor:
+    def __init__(self, scheme: Scheme, options: Options, sizes: RelationSizes | None) -> None:
+        self._scheme = scheme
+        self._options = options
+        self._shapes = NodeShapes(scheme)
+        self._forms = CanonicalForms()
+        self._names = ViewNames(scheme, self._forms)
+        self._arity = self._effective_arity()
+        self._estimator = None if sizes is None else Estimator(scheme, self._shapes, sizes)
+        self._builder = DraftBuilder(
+            scheme, options, self._shapes, self._forms, self._arity.value, self._estimator
+        )
+        self._predicates: dict[str, PredicateAdvice] = {}
+
+    def advise(self) -> Advice:
+        drafts = [self._builder.draft(each, is_query=True) for each in self._scheme.queries]
+        while drafts:
+            for draft in self._builder.select_workload(drafts):
+                self._predicates[draft.query.relation] = self._predicate_advice(draft)
+            drafts = [self._builder.draft(each, is_query=False) for each in self._still_read()]
+        views = self._views()
+        return Advice(self._scheme, self._options, self._arity, self._predicates, views)
+
+    def _effective_arity(self) -> SchemeArity:
+        """Return the largest effective arity of a stored relation, and which relation has it."""
+        names = set(self._scheme.relations)
+        if self._options.scope == ArityScope.USED:
+            names &= self._scheme.reachable(each.relation for each in self._scheme.queries)
+        stored = [
+            each
+            for name, each in self._scheme.relations.items()
+            if each.is_stored and name in names
+        ]
+        arities = {each.name: effective_arity(each, self._shapes) for each in stored}
+        set_by = max(arities, key=lambda name: arities[name], default="")
+        paper = max(map(paper_arity, stored), default=0)
+        return SchemeArity(arities.get(set_by, 0), set_by, paper)
+
+    def _still_read(self) -> list[WorkloadQuery]:
+        """Return virtual relations that rewritten rules read and that have no advice yet."""
+        names = dict.fromkeys(
+            item.relation
+            for each in self._predicates.values()
+            for clause in each.rewritten
+            for item in clause.body
+            if isinstance(item, Atom)
+        )
+        return [
+            WorkloadQuery(name, frequency=0.0)
+            for name in names
+            if name in self._scheme.clauses
+            and name not in self._predicates
+            and _is_virtual(self._scheme.relations[name])
+        ]
+
+    # --- predicates ----------------------------------------------------------------------------
+
+    def _predicate_advice(self, draft: PredicateDraft) -> PredicateAdvice:
+        decision, rewriter = draft.decision, draft.rewriter
+        stored = frozenset(decision.stored)
+        originals = tuple(original_clause(each) for each in draft.clauses)
+        unchanged = PredicateAdvice(
+            draft.query,
+            draft.is_query,
+            None,
+            draft.before,
+            draft.before,
+            draft.before.left_deep,
+            originals,
+            originals,
+            (),
+            decision,
+            rewriter,
+            _rejected(decision),
+            self._work(draft),
+        )
+        if not stored:
+            return replace(unchanged, reason=_reason(draft, self._shapes, self._arity))
+        after = rewriter.exponents(decision.clauses, stored)
+        used: dict[str, None] = {}
+        rewritten: list[Clause] = []
+        for folded in decision.clauses:
+            positions = folded.clause.positions
+
+            def name_of(
+                node: Candidate, positions: dict[object, int] = positions
+            ) -> tuple[str, tuple[str, ...]]:
+                name = self._names.name_of(node, draft.query.relation, positions)
+                used[name[0]] = None
+                return name
+
+            bodies = rewriter.bodies(folded, stored)
+            rewritten += [body_clause(folded.clause, body, name_of) for body in bodies]
+        builds = [rewriter.build_cost(node) for node in decision.stored.values()]
+        return replace(
+            unchanged,
+            after=after,
+            virtual_after=max([after.left_deep, *builds]),
+            rewritten=tuple(rewritten),
+            views=tuple(used),
+        )
+
+    def _work(self, draft: PredicateDraft) -> tuple[float, float] | None:
+        if self._estimator is None:
+            return None
+        decision, work = draft.decision, draft.rewriter.work
+        before = work(map(FoldedClause.unfolded, draft.clauses), frozenset(), self._estimator)
+        return before, work(decision.clauses, frozenset(decision.stored), self._estimator)
+
+    # --- views ---------------------------------------------------------------------------------
+
+    def _views(self) -> dict[str, NewView]:
+        """Return the views that the rewritten clauses use."""
+        users: dict[str, list[PredicateAdvice]] = {}
+        for each in self._predicates.values():
+            for name in each.views:
+                users.setdefault(name, []).append(each)
+        return {
+            view.name: self._view(view, users[view.name])
+            for view in self._names.new_views()
+            if view.name in users
+        }
+
+    def _view(self, view: NamedView, users: list[PredicateAdvice]) -> NewView:
+        node, rewriter = view.node, users[0].rewriter
+        return NewView(
+            view.name,
+            view.order,
+            view_clauses(view.name, view.order, node, view.positions),
+            self._shapes.clausal_arity(node),
+            rewriter.build_cost(node),
+            rewriter.upkeep_cost(node),
+            is_self_materialisation=any(
+                _is_self_materialisation(node, each, self._forms) for each in users
+            ),
+            is_virtual=all(_is_rewriting_enough(each) for each in users),
+            estimate=self._estimate(node),
+            node=node,
+        )
+
+    def _estimate(self, node: Candidate) -> ViewEstimate | None:
+        if self._estimator is None:
+            return None
+        estimate = self._estimator.estimate_candidate(node)
+        size = self._estimator.candidate_bytes(node)
+        changes, updates = self._estimator.change_work(node), self._options.updates
+        return ViewEstimate(
+            estimate.result.rows,
+            size,
+            size / max(1.0, self._estimator.sizes.stored_bytes),
+            estimate.work,
+            sum(rate for name, rate in updates.items() if name in changes),
+            self._estimator.hourly_upkeep(node, updates),
+        )
+
+
+def _rejected(decision: StorageDecision) -> tuple[RejectedCandidate, ...]:
+    """Return the candidates that were too large, as rules."""
+    positions: dict[object, int] = {}
+    for folded in decision.clauses:
+        positions.update(folded.clause.positions)
+    found = []
+    for each in decision.rejected.values():
+        order = in_text_order(each.node, positions)
+        clauses = view_clauses(REJECTED_NAME, order, each.node, positions)
+        found.append(RejectedCandidate(clauses[0], each.degree, each.reason))
+    return tuple(found)
+
+
+def _is_virtual(relation: SchemeRelation) -> bool:
+    """Whether the rules of a relation run at query time, and it may be stored."""
+    return not (relation.is_stored or relation.is_materialised or relation.is_inline)
+
+
+def _is_rewriting_enough(advice: PredicateAdvice) -> bool:
+    """Whether computing the views along the way has the same exponent as storing them."""
+    gains = advice.after.left_deep < advice.before.left_deep
+    return gains and advice.virtual_after == advice.after.left_deep
+
+
+def _is_self_materialisation(
+    node: Candidate, advice: PredicateAdvice, forms: CanonicalForms
+) -> bool:
+    key = forms.key(node)
+    return any(
+        folded.is_self_materialisation(root)
+        for folded in advice.decision.clauses
+        for root in folded.roots()
+        if forms.key(root) == key
+    )
+
+
+# --- why nothing is advised ----------------------------------------------------------------------
+
+
+def _reason(draft: PredicateDraft, shapes: NodeShapes, arity: SchemeArity) -> str:
+    """Return why nothing is advised for a predicate: the most specific reason."""
+    clauses, before = draft.clauses, draft.before.left_deep
+    if not clauses:
+        return "it has no rules"
+    if any(each.has_aggregate for each in clauses):
+        return "aggregate"
+    pinned = _pinned_reason(clauses)
+    if not any(folded.roots() for folded in draft.decision.clauses):
+        return pinned or "no step applies"
+    head = max(_head_degree(each, shapes) for each in clauses)
+    if before <= head:
+        return f"no exponent gain (head already N^{head})"
+    if draft.decision.rejected:
+        least = min(draft.decision.rejected.values(), key=lambda each: each.degree)
+        if least.degree <= arity.value:
+            return f"too large: {least.reason}"
+        set_by = f"ea(D)={arity.value} set by relation {arity.set_by}"
+        return f"criterion: degree {least.degree} > {set_by}"
+    return pinned or f"no exponent gain (N^{before} with every candidate stored)"
+
+
+def _head_degree(clause: SchemeClause, shapes: NodeShapes) -> int:
+    pinned = (each.literal for each in clause.pinned if each.literal is not None)
+    joined = [shapes.shape_of(each) for each in (*clause.literals, *pinned)]
+    bound = frozenset().union(*(each.variables for each in joined))
+    return shapes.degree(clause.head_variables & bound, joined)
+
+
+def _pinned_reason(clauses: Sequence[SchemeClause]) -> str | None:
+    """Return what keeps variables from being folded away, if something does."""
+    if any(each.reason == PinReason.RECURSIVE for clause in clauses for each in clause.pinned):
+        return "recursive literal pinned"
+    names: dict[str, None] = {}
+    for clause in clauses:
+        for each in clause.pinned:
+            names.update(dict.fromkeys(sorted(each.variables - clause.head_variables)))
+    return f"opaque literal pins variables {', '.join(names)}" if names else None

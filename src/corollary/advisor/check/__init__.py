@@ -1,0 +1,1 @@
+"""Checks of advice against proofs, random data, the real data and the clock."""

@@ -1,0 +1,114 @@
+"""Measures advice: the same queries with and without the views, in turns, on the real data."""
+
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corollary.advisor.advice import Advice
+from corollary.advisor.check.scratch_database import full_goal, open_scratch_database
+from corollary.core.logic import Value
+from corollary.core.printer import print_relation, print_value
+from corollary.core.program import Program
+from corollary.database.database import Database, state_of
+from corollary.database.engines import LOCAL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WARM_RUNS = 5
+"""The number of timed runs of each query on either side, after a cold one; the median counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTimes:
+    """The seconds of a query before and after: medians of warm runs, and the cold runs."""
+
+    relation: str
+    query: str
+    before_seconds: float
+    after_seconds: float
+    cold_seconds: tuple[float, float]
+    warm_runs: int
+
+    @property
+    def speed_up(self) -> float:
+        """The time before by the time after; below 1 it is slower."""
+        return self.before_seconds / max(self.after_seconds, 1e-9)
+
+    def break_even_queries(self, build_seconds: float) -> float | None:
+        """Return the number of queries after which building has paid; None if it never does."""
+        saving = self.before_seconds - self.after_seconds
+        return build_seconds / saving if saving > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """The times of all queries, the seconds to build the views, and their numbers of rows."""
+
+    queries: tuple[QueryTimes, ...]
+    build_seconds: float
+    rows: Mapping[str, int]
+
+
+def measure(
+    advice: Advice,
+    before: Program,
+    after: Program,
+    tables: "dict[str, pa.Table]",
+    *,
+    engine: str = LOCAL,
+    runs: int = WARM_RUNS,
+) -> Measurements:
+    """Measure queries with and without the advice, on copies in memory."""
+    with (
+        open_scratch_database(before, tables, engine=engine) as original,
+        open_scratch_database(before, tables, engine=engine) as changed,
+    ):
+        start = time.perf_counter()
+        transaction = changed.transaction()
+        transaction.set_program(after)
+        transaction.commit()
+        build = time.perf_counter() - start
+        queries = tuple(
+            _measure_query(name, each.query.bound, original, changed, runs)
+            for name, each in advice.queries.items()
+        )
+        rows = {
+            name: state_of(changed).engine.size(name)
+            for name, view in advice.views.items()
+            if not view.is_virtual
+        }
+    return Measurements(queries, build, rows)
+
+
+def _measure_query(
+    name: str, bound: frozenset[int], original: Database, changed: Database, runs: int
+) -> QueryTimes:
+    goal = _goal(original, name, bound)
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(runs + 1):
+        for side, database in zip(times, (original, changed), strict=True):
+            start = time.perf_counter()
+            database.query(goal)
+            side.append(time.perf_counter() - start)
+    before, after = (statistics.median(side[1:]) for side in times)
+    return QueryTimes(name, goal, before, after, (times[0][0], times[1][0]), runs)
+
+
+def _goal(database: Database, name: str, bound: frozenset[int]) -> str:
+    """Return a goal with values for the bound columns: those of one answer."""
+    if not bound:
+        return full_goal(database, name)
+    answers = database.query(full_goal(database, name))
+    relation = state_of(database).loaded.normal.relations[name]
+    middle = answers.num_rows // 2
+    arguments = []
+    for at in range(relation.arity):
+        if at in bound and middle > 0:
+            value: Value = answers.column(at)[middle].as_py()
+            arguments.append(print_value(value, relation.types[at]))
+        else:
+            arguments.append(f"v{at}")
+    return f"{print_relation(name)}({', '.join(arguments)})"

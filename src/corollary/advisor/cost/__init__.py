@@ -1,0 +1,1 @@
+"""What plans cost: exponents of N, and estimates from real sizes."""

@@ -1,0 +1,184 @@
+"""The exponent k of a rule's processing time N^k, under three kinds of plan.
+
+    cost(L1 … Ln):  state := ∅
+                    T := state ∪ vars(Li);  worst := max(worst, deg(T | L1 … Li))
+                    state := T ∩ (head, later literals, filters not applied yet)
+
+| plan | joins | between joins |
+|---|---|---|
+| `left_deep_exponent` | a literal at a time, looked up, best order: the paper's | DISTINCT projection |
+| `bushy` | any two results: a perfect optimiser that stores nothing | DISTINCT projection |
+| `pipelined` | a literal at a time: Spark without DISTINCT in between | nothing is dropped |
+
+What is needed later depends on the set of literals joined so far and not on their order, so the
+best order is found by dynamic programming over sets. Sets of literals and of variables are bit
+masks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from corollary.advisor.model.degree import degree
+from corollary.advisor.model.shapes import NodeShape, VariableBits
+
+LEFT_DEEP_MAX_LITERALS = 14
+"""Longer bodies are ordered greedily."""
+BUSHY_MAX_LITERALS = 9
+"""The same for bushy plans, of which there are many more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exponents:
+    """The exponents of a body; upper bounds (not `is_exact`) if it was ordered greedily."""
+
+    left_deep: int
+    bushy: int
+    pipelined: int
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A body to be joined.
+
+    Attributes:
+        shapes: those of the literals.
+        head: the variables of the result.
+        filters: the variables of each condition and negated literal.
+        bound: the variables that a query gives values for.
+    """
+
+    shapes: tuple[NodeShape, ...]
+    head: frozenset[str]
+    filters: tuple[frozenset[str], ...] = ()
+    bound: frozenset[str] = frozenset()
+
+
+def left_deep_exponent(join: Join) -> int:
+    """Return the exponent of the best left-deep plan with projections."""
+    return _PlanSearch(join).left_deep(is_projecting=True)
+
+
+def plan_exponents(join: Join) -> Exponents:
+    """Return the exponents of all three kinds of plan."""
+    search = _PlanSearch(join)
+    paper = search.left_deep(is_projecting=True)
+    return Exponents(
+        paper,
+        min(paper, search.bushy()),
+        search.left_deep(is_projecting=False),
+        len(join.shapes) <= BUSHY_MAX_LITERALS,
+    )
+
+
+class _PlanSearch:
+    def __init__(self, join: Join) -> None:
+        variable_bits = VariableBits()
+        self._variables = [variable_bits.mask(each.variables) for each in join.shapes]
+        self._dependencies = [variable_bits.masks(each.dependencies) for each in join.shapes]
+        self._bound = ((0, variable_bits.mask(join.bound)),) if join.bound else ()
+        every = 0
+        for mask in self._variables:
+            every |= mask
+        filters = [variable_bits.mask(each) for each in join.filters]
+        self._head = _with_inputs(variable_bits.mask(join.head), filters, every)
+        self._filters = [each & every for each in filters]
+        self._cache: dict[tuple[int, int], int] = {}
+
+    def left_deep(self, *, is_projecting: bool) -> int:
+        """Return the best exponent over all orders."""
+        total = len(self._variables)
+        if total > LEFT_DEEP_MAX_LITERALS:
+            return self._greedy(is_projecting)
+        full = (1 << total) - 1
+        states = [self._state(chosen, is_projecting) for chosen in range(full + 1)]
+        best = [0] * (full + 1)
+        # Subsets of a set have smaller masks, so they are done before it.
+        for chosen in range(1, full + 1):
+            found = total * 64
+            for at in range(total):
+                if chosen >> at & 1:
+                    before = chosen ^ (1 << at)
+                    if best[before] < found:
+                        reached = self._degree(states[before] | self._variables[at], chosen)
+                        found = min(found, max(best[before], reached))
+            best[chosen] = found
+        return best[full]
+
+    def bushy(self) -> int:
+        """Return the best exponent over all trees of joins."""
+        total = len(self._variables)
+        if total > BUSHY_MAX_LITERALS:
+            return self._greedy(is_projecting=True)
+        full = (1 << total) - 1
+        best: dict[int, int] = {0: 0}
+        for chosen in range(1, full + 1):
+            if chosen & (chosen - 1) == 0:  # a single literal
+                at = chosen.bit_length() - 1
+                best[chosen] = self._degree(self._variables[at], chosen)
+                continue
+            # `left` runs through all proper subsets; of two complements one is enough.
+            found, left = total * 64, (chosen - 1) & chosen
+            while left:
+                right = chosen ^ left
+                if left >= right:
+                    below = max(best[left], best[right])
+                    if below < found:
+                        together = self._state(left, True) | self._state(right, True)
+                        found = min(found, max(below, self._degree(together, chosen)))
+                left = (left - 1) & chosen
+            best[chosen] = found
+        return best[full]
+
+    def _greedy(self, is_projecting: bool) -> int:
+        """Join the literal next that gives the smallest degree."""
+        chosen, worst, remaining = 0, 0, list(range(len(self._variables)))
+        while remaining:
+            state = self._state(chosen, is_projecting)
+            cost, at = min(
+                (self._degree(state | self._variables[at], chosen | 1 << at), at)
+                for at in remaining
+            )
+            chosen, worst = chosen | 1 << at, max(worst, cost)
+            remaining.remove(at)
+        return worst
+
+    def _state(self, chosen: int, is_projecting: bool) -> int:
+        """Return the variables of the result of joining some literals."""
+        known, later = 0, self._head
+        for at, mask in enumerate(self._variables):
+            if chosen >> at & 1:
+                known |= mask
+            else:
+                later |= mask
+        if not is_projecting:
+            return known
+        for mask in self._filters:
+            if mask & ~known:  # not applied yet: its variables are needed until then
+                later |= mask
+        return known & later
+
+    def _degree(self, target: int, chosen: int) -> int:
+        key = (target, chosen)
+        found = self._cache.get(key)
+        if found is None:
+            dependencies = [*self._bound]
+            for at, each in enumerate(self._dependencies):
+                if chosen >> at & 1:
+                    dependencies += each
+            found = self._cache[key] = degree(target, tuple(dependencies))
+        return found
+
+
+def _with_inputs(head: int, filters: Sequence[int], joined: int) -> int:
+    """Return the variables that the result needs of literals.
+
+    A variable that an equation computes is replaced by the other variables of the equation.
+    """
+    needed, before = head, -1
+    while needed != before:
+        before = needed
+        for mask in filters:
+            if mask & needed & ~joined:
+                needed |= mask
+    return needed & joined

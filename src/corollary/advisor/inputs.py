@@ -1,0 +1,166 @@
+"""The inputs of advice for a database: queries, their frequencies, sizes and update rates."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from corollary.advisor.cost.estimates import RelationSizes
+from corollary.advisor.model.scheme import WorkloadQuery
+from corollary.core.program import NormalProgram
+from corollary.database.database import Database, state_of, warehouse_of
+from corollary.database.program.names import readable_relation
+from corollary.errors import InputError
+from corollary.warehouse.catalog.query_log import logged_queries
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HISTORY_MIN_SECONDS = 3600.0
+"""A shorter history counts as if it lasted so long: a burst of commits is not a rate."""
+
+
+# --- queries -------------------------------------------------------------------------------------
+
+
+def parse_queries(
+    texts: Iterable[str], program: NormalProgram, frequencies: Mapping[str, float]
+) -> list[WorkloadQuery]:
+    """Return the queries that texts such as `view` or `view^bf` name.
+
+    Args:
+        texts: the queries; after `^`, a letter for each column: b if it is bound, f if free.
+        program: the program with the relations.
+        frequencies: queries per hour, by relation.
+
+    Raises:
+        InputError: there is no such relation, it has no rules, or the letters do not fit it.
+    """
+    found: dict[str, WorkloadQuery] = {}
+    for text in texts:
+        name, mark, pattern = text.partition("^")
+        relation = readable_relation(program, name)
+        if not relation.is_derived:
+            raise InputError.of(
+                "C1100",
+                f"`{name}` is a base relation: it has no rules that could be rewritten.",
+                None,
+                "ask for advice on a relation that rules define",
+            )
+        if mark and (len(pattern) != relation.arity or set(pattern) - {"b", "f"}):
+            raise InputError.of(
+                "C1101",
+                f"`{text}` does not say for each column of `{name}` whether it is given.",
+                None,
+                f"write b or f for each of its {relation.arity} columns, such as "
+                f"{name}^{'b' * min(1, relation.arity)}{'f' * max(0, relation.arity - 1)}",
+            )
+        found[name] = WorkloadQuery(name, _bound_columns(pattern), frequencies.get(name, 1.0))
+    return list(found.values())
+
+
+def default_queries(
+    program: NormalProgram, logged: Sequence[WorkloadQuery], frequencies: Mapping[str, float]
+) -> list[WorkloadQuery]:
+    """Return the queries of the log; if there are none, the relations that no other one reads."""
+    if logged:
+        return merge_logged_queries(logged, frequencies)
+    read = {
+        literal.relation
+        for rule in program.rules
+        for literal in rule.literals
+        if literal.relation != rule.head.relation
+    }
+    read |= {each.body for each in program.aggregations}
+    return [
+        WorkloadQuery(name, frequency=frequencies.get(name, 1.0))
+        for name, relation in program.relations.items()
+        if relation.is_derived and relation.is_declared and name not in read
+    ]
+
+
+def read_logged_queries(database: Database) -> list[WorkloadQuery]:
+    """Return the queries of derived relations in the query log, with their frequencies."""
+    warehouse = warehouse_of(database)
+    if warehouse is None:
+        return []
+    relations = state_of(database).loaded.normal.relations
+    found = []
+    for entry in logged_queries(warehouse.catalog):
+        name, _, pattern = entry.form.rpartition("^")
+        relation = relations.get(name)
+        if relation is not None and relation.is_derived and relation.arity == len(pattern):
+            found.append(WorkloadQuery(name, _bound_columns(pattern), entry.per_hour))
+    return found
+
+
+def merge_logged_queries(
+    logged: Iterable[WorkloadQuery], frequencies: Mapping[str, float]
+) -> list[WorkloadQuery]:
+    """Return one query for each relation: its most frequent form, with the total frequency."""
+    found: dict[str, WorkloadQuery] = {}
+    totals: dict[str, float] = {}
+    for each in sorted(logged, key=lambda query: -query.frequency):
+        found.setdefault(each.relation, each)
+        totals[each.relation] = totals.get(each.relation, 0.0) + each.frequency
+    return [
+        WorkloadQuery(name, each.bound, frequencies.get(name, totals[name]))
+        for name, each in found.items()
+    ]
+
+
+def _bound_columns(pattern: str) -> frozenset[int]:
+    return frozenset(at for at, letter in enumerate(pattern) if letter == "b")
+
+
+# --- sizes and rates -----------------------------------------------------------------------------
+
+
+def measure_sizes(database: Database) -> RelationSizes:
+    """Return the sizes of the stored relations of a database."""
+    rows: dict[str, int] = {}
+    distinct: dict[str, tuple[int, ...]] = {}
+    frequencies: dict[str, tuple[int, ...]] = {}
+    width: dict[str, float] = {}
+    for name, relation in state_of(database).loaded.normal.relations.items():
+        if not relation.is_declared or not relation.is_stored:
+            continue
+        table = state_of(database).engine.read(name)
+        rows[name] = table.num_rows
+        if table.num_rows and table.num_columns:
+            counts = [_value_counts(table, at) for at in range(table.num_columns)]
+            distinct[name] = tuple(values for values, _ in counts)
+            frequencies[name] = tuple(top for _, top in counts)
+            width[name] = table.nbytes / table.num_rows
+    return RelationSizes(rows, distinct, frequencies, width)
+
+
+def _value_counts(table: "pa.Table", at: int) -> tuple[int, int]:
+    """Return the number of values of a column, and the frequency of the most frequent one."""
+    import pyarrow.compute as pc
+
+    counts = pc.value_counts(table.column(at)).field("counts")
+    return len(counts), int(pc.max(counts).as_py() or 0)
+
+
+def measure_update_rates(database: Database) -> Mapping[str, float]:
+    """Return the changed tuples of base relations per hour, by the retained history.
+
+    The first retained commit counts as the initial load and not as a change; where that commit has
+    only the program, the first commit with tuples does.
+    """
+    warehouse = warehouse_of(database)
+    if warehouse is None:
+        return {}
+    commits = warehouse.commits()
+    if len(commits) < 2:
+        return {}
+    newest, oldest = commits[0], commits[-1]
+    hours = max(HISTORY_MIN_SECONDS, newest.created - oldest.created) / 3600.0
+    rates: dict[str, float] = {}
+    relations = state_of(database).loaded.normal.relations
+    counts = list(warehouse.catalog.change_counts(oldest.number - 1, newest.number))
+    first = oldest.number if oldest.number > 1 else min((each[0] for each in counts), default=1)
+    for number, name, added, removed in counts:
+        relation = relations.get(name) if number > first else None
+        if relation is not None and relation.is_declared and not relation.is_derived:
+            rates[name] = rates.get(name, 0.0) + (added + removed) / hours
+    return rates

@@ -1,0 +1,130 @@
+"""Advice as a JSON document."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from corollary.advisor.advice import Advice, NewView, PredicateAdvice, global_exponents
+from corollary.advisor.check.calibration import Calibration
+from corollary.advisor.check.measurement import Measurements
+from corollary.advisor.check.sampled_sizes import SampledSize
+from corollary.advisor.check.verification import CheckResult
+from corollary.core.printer import print_clause
+
+
+def advice_as_json(advice: Advice, calibration: Calibration | None = None) -> dict[str, Any]:
+    """Return the document of advice; with a calibration, it has seconds."""
+    found = {
+        "queries": {
+            name: {**_predicate(each, calibration), **_global_exponents(advice, name)}
+            for name, each in advice.queries.items()
+        },
+        "other_predicates": {
+            name: _predicate(each, calibration)
+            for name, each in advice.predicates.items()
+            if not each.is_query and each.is_applicable
+        },
+        "scheme_effective_arity": {"value": advice.arity.value, "set_by": advice.arity.set_by},
+        "paper_effective_arity": advice.arity.paper,
+        "materialise": [_view(each, calibration) for each in advice.views.values()],
+        "rejected": [
+            {"rule": print_clause(each.clause), "why": each.reason} for each in advice.rejected
+        ],
+    }
+    if calibration is not None:
+        found["calibration"] = {
+            "seconds_per_row_op": calibration.seconds_per_row,
+            "from": calibration.source,
+        }
+    return found
+
+
+def _global_exponents(advice: Advice, name: str) -> dict[str, int]:
+    before, after = global_exponents(advice, name)
+    return {"global_before": before, "global_after": after}
+
+
+def _predicate(each: PredicateAdvice, calibration: Calibration | None) -> dict[str, Any]:
+    found = {
+        "applicable": each.is_applicable,
+        "reason": each.reason,
+        "before": each.before.left_deep,
+        "after": each.after.left_deep,
+        "bushy": each.before.bushy,
+        "pipelined": each.before.pipelined,
+        "virtual_after": each.virtual_after,
+        "exact": each.before.is_exact and each.after.is_exact,
+        "frequency": each.query.frequency,
+        "rewritten": [print_clause(clause) for clause in each.rewritten],
+    }
+    if each.work is not None:
+        found["work_before"], found["work_after"] = (round(work) for work in each.work)
+        if calibration is not None:
+            before, after = (calibration.seconds_for(work) for work in each.work)
+            found["estimated_seconds_before"], found["estimated_seconds_after"] = before, after
+    return found
+
+
+def _view(view: NewView, calibration: Calibration | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": view.name,
+        "arity": len(view.variables),
+        "degree": view.degree,
+        "rules": [print_clause(clause) for clause in view.clauses],
+        "self_materialisation": view.is_self_materialisation,
+        "recommendation": view.recommendation,
+        "build": view.build,
+        "upkeep": view.upkeep,
+    }
+    if view.estimate is not None:
+        found["rows"] = round(view.estimate.rows)
+        found["bytes"] = round(view.estimate.bytes)
+        found["upkeep_per_hour"] = round(view.estimate.upkeep)
+        if calibration is not None:
+            found["estimated_build_seconds"] = calibration.seconds_for(view.estimate.build)
+            found["estimated_upkeep_seconds_per_hour"] = calibration.seconds_for(
+                view.estimate.upkeep
+            )
+    return found
+
+
+def check_results_as_json(results: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    """Return the results of verification."""
+    return [
+        {"check": each.check, "about": each.about, "differences": list(each.differences)}
+        for each in results
+    ]
+
+
+def measurements_as_json(measurements: Measurements) -> dict[str, Any]:
+    """Return measurements."""
+    return {
+        "build_seconds": measurements.build_seconds,
+        "rows": dict(measurements.rows),
+        "queries": [
+            {
+                "query": each.query,
+                "before_seconds": each.before_seconds,
+                "after_seconds": each.after_seconds,
+                "cold_seconds": list(each.cold_seconds),
+                "runs": each.warm_runs,
+                "speed_up": each.speed_up,
+                "break_even_queries": each.break_even_queries(measurements.build_seconds),
+            }
+            for each in measurements.queries
+        ],
+    }
+
+
+def samples_as_json(samples: Iterable[SampledSize]) -> list[dict[str, Any]]:
+    """Return the sizes of views by samples."""
+    return [
+        {
+            "view": each.view,
+            "rows": round(each.rows),
+            "column": each.variable,
+            "values": each.sampled_values,
+            "of_values": each.all_values,
+            "found": each.sampled_rows,
+        }
+        for each in samples
+    ]

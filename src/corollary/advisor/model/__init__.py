@@ -1,0 +1,1 @@
+"""The advisor's input: schemes, clauses and candidates, their dependencies and degrees."""

@@ -1,0 +1,180 @@
+"""Reads a clause: which of its literals may be folded, and which are pinned."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from corollary.advisor.model.candidates import (
+    ANONYMOUS,
+    MovableComparison,
+    Pinned,
+    PinReason,
+    SchemeClause,
+    as_atom,
+    connected_components,
+    output_variables,
+    term_variables,
+    variables_of,
+)
+from corollary.advisor.model.canonical import in_canonical_order
+from corollary.analysis.traverse import Item, clause_terms, conjunctions, subterms
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Constant,
+    Functor,
+    Literal,
+    Negation,
+    Slot,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+from corollary.core.types import Type
+
+Types = Mapping[str, tuple[Type, ...]]
+
+
+def read_clause(
+    clause: Clause, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
+) -> Iterator[SchemeClause]:
+    """Yield what a clause is for one of its heads: a conjunction for each alternative.
+
+    Args:
+        clause: the clause.
+        head: one of its heads.
+        component: the numbers of strongly connected components of relations.
+        types: those of the columns of relations.
+        absorbs: whether simple comparisons may move into candidates.
+    """
+    every = (part for term, _ in clause_terms(clause) for part in subterms(term))
+    has_aggregate = any(isinstance(part, AggregateTerm) for part in every)
+    for items in conjunctions(clause.body):
+        reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
+        yield in_canonical_order(reader.read(items, has_aggregate))
+
+
+class _ConjunctionReader:
+    def __init__(
+        self, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
+    ) -> None:
+        self._head = head
+        self._component = component
+        self._types = types
+        self._absorbs = absorbs
+        self._anonymous = 0
+
+    def read(self, items: tuple[Item, ...], has_aggregate: bool) -> SchemeClause:
+        literals: dict[Literal, None] = {}
+        pinned: list[Pinned] = []
+        comparisons: list[MovableComparison] = []
+        positions: dict[object, int] = {}
+        for at, item in enumerate(items):
+            found = self._read_item(item)
+            if found is None:
+                continue
+            positions.setdefault(found, at)
+            if isinstance(found, Literal):
+                literals[found] = None
+            elif isinstance(found, MovableComparison):
+                comparisons.append(found)
+            else:
+                pinned.append(found)
+        if has_aggregate:
+            pinned += [_pin_literal(each, PinReason.AGGREGATE) for each in literals]
+            literals = {}
+        return _pin_unmovable(
+            SchemeClause(
+                self._head,
+                tuple(literals),
+                tuple(pinned),
+                tuple(comparisons),
+                has_aggregate,
+                positions,
+            )
+        )
+
+    def _read_item(self, item: Item) -> Literal | MovableComparison | Pinned | None:
+        match item:
+            case Truth(value=True):
+                return None
+            case Atom():
+                return self._read_positive(item)
+            case Negation():
+                return _pin_filter(item, PinReason.NEGATED)
+            case Comparison():
+                if self._absorbs and _is_simple(item):
+                    names = frozenset(each.name for each in term_variables(item))
+                    return MovableComparison(item, names)
+                return _pin_filter(item, PinReason.COMPARISON)
+            case Truth():
+                return _pin_filter(item, PinReason.COMPARISON)
+
+    def _read_positive(self, atom: Atom) -> Literal | Pinned:
+        typed = zip(atom.arguments, self._types[atom.relation], strict=True)
+        slots = tuple(self._slot(each, type_) for each, type_ in typed)
+        literal = Literal(atom.relation, slots, sign=atom.sign, state=atom.state)
+        own = self._component.get(self._head.relation, -1)
+        if self._component.get(atom.relation, -2) == own:
+            return _pin_literal(literal, PinReason.RECURSIVE)
+        if any(not isinstance(each, Variable | Constant | Wildcard) for each in atom.arguments):
+            names = frozenset(each.name for each in term_variables(atom))
+            return Pinned(atom, names, PinReason.FUNCTION, literal)
+        return literal
+
+    def _slot(self, term: Term, type_: Type) -> Slot:
+        if isinstance(term, Variable):
+            return Variable(term.name, type_)
+        if isinstance(term, Constant):
+            return term
+        if isinstance(term, Functor) and not list(term_variables(term)):
+            return Constant(str(term))
+        self._anonymous += 1
+        return Variable(f"{ANONYMOUS}{self._anonymous}")
+
+
+def _pin_filter(item: BodyItem, reason: PinReason) -> Pinned:
+    names = (each.name for each in term_variables(item))
+    return Pinned(item, frozenset(n for n in names if not n.startswith(ANONYMOUS)), reason)
+
+
+def _pin_literal(literal: Literal, reason: PinReason) -> Pinned:
+    return Pinned(as_atom(literal), variables_of(literal), reason, literal)
+
+
+def _is_simple(item: Comparison) -> bool:
+    """Whether a comparison always has a value and binds nothing, wherever it is evaluated."""
+    sides = (item.left, item.right)
+    return all(isinstance(each, Variable | Constant) for each in sides) and item.operator != "="
+
+
+def _pin_unmovable(clause: SchemeClause) -> SchemeClause:
+    """Pin the comparisons whose variables no single candidate can have all of.
+
+    Pinning one makes its variables significant, which may split a group and leave another
+    comparison without a candidate: hence until nothing changes.
+    """
+    while True:
+        significant = clause.significant
+        unmovable: list[MovableComparison] = []
+        for group in connected_components(clause.leaves, significant):
+            bound = output_variables(node for node in group if isinstance(node, Literal))
+            unmovable += [
+                node
+                for node in group
+                if isinstance(node, MovableComparison) and not node.variables <= bound
+            ]
+        unmovable += [each for each in clause.comparisons if each.variables <= significant]
+        if not unmovable:
+            return clause
+        positions = dict(clause.positions)
+        pinned = list(clause.pinned)
+        for comparison in dict.fromkeys(unmovable):
+            filter_ = _pin_filter(comparison.item, PinReason.COMPARISON)
+            positions[filter_] = positions.get(comparison, len(positions))
+            pinned.append(filter_)
+        movable = tuple(each for each in clause.comparisons if each not in unmovable)
+        clause = replace(clause, pinned=tuple(pinned), comparisons=movable, positions=positions)

@@ -1,0 +1,158 @@
+"""The input of the advisor: relations with their functional dependencies, rules and queries.
+
+| spec | here |
+|---|---|
+| R | `Scheme.relations` |
+| D ⊆ R | those that are `is_stored`: base relations, and derived ones that are declared `stored` |
+| P = R − D | the others, with their `Scheme.clauses` |
+| Q ⊆ P | `Scheme.queries` |
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from corollary.advisor.model.candidates import SchemeClause
+from corollary.core.logic import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalDependency:
+    """A functional dependency: tuples that agree on the left columns agree on the right ones."""
+
+    left: frozenset[int]
+    right: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """The rules of a stored view over other stored relations: hidden keys bound its size.
+
+    Attributes:
+        variables: of its columns, in order.
+        bodies: the literals of each of its rules.
+        is_complete: whether its rules have no other body items, so that nothing is filtered.
+    """
+
+    variables: tuple[str, ...]
+    bodies: tuple[tuple[Literal, ...], ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeRelation:
+    """A relation of the scheme.
+
+    Attributes:
+        is_stored: whether it is in D, so that it counts for the effective arity of the scheme.
+        is_materialised: whether it is looked up, so that its rules do not run at query time.
+        is_inline: whether it is declared `inline`: not to be stored, however expensive its rules.
+        view: its definition, if it is a materialised view without recursion.
+    """
+
+    name: str
+    arity: int
+    dependencies: tuple[FunctionalDependency, ...] = ()
+    is_stored: bool = False
+    is_materialised: bool = False
+    is_inline: bool = False
+    view: ViewDefinition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadQuery:
+    """A query predicate.
+
+    Attributes:
+        bound: the columns that a query gives values for.
+        frequency: queries per hour.
+    """
+
+    relation: str
+    bound: frozenset[int] = frozenset()
+    frequency: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """Relations, clauses by the relation of their head, and queries."""
+
+    relations: Mapping[str, SchemeRelation]
+    clauses: Mapping[str, tuple[SchemeClause, ...]]
+    queries: tuple[WorkloadQuery, ...] = ()
+
+    def body_relations(self, name: str) -> frozenset[str]:
+        """Return the relations in the bodies of a relation's clauses, pinned literals included."""
+        found: set[str] = set()
+        for clause in self.clauses.get(name, ()):
+            found |= {each.relation for each in clause.literals}
+            found |= {each.literal.relation for each in clause.pinned if each.literal is not None}
+        return frozenset(found)
+
+    def reachable(self, names: Iterable[str]) -> frozenset[str]:
+        """Return some relations and all that they are computed from."""
+        found = set(names)
+        stack = list(found)
+        while stack:
+            fresh = self.body_relations(stack.pop()) - found
+            found |= fresh
+            stack += fresh
+        return frozenset(found)
+
+
+class SelectionMode(StrEnum):
+    """Which of the candidates that gain something are stored."""
+
+    PAPER = "paper"
+    MINIMAL = "minimal"
+    BUDGET = "budget"
+
+
+class ArityScope(StrEnum):
+    """Which stored relations set the effective arity: all, or those that queries read."""
+
+    SCHEME = "scheme"
+    USED = "used"
+
+
+class ComparisonMode(StrEnum):
+    """Whether simple comparisons stay in their rule or may be absorbed by a candidate."""
+
+    OPAQUE = "opaque"
+    ABSORB = "absorb"
+
+
+class SelfMaterialisation(StrEnum):
+    """Whether a candidate may be the query itself."""
+
+    ALLOW = "allow"
+    FORBID = "forbid"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the advisor decides; the defaults are the paper's.
+
+    Attributes:
+        partial_clusters: whether parts of clusters are candidates too, and outside literals carry
+            functional dependencies into them.
+        merges_disjuncts: whether clauses with a common part may be merged.
+        budget_bytes: the maximum size of all new views together, in bytes.
+        storage_factor: without a budget, the maximum size of a view, as a multiple of what is
+            stored already.
+        min_gain_factor: the factor in rows that justifies a view even at the same exponent.
+        updates: changed tuples of base relations per hour.
+        horizon_hours: the hours over which building a view has to pay.
+    """
+
+    selection: SelectionMode = SelectionMode.PAPER
+    scope: ArityScope = ArityScope.SCHEME
+    opaque: ComparisonMode = ComparisonMode.OPAQUE
+    partial_clusters: bool = False
+    self_materialisation: SelfMaterialisation = SelfMaterialisation.ALLOW
+    merges_disjuncts: bool = True
+    budget_bytes: float | None = None
+    storage_factor: float = 1.0
+    min_gain_factor: float = 1.3
+    updates: Mapping[str, float] = field(default_factory=dict)
+    horizon_hours: float = 24.0

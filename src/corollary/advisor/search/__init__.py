@@ -1,0 +1,1 @@
+"""The two stages: candidates from disjuncts, folding and clusters; the choice of views to store."""

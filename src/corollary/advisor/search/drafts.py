@@ -1,0 +1,136 @@
+"""Drafts: a predicate after both stages, before its advice is written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from corollary.advisor.cost.estimates import Estimator
+from corollary.advisor.cost.exponents import Exponents
+from corollary.advisor.model.candidates import Candidate, FoldedClause, SchemeClause
+from corollary.advisor.model.canonical import CanonicalForms
+from corollary.advisor.model.scheme import Options, Scheme, SelectionMode, WorkloadQuery
+from corollary.advisor.model.shapes import NodeShapes
+from corollary.advisor.search.clusters import carry_dependencies, partial_cluster_bodies
+from corollary.advisor.search.decision import Decider, StorageDecision
+from corollary.advisor.search.disjuncts import merge_disjuncts
+from corollary.advisor.search.folding import fold
+from corollary.advisor.search.rewriting import Rewriter
+from corollary.advisor.search.workload import QueryDemand, Workload
+
+UNREACHABLE_EXPONENT = 1 << 30
+"""Larger than any exponent, so that a decision is for whatever is best."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateDraft:
+    """A predicate after both stages: its clauses as they are, their exponents, and the decision."""
+
+    query: WorkloadQuery
+    is_query: bool
+    clauses: tuple[SchemeClause, ...]
+    rewriter: Rewriter
+    decider: Decider
+    before: Exponents
+    decision: StorageDecision
+
+
+@dataclass(frozen=True, slots=True)
+class DraftBuilder:
+    """Takes predicates through both stages.
+
+    Attributes:
+        limit: the effective arity of the scheme.
+        estimator: knows real sizes, if they are known.
+    """
+
+    scheme: Scheme
+    options: Options
+    shapes: NodeShapes
+    forms: CanonicalForms
+    limit: int
+    estimator: Estimator | None
+
+    def draft(self, query: WorkloadQuery, *, is_query: bool) -> PredicateDraft:
+        """Take a predicate through both stages."""
+        clauses = self.scheme.clauses.get(query.relation, ())
+        rewriter = Rewriter(self.shapes, self.forms, query.bound)
+        before = rewriter.exponents(map(FoldedClause.unfolded, clauses), frozenset())
+        decider = Decider(rewriter, self.limit, self.options, self.estimator)
+        decision = self._decide(decider, clauses, before.left_deep)
+        return PredicateDraft(query, is_query, clauses, rewriter, decider, before, decision)
+
+    def _decide(
+        self, decider: Decider, clauses: Sequence[SchemeClause], before: int
+    ) -> StorageDecision:
+        """Decide with and without the disjunct phase; the better decision counts."""
+        starts = [[FoldedClause.unfolded(each) for each in clauses]]
+        if self.options.merges_disjuncts and len(clauses) > 1:
+            merged = merge_disjuncts(clauses)
+            if len(merged) < len(clauses):
+                starts.insert(0, merged)
+        decisions = [
+            decider.decide([self._fold(each, decider) for each in start], before)
+            for start in starts
+        ]
+        return min(
+            decisions, key=lambda each: (each.after, decider.storage_vector(each.stored.values()))
+        )
+
+    def _fold(self, start: FoldedClause, decider: Decider) -> FoldedClause:
+        """Return a clause after stage 1."""
+        clause = start.clause
+        if clause.has_aggregate:
+            return start
+        significant = clause.significant
+        folded = tuple(fold(start.nodes, significant))
+        if not self.options.partial_clusters:
+            return FoldedClause(clause, folded)
+        bodies = [folded, *partial_cluster_bodies(start.nodes, significant, decider.is_legal)]
+        ways = [
+            FoldedClause(
+                clause,
+                tuple(carry_dependencies(node, clause.literals, decider.is_legal) for node in body),
+            )
+            for body in bodies
+        ]
+
+        def rank(way: FoldedClause) -> tuple[object, ...]:
+            found = decider.decide([way], UNREACHABLE_EXPONENT)
+            return found.after, decider.storage_vector(found.stored.values())
+
+        return min(ways, key=rank) if len(ways) > 1 else ways[0]
+
+    def select_workload(self, drafts: list[PredicateDraft]) -> list[PredicateDraft]:
+        """Let the workload as a whole decide, if a budget is to be spent."""
+        if self.options.selection != SelectionMode.BUDGET or self.estimator is None:
+            return drafts
+        pool: dict[str, Candidate] = {}
+        for draft in drafts:
+            for root in (root for each in draft.decision.clauses for root in each.roots()):
+                legal = (node for node in root.nodes() if draft.decider.is_legal(node))
+                pool.update((self.forms.key(node), node) for node in legal)
+        demands = [
+            QueryDemand(
+                each.decision.clauses,
+                each.rewriter,
+                each.query.frequency,
+                frozenset(each.decision.stored),
+            )
+            for each in drafts
+        ]
+        chosen = Workload(demands, pool, self.estimator, self.options).choose()
+        return [replace(each, decision=self._restrict(each, chosen, pool)) for each in drafts]
+
+    def _restrict(
+        self, draft: PredicateDraft, chosen: frozenset[str], pool: dict[str, Candidate]
+    ) -> StorageDecision:
+        """Return the decision to use those views that the workload chose."""
+        clauses = draft.decision.clauses
+        used = {
+            self.forms.key(node)
+            for each in clauses
+            for body in draft.rewriter.bodies(each, chosen)
+            for node in body
+            if isinstance(node, Candidate)
+        }
+        after = draft.rewriter.cost(clauses, frozenset(used))
+        return replace(draft.decision, after=after, stored={key: pool[key] for key in sorted(used)})

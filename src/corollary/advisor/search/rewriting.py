@@ -1,0 +1,142 @@
+"""Rewritings: the clauses of a predicate over the stored candidates; others are inlined."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from corollary.advisor.cost.estimates import Estimator
+from corollary.advisor.cost.exponents import Exponents, Join, left_deep_exponent, plan_exponents
+from corollary.advisor.model.candidates import (
+    Body,
+    Candidate,
+    FoldedClause,
+    MovableComparison,
+    Node,
+    SchemeClause,
+    expand,
+    variables_of,
+)
+from corollary.advisor.model.canonical import CanonicalForms
+from corollary.advisor.model.shapes import NodeShapes
+from corollary.core.logic import Variable
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Rewrites the clauses of one predicate, and computes their costs.
+
+    Attributes:
+        bound: the columns of the head that a query gives values for.
+    """
+
+    shapes: NodeShapes
+    forms: CanonicalForms
+    bound: frozenset[int] = frozenset()
+    _costs: dict[tuple[FoldedClause, frozenset[str]], int] = field(default_factory=dict)
+
+    def bodies(self, folded: FoldedClause, stored: frozenset[str]) -> list[Body]:
+        """Return the bodies that a clause has when some candidates, by form, are stored."""
+        found = []
+        for choice in product(*(self._inline(node, stored) for node in folded.nodes)):
+            body = tuple(dict.fromkeys(node for part in choice for node in part))
+            # A stored candidate implies the literals that it carries.
+            implied = {
+                literal for node in body if isinstance(node, Candidate) for literal in node.carried
+            }
+            found.append(tuple(node for node in body if node not in implied))
+        return found
+
+    def _inline(self, node: Node, stored: frozenset[str]) -> list[Body]:
+        if not isinstance(node, Candidate) or self.forms.key(node) in stored:
+            return [(node,)]
+        found: list[Body] = []
+        for body in node.bodies:
+            parts = (self._inline(each, stored) for each in body)
+            found += [tuple(each for part in choice for each in part) for choice in product(*parts)]
+        return found
+
+    def cost(self, clauses: Iterable[FoldedClause], stored: frozenset[str]) -> int:
+        """Return the exponent of a predicate when some candidates are stored."""
+        worst = 0
+        for folded in clauses:
+            key = folded, stored
+            found = self._costs.get(key)
+            if found is None:
+                found = self._costs[key] = max(
+                    left_deep_exponent(self._clause_join(folded.clause, body))
+                    for body in self.bodies(folded, stored)
+                )
+            worst = max(worst, found)
+        return worst
+
+    def exponents(self, clauses: Iterable[FoldedClause], stored: frozenset[str]) -> Exponents:
+        """Return the exponents of all kinds of plan."""
+        found = [
+            plan_exponents(self._clause_join(folded.clause, body))
+            for folded in clauses
+            for body in self.bodies(folded, stored)
+        ]
+        return Exponents(
+            max((each.left_deep for each in found), default=0),
+            max((each.bushy for each in found), default=0),
+            max((each.pipelined for each in found), default=0),
+            all(each.is_exact for each in found),
+        )
+
+    def work(
+        self, clauses: Iterable[FoldedClause], stored: frozenset[str], estimator: Estimator
+    ) -> float:
+        """Return the estimated rows handled when some candidates are stored."""
+        return sum(
+            estimator.estimate_clause(each.clause, body, self._bound_variables(each.clause)).work
+            for each in clauses
+            for body in self.bodies(each, stored)
+        )
+
+    def build_cost(self, node: Candidate) -> int:
+        """Return the exponent of building a candidate from the input."""
+        return max(
+            left_deep_exponent(self._join(each, variables_of(node))) for each in expand(node)
+        )
+
+    def upkeep_cost(self, node: Candidate) -> int:
+        """Return the exponent of maintaining a candidate, for the worst literal that may change.
+
+        Candidates are not recursive, so they are maintained by counting derivations. A changed
+        tuple of the literal Li binds its variables: maint_exp(c, i) = cost(c | vars(Li) bound).
+        """
+        return max(
+            (
+                left_deep_exponent(
+                    self._join(leaves, variables_of(node), bound=variables_of(literal))
+                )
+                for leaves in expand(node)
+                for literal in leaves
+                if not isinstance(literal, MovableComparison)
+            ),
+            default=0,
+        )
+
+    def _clause_join(self, clause: SchemeClause, body: Body) -> Join:
+        pinned = [each.literal for each in clause.pinned if each.literal is not None]
+        filters = [each.variables for each in clause.pinned if each.literal is None]
+        bound = self._bound_variables(clause)
+        return self._join((*body, *pinned), clause.head_variables, filters, bound)
+
+    def _join(
+        self,
+        nodes: Sequence[Node],
+        head: frozenset[str],
+        filters: Iterable[frozenset[str]] = (),
+        bound: frozenset[str] = frozenset(),
+    ) -> Join:
+        shapes = [self.shapes.shape_of(n) for n in nodes if not isinstance(n, MovableComparison)]
+        moved = [node.variables for node in nodes if isinstance(node, MovableComparison)]
+        return Join(tuple(shapes), head, (*filters, *moved), bound)
+
+    def _bound_variables(self, clause: SchemeClause) -> frozenset[str]:
+        return frozenset(
+            argument.name
+            for at, argument in enumerate(clause.head.arguments)
+            if at in self.bound and isinstance(argument, Variable)
+        )

@@ -1,0 +1,172 @@
+"""Names of new views, and clauses from nodes: bodies in the order of the text, `_` as written."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from corollary.advisor.model.candidates import (
+    ANONYMOUS,
+    Body,
+    Candidate,
+    Leaf,
+    MovableComparison,
+    Node,
+    SchemeClause,
+    as_atom,
+    expand,
+    in_order,
+    substitute,
+    term_variables,
+)
+from corollary.advisor.model.canonical import CanonicalForms, canonical_view
+from corollary.advisor.model.scheme import Scheme
+from corollary.core.logic import Atom, BodyItem, Clause, Term, Variable, Wildcard
+
+NameOf = Callable[[Candidate], tuple[str, tuple[str, ...]]]
+"""Gives the name of a stored candidate, and its variables in the order of the view's columns."""
+
+Positions = Mapping[object, int]
+"""The positions of literals and pinned items in the text of their clause."""
+
+LAST_POSITION = 1 << 30
+"""The position of an item that is not in the text of the clause."""
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NamedView:
+    """A candidate with a name, and its variables in the order of the columns."""
+
+    name: str
+    node: Candidate
+    order: tuple[str, ...]
+    positions: Positions
+
+
+class ViewNames:
+    """Gives names that no relation of the program has; candidates of one form share a name.
+
+    A candidate that equals a materialised view of the program gets the name of that view.
+    """
+
+    def __init__(self, scheme: Scheme, forms: CanonicalForms) -> None:
+        self._forms = forms
+        self._taken = set(scheme.relations)
+        self._new: dict[str, NamedView] = {}
+        self._existing: dict[str, tuple[str, tuple[int, ...]]] = {}
+        queries = {each.relation for each in scheme.queries}
+        for name, relation in scheme.relations.items():
+            view = relation.view
+            if view is not None and view.is_complete and name not in queries:
+                key, order = canonical_view(view.variables, view.bodies)
+                columns = tuple(view.variables.index(each) for each in order)
+                self._existing.setdefault(key, (name, columns))
+
+    def name_of(
+        self, node: Candidate, query: str, positions: Positions
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the name of a candidate's view, and its variables in the order of the columns.
+
+        Args:
+            node: the candidate.
+            query: the predicate that it is for.
+            positions: those of the literals of its clause.
+        """
+        # Canonical orders translate between the variables of isomorphic candidates.
+        key, canonical = self._forms.key(node), self._forms.order(node)
+        if key in self._existing:
+            name, columns = self._existing[key]
+            by_column = dict(zip(columns, canonical, strict=True))
+            return name, tuple(by_column[at] for at in range(len(columns)))
+        if key not in self._new:
+            order = in_text_order(node, positions)
+            self._new[key] = NamedView(self._fresh(query), node, order, positions)
+        first = self._new[key]
+        by_first = dict(zip(self._forms.order(first.node), canonical, strict=True))
+        return first.name, tuple(by_first[each] for each in first.order)
+
+    def new_views(self) -> Iterator[NamedView]:
+        """Yield the views that got a new name."""
+        yield from self._new.values()
+
+    def _fresh(self, query: str) -> str:
+        stem, number = f"mv_{query.replace('.', '_')}", 1
+        while f"{stem}_{number}" in self._taken:
+            number += 1
+        name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
+
+
+# --- clauses -------------------------------------------------------------------------------------
+
+
+def original_clause(clause: SchemeClause) -> Clause:
+    """Return a clause as it was read."""
+    return body_clause(clause, clause.leaves, _no_name)
+
+
+def body_clause(clause: SchemeClause, body: Body, name_of: NameOf) -> Clause:
+    """Return a clause with another body; pinned items stay."""
+    positions = clause.positions
+    items: list[tuple[int, BodyItem]] = [
+        (positions.get(each, LAST_POSITION), each.item) for each in clause.pinned
+    ]
+    items += [(_position(node, positions), _item(node, name_of)) for node in body]
+    items.sort(key=lambda each: each[0])
+    return _with_wildcards(Clause((clause.head,), tuple(item for _, item in items)))
+
+
+def view_clauses(
+    name: str, order: tuple[str, ...], node: Candidate, positions: Positions
+) -> tuple[Clause, ...]:
+    """Return the rules of a view over the input, bodies in the order of the text."""
+    head = Atom(name, tuple(Variable(each) for each in order))
+    found = []
+    for leaves in expand(node):
+        body = tuple(_item(leaf, _no_name) for leaf in _sort(leaves, positions))
+        found.append(_with_wildcards(Clause((head,), body)))
+    return tuple(found)
+
+
+def in_text_order(node: Candidate, positions: Positions) -> tuple[str, ...]:
+    """Return the variables of a candidate in the order in which the text mentions them."""
+    found = in_order(_sort(expand(node)[0], positions), frozenset(node.variables))
+    return (*found, *(name for name in node.variables if name not in found))
+
+
+def _with_wildcards(clause: Clause) -> Clause:
+    """Return a clause where variables that were `_` are so again, unless they are joined now."""
+    counts = Counter(each.name for each in term_variables(clause))
+    by: dict[str, Term] = {}
+    for name, count in counts.items():
+        if name.startswith(ANONYMOUS):
+            plain = f"v{name.removeprefix(ANONYMOUS)}"
+            while plain in counts:
+                plain = f"v{plain}"
+            by[name] = Wildcard() if count == 1 else Variable(plain)
+    found = substitute(clause, by)
+    assert isinstance(found, Clause)
+    return found
+
+
+def _item(node: Node, name_of: NameOf) -> BodyItem:
+    if isinstance(node, Candidate):
+        name, order = name_of(node)
+        return Atom(name, tuple(Variable(each) for each in order))
+    return node.item if isinstance(node, MovableComparison) else as_atom(node)
+
+
+def _sort(leaves: tuple[Leaf, ...], positions: Positions) -> list[Leaf]:
+    return sorted(leaves, key=lambda leaf: positions.get(leaf, LAST_POSITION))
+
+
+def _position(node: Node, positions: Positions) -> int:
+    leaves = (leaf for body in expand(node) for leaf in body)
+    return min((positions.get(leaf, LAST_POSITION) for leaf in leaves), default=LAST_POSITION)
+
+
+def _no_name(_: Candidate) -> tuple[str, tuple[str, ...]]:
+    raise AssertionError("nothing is stored here")

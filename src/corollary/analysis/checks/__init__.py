@@ -1,0 +1,1 @@
+"""Checks, one pass in each file; `analysis.check` has their order."""

@@ -1,0 +1,106 @@
+"""Names of relations and functors: they exist and have that many arguments."""
+
+from collections.abc import Iterator
+
+from corollary.analysis.phrases import related_spans, suggest_name
+from corollary.analysis.resolution import ResolvedProgram
+from corollary.analysis.traverse import TermPosition, clause_terms, subterms
+from corollary.core.functors import FUNCTORS, FunctorSignature
+from corollary.core.logic import Atom, Clause, Functor
+from corollary.errors import Diagnostic
+from corollary.source import Span
+
+
+def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    """Yield the unknown names, once each, and the uses with a wrong number of arguments."""
+    unknown: set[str] = set()
+    for number, clause in enumerate(resolved.clauses):
+        atoms = [*clause.heads, *(use.atom for use in resolved.uses[number])]
+        for atom in atoms:
+            if atom.relation in resolved.schemas:
+                yield from _arity(resolved, atom)
+            elif atom.relation not in unknown:
+                unknown.add(atom.relation)
+                yield _unknown(resolved, atom.relation, atom.span, atom in clause.heads)
+        yield from _functors(clause)
+    program = resolved.program
+    users = [(user.relation, user.span) for user in program.dependencies]
+    users += [(user.relation, user.span) for user in program.directives]
+    users += [(user.relation, user.span) for user in program.reactions]
+    for name, span in users:
+        if name not in resolved.schemas and name not in unknown:
+            unknown.add(name)
+            yield _unknown(resolved, name, span, False)
+
+
+def _unknown(resolved: ResolvedProgram, name: str, span: Span | None, is_head: bool) -> Diagnostic:
+    declare = f"declare it: `.decl {name}(…)`"
+    near = suggest_name(name, resolved.schemas)
+    cure = declare if is_head and not near else near or declare
+    return Diagnostic("C0201", f"There is no relation `{name}`.", span, cure)
+
+
+def _arity(resolved: ResolvedProgram, atom: Atom) -> Iterator[Diagnostic]:
+    schema = resolved.schemas[atom.relation]
+    has, given = len(schema.columns), len(atom.arguments)
+    if has != given:
+        columns = ", ".join(schema.columns)
+        yield Diagnostic(
+            "C0202",
+            f"Relation `{atom.relation}` has {_count(has, 'column')}, but {given} "
+            f"{'is' if given == 1 else 'are'} given.",
+            atom.span,
+            f"write `{atom.relation}({columns})`" + (", with `_` for the rest" if columns else ""),
+            related_spans((schema.span, "declared here" if schema.declaration else "first rule")),
+        )
+
+
+def _functors(clause: Clause) -> Iterator[Diagnostic]:
+    for whole, position in clause_terms(clause):
+        for term in subterms(whole):
+            if not isinstance(term, Functor):
+                continue
+            if term.name == "range" and (term is not whole or position is not TermPosition.EQUATED):
+                yield Diagnostic(
+                    "C0204",
+                    "`range` makes several values and stands only beside `=`, with a variable.",
+                    term.span,
+                    "name its values first: `x = range(0, 10)`",
+                )
+            signature = FUNCTORS.get(term.name)
+            if signature is None:
+                yield Diagnostic(
+                    "C0203",
+                    f"There is no functor `{term.name}`.",
+                    term.span,
+                    suggest_name(term.name, FUNCTORS) or "user-defined functors are not supported",
+                )
+            elif not signature.accepts(len(term.arguments)):
+                most = signature.max_arguments
+                if most is None:
+                    takes = f"at least {_count(signature.min_arguments, 'argument')}"
+                elif most == signature.min_arguments:
+                    takes = _count(most, "argument")
+                else:
+                    takes = f"{signature.min_arguments} to {most} arguments"
+                given = len(term.arguments)
+                yield Diagnostic(
+                    "C0203",
+                    f"`{term.name}` takes {takes}, but {given} "
+                    f"{'is' if given == 1 else 'are'} given.",
+                    term.span,
+                    f"write `{_form(signature)}`",
+                )
+
+
+def _form(signature: FunctorSignature) -> str:
+    """Return how a functor is applied: `substr(symbol, number, number)`."""
+    names = [
+        str(*kinds) if len(kinds) == 1 else letter
+        for kinds, letter in zip(signature.parameters, "xyz", strict=False)
+    ]
+    return f"{signature.name}({', '.join(names)}{', …' if signature.is_variadic else ''})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"

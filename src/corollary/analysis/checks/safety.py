@@ -1,0 +1,237 @@
+"""Safety: every variable is bound.
+
+A variable is bound by a positive atom, or by `x = e` once all variables of `e` are bound. Heads,
+negated atoms, comparisons and functors need bound variables. Each conjunction that a body
+multiplies out to is checked separately; an aggregate's body may use what is bound outside it, and
+what it binds stays inside.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from corollary.analysis.phrases import related_spans
+from corollary.analysis.resolution import ResolvedProgram
+from corollary.analysis.scopes import written_name
+from corollary.analysis.traverse import (
+    Item,
+    TermPosition,
+    aggregates_in,
+    all_variables,
+    clause_terms,
+    conjunctions,
+    count_conjunctions,
+    subterms,
+)
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Negation,
+    Term,
+    Variable,
+    Wildcard,
+    terms_of,
+    variables_of,
+)
+from corollary.errors import Diagnostic
+
+CONJUNCTIONS_MAX = 4096
+"""The maximum number of conjunctions that a body may multiply out to."""
+
+_NO_WILDCARD = {
+    TermPosition.HEAD: "stand in a head",
+    TermPosition.EQUATED: "be compared",
+    TermPosition.COMPARED: "be compared",
+    TermPosition.TARGET: "be aggregated",
+}
+
+
+def safety(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    """Yield the unbound variables, each once in a clause."""
+    for clause in resolved.clauses:
+        yield from _wildcards(clause)
+        if not clause.body:
+            yield from _fact(clause)
+            continue
+        if count_conjunctions(clause.body) > CONJUNCTIONS_MAX:
+            yield Diagnostic(
+                "C0407",
+                "The alternatives of this rule multiply out to more than "
+                f"{CONJUNCTIONS_MAX} rules.",
+                clause.span,
+                "define a relation for each disjunction",
+            )
+            continue
+        heads = tuple(term for head in clause.heads for term in head.arguments)
+        yield from _ClauseCheck().check(clause.body, heads, frozenset(), TermPosition.HEAD)
+
+
+def _wildcards(clause: Clause) -> Iterator[Diagnostic]:
+    for whole, position in clause_terms(clause):
+        if isinstance(whole, Variable) or (
+            isinstance(whole, Wildcard)
+            and position in (TermPosition.ARGUMENT, TermPosition.NEGATED)
+        ):
+            continue
+        for part in subterms(whole):
+            if isinstance(part, Wildcard):
+                where = _NO_WILDCARD.get(position) if part is whole else None
+                yield Diagnostic(
+                    "C0405",
+                    f"`_` has no value and cannot {where or 'be computed with'}.",
+                    part.span,
+                    "name it, and bind the name in the body",
+                )
+
+
+def _fact(clause: Clause) -> Iterator[Diagnostic]:
+    for head in clause.heads:
+        for term in head.arguments:
+            for part in subterms(term):
+                if isinstance(part, Variable | AggregateTerm):
+                    what = (
+                        f"`{written_name(part.name)}` is a variable"
+                        if isinstance(part, Variable)
+                        else "this is an aggregate"
+                    )
+                    yield Diagnostic(
+                        "C0406",
+                        f"A fact holds values only, but {what}.",
+                        part.span,
+                        "write a symbol in quotes, or give the clause a body",
+                    )
+
+
+@dataclass(slots=True)
+class _VariableUse:
+    """An occurrence that needs a bound variable, and the message if it is not bound."""
+
+    code: str
+    message: str
+    note: str
+    variable: Variable
+
+
+@dataclass(slots=True)
+class _ClauseCheck:
+    """The check of one clause; a variable is reported once."""
+
+    seen: set[str] = field(default_factory=set)
+
+    def check(
+        self,
+        body: tuple[BodyItem, ...],
+        outside: tuple[Term, ...],
+        given: frozenset[str],
+        position: TermPosition,
+    ) -> Iterator[Diagnostic]:
+        """Yield what is not bound in a body and the terms computed from it."""
+        for items in conjunctions(body):
+            own = [*outside, *(term for item in items for term in terms_of(item))]
+            here = {v.name for term in own for v in variables_of(term)}
+            bound = _bind(items, here, given)
+            for use in _root_causes(_uses(items, outside, position), items, here, bound):
+                if use.variable.name not in self.seen:
+                    self.seen.add(use.variable.name)
+                    yield _finding(use, own)
+            for term in own:
+                for aggregate in aggregates_in(term):
+                    target = () if aggregate.target is None else (aggregate.target,)
+                    inner = frozenset(given | here)
+                    yield from self.check(aggregate.body, target, inner, TermPosition.TARGET)
+
+
+def _needs(term: Term, here: set[str]) -> set[str]:
+    """Return the variables that must be bound before a term has a value."""
+    keys = {v.name for a in aggregates_in(term) for v in all_variables(a) if v.name in here}
+    return keys | {v.name for v in variables_of(term)}
+
+
+def _definitions(items: Sequence[Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
+    for item in items:
+        if isinstance(item, Comparison) and item.operator == "=":
+            for one, other in ((item.left, item.right), (item.right, item.left)):
+                if isinstance(one, Variable):
+                    yield one.name, _needs(other, here)
+
+
+def _bind(items: Sequence[Item], here: set[str], given: frozenset[str]) -> set[str]:
+    """Return the bound variables: of positive atoms, and what equalities define from them."""
+    bound = set(given)
+    for item in items:
+        if isinstance(item, Atom):
+            bound |= {term.name for term in item.arguments if isinstance(term, Variable)}
+    waiting = [entry for entry in _definitions(items, here) if entry[0] not in bound]
+    while True:
+        ready = {name for name, needs in waiting if needs <= bound}
+        if not ready:
+            return bound
+        bound |= ready
+        waiting = [entry for entry in waiting if entry[0] not in bound]
+
+
+def _uses(
+    items: Sequence[Item], outside: tuple[Term, ...], position: TermPosition
+) -> Iterator[_VariableUse]:
+    """Yield the occurrences that need bound variables, those of the head first."""
+    code, what = (
+        ("C0401", "of the head") if position is TermPosition.HEAD else ("C0403", "to aggregate")
+    )
+    for term in outside:
+        for variable in variables_of(term):
+            name = written_name(variable.name)
+            message = f"Variable `{name}` {what} is not bound by the body."
+            note = f"let it occur in a positive atom, or define it: `{name} = …`"
+            yield _VariableUse(code, message, note, variable)
+    for item in items:
+        if isinstance(item, Negation):
+            for term in item.atom.arguments:
+                for variable in variables_of(term):
+                    message = (
+                        f"Variable `{written_name(variable.name)}` of the negated "
+                        f"`{item.atom.relation}` is not bound."
+                    )
+                    note = "bind it in a positive atom, or write `_` for any value"
+                    yield _VariableUse("C0402", message, note, variable)
+    for item in items:
+        if isinstance(item, Comparison | Atom):
+            for term in terms_of(item):
+                if not (isinstance(item, Atom) and isinstance(term, Variable)):
+                    for variable in variables_of(term):
+                        message = f"Variable `{written_name(variable.name)}` is used but not bound."
+                        note = "comparisons and functors need values: bind it in a positive atom"
+                        yield _VariableUse("C0403", message, note, variable)
+
+
+def _root_causes(
+    uses: Iterator[_VariableUse], items: Sequence[Item], here: set[str], bound: set[str]
+) -> list[_VariableUse]:
+    """Return the first use of each unbound variable that is not computed from another one."""
+    if here <= bound:
+        return []
+    computed = {
+        name for name, needs in _definitions(items, here) if needs - bound and name not in needs
+    }
+    first: dict[str, _VariableUse] = {}
+    for use in uses:
+        if use.variable.name not in bound:
+            first.setdefault(use.variable.name, use)
+    causes = [use for name, use in first.items() if name not in computed]
+    return causes or list(first.values())
+
+
+def _finding(use: _VariableUse, own: Sequence[Term]) -> Diagnostic:
+    name = use.variable.name
+    for term in own:
+        for aggregate in aggregates_in(term):
+            if any(variable.name == name for variable in all_variables(aggregate)):
+                return Diagnostic(
+                    "C0404",
+                    f"Variable `{written_name(name)}` is bound inside an aggregate only.",
+                    use.variable.span,
+                    "its values stay inside; bind it outside to make it a key of the aggregate",
+                    related_spans((aggregate.span, f"`{written_name(name)}` is bound here")),
+                )
+    return Diagnostic(use.code, use.message, use.variable.span, use.note)

@@ -1,0 +1,118 @@
+"""Value invention: warnings about recursion that makes new values, and so may never end.
+
+`n(x + 1) :- n(x).` is warned about. A rule is taken to end if the values that it computes with,
+or the computed ones, are bounded: by a relation outside the recursion, by a comparison with
+something that does not come from the recursion, or because they are handed on unchanged, as `s`
+in `rev(s, k + 1) :- rev(s, k), k < strlen(s).`
+"""
+
+from collections.abc import Iterator
+
+from corollary.analysis.dependencies import DependencyGraph, dependency_graph
+from corollary.analysis.resolution import ResolvedProgram
+from corollary.analysis.scopes import written_name
+from corollary.analysis.traverse import subterms
+from corollary.core.functors import FUNCTORS
+from corollary.core.logic import (
+    Atom,
+    Clause,
+    Comparison,
+    Functor,
+    Term,
+    Variable,
+    literals_of,
+    variables_of,
+)
+from corollary.errors import Diagnostic, Severity
+
+_ORDER_COMPARISONS = ("<", "<=", ">", ">=")
+
+
+def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
+    """Yield a warning for each recursive rule that may make new values without end."""
+    graph = dependency_graph(resolved)
+    for clause in resolved.clauses:
+        for head in clause.heads:
+            if clause.body and not head.sign:
+                yield from _check_head(graph, clause, head)
+
+
+def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[Diagnostic]:
+    items = tuple(literals_of(clause.body))
+    recursive: set[str] = set()
+    bounded: set[str] = set()
+    for item in items:
+        if isinstance(item, Atom):
+            names = {term.name for term in item.arguments if isinstance(term, Variable)}
+            if graph.is_recursive(head.relation, item.relation):
+                recursive |= names
+            else:
+                bounded |= names
+            if item.relation == head.relation and len(item.arguments) == len(head.arguments):
+                pairs = zip(head.arguments, item.arguments, strict=True)
+                bounded |= {
+                    new.name for new, old in pairs if isinstance(new, Variable) and new == old
+                }
+    recursive -= bounded
+    if not recursive:
+        return
+    equalities = [
+        (one.name, other)
+        for item in items
+        if isinstance(item, Comparison) and item.operator == "="
+        for one, other in ((item.left, item.right), (item.right, item.left))
+        if isinstance(one, Variable) and one.name not in bounded
+    ]
+    computed = _computed(equalities, recursive)
+    sources = recursive | computed
+    if any(isinstance(item, Comparison) and _bounds_value(item, sources) for item in items):
+        return
+    for term in head.arguments:
+        if (isinstance(term, Variable) and term.name in computed) or _computes(term, sources):
+            name = written_name(term.name) if isinstance(term, Variable) else "a new value"
+            what = f"`{name}`" if isinstance(term, Variable) else name
+            yield Diagnostic(
+                "C0706",
+                f"This recursive rule computes {what} from `{head.relation}` itself "
+                "and may never end.",
+                clause.span,
+                "bound it, as in `x < 1000`; otherwise it runs until a limit such as "
+                "`--limit-rounds` or `--limit-tuples` stops it",
+                severity=Severity.WARNING,
+            )
+            return
+
+
+def _computed(equalities: list[tuple[str, Term]], recursive: set[str]) -> set[str]:
+    """Return the variables that equalities compute from recursive ones."""
+    computed: set[str] = set()
+    while True:
+        new = {
+            name
+            for name, term in equalities
+            if name not in computed
+            and name not in recursive
+            and (
+                _computes(term, recursive | computed)
+                or any(variable.name in computed for variable in variables_of(term))
+            )
+        }
+        if not new:
+            return computed
+        computed |= new
+
+
+def _computes(term: Term, sources: set[str]) -> bool:
+    """Whether a term makes new values from some variables."""
+    return any(
+        isinstance(part, Functor)
+        and part.name in FUNCTORS
+        and FUNCTORS[part.name].is_expanding
+        and any(variable.name in sources for variable in variables_of(part))
+        for part in subterms(term)
+    )
+
+
+def _bounds_value(item: Comparison, sources: set[str]) -> bool:
+    sides = [any(v.name in sources for v in variables_of(t)) for t in (item.left, item.right)]
+    return item.operator in _ORDER_COMPARISONS and sides[0] != sides[1]

@@ -1,0 +1,165 @@
+"""Name resolution: the relations, types and event predicates that every pass reads."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from corollary.analysis.scopes import rename_apart
+from corollary.analysis.traverse import AtomUse, atom_uses
+from corollary.core.graph import strongly_connected_components
+from corollary.core.logic import Atom, Clause, Variable
+from corollary.core.program import Declaration, Program, TypeDeclaration, TypeName
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
+from corollary.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSchema:
+    """A relation, by its declaration or by the first rule of an undeclared event predicate.
+
+    Attributes:
+        types: the types of the columns; None where a type is unknown or yet to be inferred.
+        span: the declaration, or the head of the first rule.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[Type | None, ...]
+    declaration: Declaration | None
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProgram:
+    """A program, and what all passes need to know of it, found once.
+
+    Attributes:
+        clauses: the program's clauses, with one name for each variable (see `scopes`).
+        uses: for each clause, the atoms that it reads.
+        types: the declared types that can be resolved.
+        schemas: the declared relations, and the event predicates without a declaration.
+        events: the event predicates.
+        derived: relations with a rule or an equivalence, event predicates included.
+        definitions: for each relation, its clauses; triggers are not among them.
+    """
+
+    program: Program
+    clauses: tuple[Clause, ...]
+    uses: tuple[tuple[AtomUse, ...], ...]
+    types: Mapping[str, Type]
+    schemas: Mapping[str, RelationSchema]
+    events: frozenset[str]
+    derived: frozenset[str]
+    definitions: Mapping[str, tuple[int, ...]]
+
+    def schema_of(self, atom: Atom) -> RelationSchema | None:
+        """Return the relation of an atom; None if it is unknown or has another arity."""
+        schema = self.schemas.get(atom.relation)
+        return schema if schema and len(schema.columns) == len(atom.arguments) else None
+
+
+def resolve_program(program: Program) -> ResolvedProgram:
+    """Return a program with its names resolved; what cannot be resolved is left out."""
+    clauses = tuple(rename_apart(clause) for clause in program.clauses)
+    uses = tuple(tuple(atom_uses(clause)) for clause in clauses)
+    types = resolve_types(program.types)
+    definitions: defaultdict[str, list[int]] = defaultdict(list)
+    derived = {d.name for d in program.declarations if d.is_equivalence}
+    for number, clause in enumerate(clauses):
+        for head in clause.heads:
+            if is_definition(head):
+                definitions[head.relation].append(number)
+                if clause.body:
+                    derived.add(head.relation)
+    events = _event_predicates(clauses, uses)
+    schemas: dict[str, RelationSchema] = {}
+    for declaration in program.declarations:
+        schemas.setdefault(declaration.name, _declared_schema(declaration, types))
+    for number, clause in enumerate(clauses):
+        for head in clause.heads:
+            is_event = is_definition(head) and head.relation in events
+            if is_event and head.relation not in schemas and is_active(uses[number], events):
+                schemas[head.relation] = _inferred_schema(head)
+    return ResolvedProgram(
+        program,
+        clauses,
+        uses,
+        types,
+        schemas,
+        events,
+        frozenset(derived),
+        {name: tuple(numbers) for name, numbers in definitions.items()},
+    )
+
+
+def is_definition(head: Atom) -> bool:
+    """Whether a head defines its relation; the head of a trigger changes it."""
+    return not head.sign and head.state is None
+
+
+def is_active(uses: tuple[AtomUse, ...], events: frozenset[str]) -> bool:
+    """Whether a clause reads a change, a state or an event predicate."""
+    return any(r.atom.sign or r.atom.state or r.atom.relation in events for r in uses)
+
+
+def _event_predicates(
+    clauses: tuple[Clause, ...], uses: tuple[tuple[AtomUse, ...], ...]
+) -> frozenset[str]:
+    """Return the heads of active clauses, and of those that read them, and so on."""
+    readers: defaultdict[str, list[int]] = defaultdict(list)
+    pending: list[int] = []
+    for number, read in enumerate(uses):
+        for relation in {use.atom.relation for use in read}:
+            readers[relation].append(number)
+        if is_active(read, frozenset()):
+            pending.append(number)
+    events: set[str] = set()
+    while pending:
+        for head in clauses[pending.pop()].heads:
+            if is_definition(head) and head.relation not in events:
+                events.add(head.relation)
+                pending += readers[head.relation]
+    return frozenset(events)
+
+
+def _declared_schema(declaration: Declaration, types: Mapping[str, Type]) -> RelationSchema:
+    columns = tuple(column.name for column in declaration.columns)
+    found = tuple(resolve_type(column.type, types) for column in declaration.columns)
+    return RelationSchema(declaration.name, columns, found, declaration, declaration.span)
+
+
+def _inferred_schema(head: Atom) -> RelationSchema:
+    columns: list[str] = []
+    for position, term in enumerate(head.arguments, 1):
+        name = term.name if isinstance(term, Variable) else ""
+        columns.append(name if name and name not in columns else f"c{position}")
+    return RelationSchema(head.relation, tuple(columns), (None,) * len(columns), None, head.span)
+
+
+def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
+    """Return the type of a name; None if there is none."""
+    found = types.get(name.name)
+    if name.name == Kind.DECIMAL and name.digits is not None:
+        precision, scale = name.digits
+        if 1 <= precision <= DECIMAL_MAX_DIGITS and 0 <= scale <= precision:
+            found = decimal(precision, scale)
+    elif name.name in set(Kind) and name.digits is None and name.name != Kind.DECIMAL:
+        found = Type(Kind(name.name))
+    return found.with_null(name.nullable or found.nullable) if found else None
+
+
+def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:
+    """Return the primitive type of each declared type; cyclic and unknown ones are left out."""
+    first = {declaration.name: declaration for declaration in reversed(declared)}
+    bases = {name: [base.name for base in first[name].bases] for name in first}
+    types: dict[str, Type] = {}
+    for component in strongly_connected_components(bases):
+        name = component[0]
+        if len(component) > 1 or name not in first or name in bases[name]:
+            continue
+        found = [resolve_type(base, types) for base in first[name].bases]
+        known = [type_ for type_ in found if type_ is not None]
+        if known and len(known) == len(found) and len({t.domain for t in known}) == 1:
+            widest = max(type_.precision for type_ in known)
+            types[name] = replace(known[0], precision=widest, nullable=False)
+    return types

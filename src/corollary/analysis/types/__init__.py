@@ -1,0 +1,1 @@
+"""Type inference: constraints, unification, scales, nulls; then the types are written in."""

@@ -1,0 +1,198 @@
+"""Annotation: every variable, constant, functor and aggregate of a program gets its type."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_HALF_UP, Decimal
+from typing import assert_never
+
+from corollary.analysis.phrases import term_text
+from corollary.analysis.scopes import written_name
+from corollary.analysis.types.constraints import TypeConstraints
+from corollary.analysis.types.nulls import Nullability, is_nullable, nullable_variables
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Constant,
+    Disjunction,
+    Functor,
+    Negation,
+    Term,
+    Truth,
+    Value,
+    Variable,
+    Wildcard,
+)
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.errors import Diagnostic
+
+_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
+
+
+def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[Clause]:
+    """Yield the program's clauses with types.
+
+    Literals that do not fit their type, and terms without one, are added to the findings.
+    """
+    has_null = {name for name, nullable in columns.items() if any(nullable)}
+    resolved = constraints.resolved
+    for number, clause in enumerate(resolved.clauses):
+        may_be_null = any(use.atom.relation in has_null for use in resolved.uses[number])
+        yield _ClauseAnnotator(
+            constraints,
+            constraints.variables[number],
+            iter(constraints.order[number]),
+            nullable_variables(clause, columns) if may_be_null else frozenset(),
+        ).clause(clause)
+
+
+@dataclass(slots=True)
+class _ClauseAnnotator:
+    """Annotates one clause.
+
+    Attributes:
+        nodes: those of constants, functors and aggregates, in the order in which terms are met.
+        nullable: the variables that may be null.
+        untyped: the terms without a type that were reported.
+    """
+
+    constraints: TypeConstraints
+    variables: dict[str, int]
+    nodes: Iterator[int]
+    nullable: frozenset[str]
+    untyped: set[str] = field(default_factory=set)
+
+    def clause(self, clause: Clause) -> Clause:
+        """Return the clause with types; the body comes first, as in `constraints`."""
+        body = self._body(clause.body)
+        return replace(clause, body=body, heads=tuple(self._atom(head) for head in clause.heads))
+
+    def _body(self, items: tuple[BodyItem, ...]) -> tuple[BodyItem, ...]:
+        return tuple(self._item(item) for item in items)
+
+    def _item(self, item: BodyItem) -> BodyItem:
+        match item:
+            case Atom():
+                return self._atom(item)
+            case Negation(atom=atom):
+                return Negation(self._atom(atom), item.span)
+            case Comparison(operator=operator, left=left, right=right):
+                return Comparison(operator, self._term(left), self._term(right), item.span)
+            case Truth():
+                return item
+            case Disjunction(alternatives=alternatives):
+                return Disjunction(tuple(self._body(b) for b in alternatives), item.span)
+            case _:
+                assert_never(item)
+
+    def _atom(self, atom: Atom) -> Atom:
+        return Atom(
+            atom.relation,
+            tuple(self._term(term) for term in atom.arguments),
+            atom.sign,
+            atom.state,
+            atom.span,
+        )
+
+    def _term(self, term: Term) -> Term:
+        match term:
+            case Variable(name=name):
+                type_ = self._typed(term, self.variables[name])
+                type_ = type_.with_null(name in self.nullable) if type_ else None
+                return Variable(written_name(name), type_, term.span)
+            case Wildcard():
+                return term
+            case Constant():
+                return self._constant(term)
+            case Functor(name=name, arguments=arguments):
+                may_be_null = is_nullable(term, self.nullable)
+                inside = tuple(self._term(argument) for argument in arguments)
+                type_ = self._type(next(self.nodes))
+                type_ = type_.with_null(may_be_null) if type_ else None
+                return Functor(name, inside, type_, term.span)
+            case AggregateTerm(operator=operator, target=target, body=body):
+                items = self._body(body)
+                of = None if target is None else self._term(target)
+                type_ = self._type(next(self.nodes))
+                if operator == "sum" and type_ is not None and type_.kind is Kind.DECIMAL:
+                    type_ = replace(type_, precision=DECIMAL_MAX_DIGITS)
+                return AggregateTerm(operator, of, items, type_, term.span)
+            case _:
+                assert_never(term)
+
+    def _constant(self, term: Constant) -> Constant:
+        type_ = self._typed(term, next(self.nodes))
+        if type_ is None:
+            return term
+        try:
+            value = convert(term, type_)
+        except OverflowError as error:
+            words = f"`{term_text(term)}` is not a value of `{type_}`."
+            self._report(Diagnostic("C0306", words, term.span, str(error)))
+            return term
+        return Constant(value, type_.with_null(value is None), term.span)
+
+    def _type(self, node: int) -> Type | None:
+        return self.constraints.unifier.type_of(node)
+
+    def _typed(self, term: Variable | Constant, node: int) -> Type | None:
+        """Return the type of a term; if it has none, report that once."""
+        type_ = self._type(node)
+        if type_ is None and (name := term_text(term)) not in self.untyped:
+            self.untyped.add(name)
+            words = f"The type of `{name}` cannot be inferred."
+            cure = "declare the relation that it goes to, with types"
+            self._report(Diagnostic("C0308", words, term.span, cure))
+        return type_
+
+    def _report(self, finding: Diagnostic) -> None:
+        self.constraints.findings.append(finding)
+
+
+def convert(constant: Constant, type_: Type) -> Value:
+    """Return the value of a literal in a type.
+
+    >>> convert(Constant(5), Type(Kind.DECIMAL, precision=12, scale=2))
+    Decimal('5.00')
+
+    Raises:
+        OverflowError: if the type has no such value; the message says why.
+    """
+    value = constant.value
+    match value:
+        case bool():
+            return value
+        case int() if type_.kind in _RANGES:
+            least, most = _RANGES[type_.kind]
+            if not least <= value <= most:
+                raise OverflowError(f"`{type_.kind}` goes from {least} to {most}")
+            return value
+        case int() | float() | Decimal() if type_.kind is Kind.FLOAT:
+            return _float(value)
+        case int() | float() | Decimal() if type_.kind is Kind.DECIMAL:
+            return _decimal(value, type_)
+        case _:
+            return value
+
+
+def _float(value: float | Decimal) -> float:
+    try:
+        converted = float(value)
+    except OverflowError:
+        converted = float("inf")
+    if converted in (float("inf"), float("-inf")):
+        raise OverflowError("`float` goes to about 1.8e308")
+    return converted + 0.0  # -0.0 becomes 0.0
+
+
+def _decimal(value: float | Decimal, type_: Type) -> Decimal:
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    whole = type_.precision - type_.scale
+    if exact.adjusted() >= whole and exact != 0:
+        raise OverflowError(f"`{type_}` has {whole} digits before the point")
+    rounded = exact.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
+    if rounded != exact:
+        raise OverflowError(f"`{type_}` has {type_.scale} digits after the point")
+    return rounded or abs(rounded)  # -0 becomes 0

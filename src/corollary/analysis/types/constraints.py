@@ -1,0 +1,276 @@
+"""Type constraints: what columns, literals, functors and aggregates require of each other.
+
+Every variable of a clause, every constant, functor and aggregate gets a node (see `unify`), every
+declared column gives its arguments its type. Event predicates without a declaration have nodes for
+their columns, so that their types come from all their rules at once.
+"""
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import assert_never
+
+from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, term_text
+from corollary.analysis.resolution import RelationSchema, ResolvedProgram
+from corollary.analysis.types.mismatch import (
+    column_mismatch,
+    comparison_mismatch,
+    operand_mismatch,
+    parameter_mismatch,
+)
+from corollary.analysis.types.unify import PartialType, Reason, Unifier
+from corollary.core.functors import ANY, FUNCTORS, Kinds
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Constant,
+    Functor,
+    Negation,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+    literals_of,
+)
+from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
+from corollary.errors import Diagnostic
+
+_SYMBOL: Kinds = frozenset({Kind.SYMBOL})
+_AGGREGATE_RESULTS: dict[str, Kinds] = {
+    "count": frozenset({Kind.NUMBER}),
+    "mean": frozenset({Kind.FLOAT}),
+}
+"""The aggregates whose result has another type than what is aggregated."""
+
+
+@dataclass(slots=True)
+class TypeConstraints:
+    """The nodes of a program's terms, and what was found wrong with them.
+
+    Attributes:
+        variables: for each clause, the nodes of its variables.
+        order: for each clause, the nodes of its constants, functors and aggregates, body before
+            heads, arguments before their functor: `annotate` meets the terms in the same order.
+        columns: the nodes of the columns of event predicates without a declaration.
+        computed: functors whose digits follow from those of their arguments.
+        constants: the literals and their nodes.
+        compared: the sides of comparisons, whose digits may differ.
+    """
+
+    resolved: ResolvedProgram
+    unifier: Unifier = field(default_factory=Unifier)
+    findings: list[Diagnostic] = field(default_factory=list)
+    variables: list[dict[str, int]] = field(default_factory=list)
+    order: list[list[int]] = field(default_factory=list)
+    columns: dict[str, list[int]] = field(default_factory=dict)
+    computed: list[tuple[Functor, int, tuple[int, ...]]] = field(default_factory=list)
+    constants: list[tuple[Constant, int]] = field(default_factory=list)
+    compared: list[tuple[int, int]] = field(default_factory=list)
+
+
+def collect_constraints(resolved: ResolvedProgram) -> TypeConstraints:
+    """Return the nodes of all terms, unified as far as they can be."""
+    constraints = TypeConstraints(resolved)
+    for clause in resolved.clauses:
+        _ClauseConstraints(constraints).visit(clause)
+    return constraints
+
+
+class _ClauseConstraints:
+    """Collects the constraints of one clause."""
+
+    def __init__(self, constraints: TypeConstraints) -> None:
+        self._constraints = constraints
+        self._unifier = constraints.unifier
+        self._variables: dict[str, int] = {}
+        self._order: list[int] = []
+        constraints.variables.append(self._variables)
+        constraints.order.append(self._order)
+
+    def visit(self, clause: Clause) -> None:
+        """Add the nodes of a clause, body before heads."""
+        self._body(clause.body)
+        for head in clause.heads:
+            self._atom(head)
+
+    def _body(self, items: tuple[BodyItem, ...]) -> None:
+        for item in literals_of(items):
+            match item:
+                case Atom():
+                    self._atom(item)
+                case Negation(atom=atom):
+                    self._atom(atom)
+                case Comparison():
+                    self._comparison(item)
+                case Truth():
+                    pass
+                case _:
+                    assert_never(item)
+
+    def _atom(self, atom: Atom) -> None:
+        schema = self._constraints.resolved.schema_of(atom)
+        for position, term in enumerate(atom.arguments):
+            node = self._term(term)
+            if schema is not None:
+                self._argument(term, node, schema, position)
+
+    def _argument(self, term: Term, node: int, schema: RelationSchema, position: int) -> None:
+        """Let an argument have the type of its column, which may be yet to be inferred."""
+        type_ = schema.types[position]
+        if type_ is not None:
+            name = schema.columns[position]
+            reason = Reason(f"column `{name}` of `{schema.name}`", term.span)
+            agrees, expected = self._unifier.assign(node, type_, reason), PartialType.of(type_)
+        elif schema.declaration is None:
+            column = self._undeclared_columns(schema)[position]
+            agrees = self._unifier.unify_domains(node, column)
+            expected = self._unifier.partial_type(column)
+        else:
+            return  # The declared type does not exist, which `declarations` reports.
+        if not agrees:
+            known = self._unifier.partial_type(node)
+            self._report(column_mismatch(term, known, schema, position, expected))
+
+    def _undeclared_columns(self, schema: RelationSchema) -> list[int]:
+        columns = self._constraints.columns
+        if schema.name not in columns:
+            columns[schema.name] = [self._unifier.new_node() for _ in schema.columns]
+        return columns[schema.name]
+
+    def _comparison(self, item: Comparison) -> None:
+        left, right = self._term(item.left), self._term(item.right)
+        if item.operator.lstrip("!") in ("match", "contains"):
+            for term, node in ((item.left, left), (item.right, right)):
+                self._take(term, node, item.operator.lstrip("!"), _SYMBOL)
+            return
+        if item.operator == "=":
+            agree = self._unifier.unify_domains(left, right)
+        else:
+            agree = self._unifier.unify_kinds(left, right)
+            self._constraints.compared.append((left, right))
+        if not agree:
+            sides = (
+                (item.left, self._unifier.partial_type(left)),
+                (item.right, self._unifier.partial_type(right)),
+            )
+            self._report(comparison_mismatch(item.operator, sides, item.span))
+
+    def _take(self, term: Term, node: int, taker: str, kinds: Kinds) -> bool:
+        reason = Reason(f"argument of `{taker}`", term.span)
+        if not self._unifier.restrict(node, kinds, reason):
+            known = self._unifier.partial_type(node)
+            self._report(parameter_mismatch(term, known, taker, kinds))
+            return False
+        return True
+
+    def _term(self, term: Term) -> int:
+        match term:
+            case Variable(name=name):
+                node = self._variables.get(name)
+                if node is None:
+                    node = self._variables[name] = self._unifier.new_node()
+                return node
+            case Wildcard():
+                return self._unifier.new_node()
+            case Constant():
+                reason = Reason("this literal", term.span)
+                node = self._unifier.new_node(literal_kinds(term), reason)
+                self._constraints.constants.append((term, node))
+            case Functor():
+                node = self._functor(term)
+            case AggregateTerm():
+                node = self._aggregate(term)
+            case _:
+                assert_never(term)
+        self._order.append(node)
+        return node
+
+    def _functor(self, term: Functor) -> int:
+        nodes = tuple(self._term(argument) for argument in term.arguments)
+        signature = FUNCTORS.get(term.name)
+        if signature is None or not signature.accepts(len(nodes)):
+            return self._unifier.new_node()
+        name = "-" if term.name == "neg" else term.name
+        are_taken = [
+            self._take(argument, node, name, signature.kinds(position))
+            for position, (argument, node) in enumerate(zip(term.arguments, nodes, strict=True))
+        ]
+        if signature.result is None:
+            result = self._unifier.new_node()
+            if all(are_taken):
+                self._operands(term, nodes, result)
+        else:
+            reason = Reason(f"the result of `{term.name}`", term.span)
+            result = self._unifier.new_node(frozenset({signature.result}), reason)
+            if term.name == "to_decimal":
+                self._round(term.arguments[1], result, reason)
+        return result
+
+    def _operands(self, term: Functor, nodes: tuple[int, ...], result: int) -> None:
+        """Let the operands and the result have one kind; their digits may differ."""
+        for argument, node in zip(term.arguments[1:], nodes[1:], strict=True):
+            if not self._unifier.unify_kinds(nodes[0], node):
+                first = (term.arguments[0], self._unifier.partial_type(nodes[0]))
+                operands = (first, (argument, self._unifier.partial_type(node)))
+                self._report(operand_mismatch(term.name, operands))
+                return
+        self._unifier.unify_kinds(nodes[0], result)
+        self._constraints.computed.append((term, result, nodes))
+
+    def _round(self, scale: Term, result: int, reason: Reason) -> None:
+        """Let the result of `to_decimal` have the digits that its second argument names."""
+        match scale:
+            case Constant(value=int(digits)) if 0 <= digits <= DECIMAL_MAX_DIGITS:
+                self._unifier.assign_scale(result, DECIMAL_MAX_DIGITS, digits, reason)
+            case _:
+                self._report(
+                    Diagnostic(
+                        "C0309",
+                        f"`{term_text(scale)}` is not a number of digits from 0 to "
+                        f"{DECIMAL_MAX_DIGITS}, as `to_decimal` needs it.",
+                        scale.span,
+                        "write the digits after the point as a literal: `to_decimal(x, 2)`",
+                    )
+                )
+
+    def _aggregate(self, term: AggregateTerm) -> int:
+        self._body(term.body)
+        target = None if term.target is None else self._term(term.target)
+        kinds = _AGGREGATE_RESULTS.get(term.operator)
+        reason = Reason(f"the result of `{term.operator}`", term.span) if kinds else None
+        result = self._unifier.new_node(kinds or ANY, reason)
+        if term.target is not None and target is not None:
+            taken = NUMERIC if term.operator in ("sum", "mean") else ANY
+            if self._take(term.target, target, term.operator, taken) and not kinds:
+                self._unifier.unify_domains(target, result)
+        return result
+
+    def _report(self, finding: Diagnostic) -> None:
+        self._constraints.findings.append(finding)
+
+
+def literal_kinds(constant: Constant) -> Kinds:
+    """Return the kinds that a literal may have.
+
+    >>> literal_kinds(Constant("a"))
+    frozenset({<Kind.SYMBOL: 'symbol'>})
+    """
+    if constant.type is not None:
+        return frozenset({constant.type.kind})
+    match constant.value:
+        case None:
+            return ANY
+        case bool():
+            return frozenset({Kind.BOOL})
+        case int():
+            return INTEGER_LITERAL
+        case str():
+            return _SYMBOL
+        case datetime():
+            return frozenset({Kind.TIMESTAMP})
+        case date():
+            return frozenset({Kind.DATE})
+        case _:
+            return FRACTION_LITERAL

@@ -1,0 +1,186 @@
+"""What `corollary advise` prints: advice on a program, and whether stored views pay."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.advisor.advise import advise
+from corollary.advisor.apply import revert
+from corollary.advisor.check.calibration import calibrate_from_commits
+from corollary.advisor.cost.view_accounts import account_views
+from corollary.advisor.inputs import (
+    default_queries,
+    measure_sizes,
+    measure_update_rates,
+    merge_logged_queries,
+    parse_queries,
+    read_logged_queries,
+)
+from corollary.advisor.json_report import advice_as_json
+from corollary.advisor.model.scheme import (
+    ArityScope,
+    ComparisonMode,
+    Options,
+    SelectionMode,
+    SelfMaterialisation,
+)
+from corollary.advisor.model.scheme_reader import read_scheme
+from corollary.advisor.reformulation import reformulate
+from corollary.advisor.report import format_amount, format_bytes, report
+from corollary.analysis.check import check
+from corollary.cli.commands.advise.actions import AdviceActions, AdviceSource
+from corollary.cli.commands.advise.options import AdviseOptions
+from corollary.cli.databases import is_warehouse, load_in_memory, open_warehouse
+from corollary.cli.options import OutputOptions, PropagationOptions
+from corollary.cli.output import print_json
+from corollary.console import TerminalConsole
+from corollary.core.printer import print_program
+from corollary.database.database import Database, state_of
+from corollary.database.intake.quarantine import with_same_quarantine
+from corollary.database.program.loaded_program import load_program, read_programs
+from corollary.errors import InputError
+
+if TYPE_CHECKING:
+    from corollary.advisor.advice import Advice
+
+
+def advise_on(
+    programs: tuple[str, ...],
+    options: AdviseOptions,
+    output: OutputOptions,
+    console: TerminalConsole,
+) -> None:
+    """Print advice on a program or on the program of a warehouse, and do what is asked with it."""
+    with _open_source(programs, options, console) as source:
+        checked = check(source.program)
+        advice = _advice(options, source, console)
+        after = reformulate(checked, source.program, advice)
+        console.done()
+        calibration = None if source.data is None else calibrate_from_commits(source.data)
+        actions = AdviceActions(advice, source, after, options, output, console)
+        if not output.is_json:
+            nothing = ["the program has no rules to advise on"]
+            for line in report(advice, calibration) if advice.queries else nothing:
+                click.echo(line)
+        actions.run()
+        if options.to is not None:
+            options.to.write_text(print_program(after), encoding="utf-8")
+        if output.is_json:
+            calibration = actions.calibration or calibration
+            print_json({**advice_as_json(advice, calibration), **actions.document})
+
+
+@contextmanager
+def _open_source(
+    programs: tuple[str, ...], options: AdviseOptions, console: TerminalConsole
+) -> Iterator[AdviceSource]:
+    """Open the warehouses that are named, each once; or load the facts into memory."""
+    place = programs[0] if is_warehouse(programs[0]) else None
+    if place is not None and len(programs) > 1:
+        raise click.UsageError(f"'{place}' is a warehouse: it has its program")
+    settings: dict[str, Any] = {
+        "engine": options.engine,
+        "limits": options.limits,
+        "log_queries": False,
+    }
+    places = dict.fromkeys(each for each in (place, options.stats, options.apply) if each)
+    with ExitStack() as stack:
+        databases = {
+            each: stack.enter_context(open_warehouse(each, console, **settings)) for each in places
+        }
+        target = databases.get(options.apply or "")
+        data = databases.get(options.stats or place or options.apply or "")
+        if place is not None:
+            program = databases[place].program
+        else:
+            program = read_programs([Path(each) for each in programs])
+            if target is not None:
+                program = with_same_quarantine(program, target.program)
+        if data is None and options.facts is not None:
+            paths = tuple(map(Path, programs))
+            defaults = PropagationOptions("auto", (), ())
+            loaded = load_in_memory(paths, options.facts, None, defaults, options.limits, console)
+            data = stack.enter_context(loaded)
+        yield AdviceSource(program, data, target)
+
+
+def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConsole) -> "Advice":
+    data = source.data
+    selection = options.selection or ("minimal" if options.budget is None else "budget")
+    if (selection == "budget" or options.budget is not None) and data is None:
+        raise InputError.of(
+            "C1102",
+            "Whether views are worth a budget cannot be told without sizes.",
+            None,
+            "give a warehouse with --stats or facts with -F, or choose another --selection",
+        )
+    loaded = load_program(source.program)
+    frequencies = dict(options.frequency)
+    logged = [] if data is None else read_logged_queries(data)
+    known = {
+        each.relation: each.frequency for each in merge_logged_queries(logged, {})
+    } | frequencies
+    if options.queries:
+        queries = parse_queries(options.queries, loaded.normal, known)
+    else:
+        queries = default_queries(loaded.normal, logged, frequencies)
+    settings = Options(
+        selection=SelectionMode(selection),
+        scope=ArityScope(options.scope),
+        opaque=ComparisonMode(options.opaque),
+        partial_clusters=options.partial_clusters,
+        self_materialisation=SelfMaterialisation(options.self_materialisation),
+        budget_bytes=options.budget,
+        updates={**({} if data is None else measure_update_rates(data)), **dict(options.updates)},
+    )
+    console.progress("measuring sizes")
+    sizes = None if data is None else measure_sizes(data)
+    return advise(
+        read_scheme(loaded.program, loaded.checked, queries, settings.opaque), settings, sizes
+    )
+
+
+def revert_advice(database: Database, output: OutputOptions) -> None:
+    """Revert the advice that was applied last, and print what was dropped."""
+    applied, transaction = revert(database)
+    database.publish(transaction)
+    commit = transaction.commit_number
+    rules = [f"  {text}" for texts in applied.originals.values() for text in texts]
+    output.show(
+        lambda: {"commit": commit, "reverted": applied.as_note()},
+        [f"commit {commit}: dropped {', '.join(applied.views)}", *rules],
+    )
+
+
+def weigh_views(database: Database, options: AdviseOptions, output: OutputOptions) -> None:
+    """Print for each stored view what it saves and costs, and whether to keep it."""
+    loaded = state_of(database).loaded
+    frequencies = dict(options.frequency)
+    queries = default_queries(loaded.normal, read_logged_queries(database), frequencies)
+    if options.queries:
+        queries = parse_queries(options.queries, loaded.normal, frequencies)
+    updates = {**measure_update_rates(database), **dict(options.updates)}
+    scheme = read_scheme(loaded.program, loaded.checked, queries)
+    views = list(
+        account_views(scheme, loaded.program, measure_sizes(database), Options(updates=updates))
+    )
+    documents = [
+        {
+            "view": each.view,
+            "saved_per_hour": round(each.saved),
+            "upkeep_per_hour": round(each.upkeep),
+            "bytes": round(each.bytes),
+            "drop": not each.is_paying,
+        }
+        for each in views
+    ]
+    lines = [
+        f"{'keep' if each.is_paying else 'drop'}  {each.view}: saves {format_amount(each.saved)} row-ops "
+        f"an hour, upkeep {format_amount(each.upkeep)}, {format_bytes(each.bytes)}"
+        for each in views
+    ]
+    nothing = ["no view is stored for the sake of queries alone"]
+    output.show(lambda: {"views": documents}, lines or nothing)

@@ -1,0 +1,128 @@
+"""`corollary apply`."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from corollary.cli.databases import open_warehouse
+from corollary.cli.options import ChangeOutputOptions, MaintenanceOptions
+from corollary.cli.parameters import Pair, action, family, headers, idempotency_key, pair, warehouse
+from corollary.database.database import Database, state_of
+
+if TYPE_CHECKING:
+    from corollary.database.transaction import Transaction
+    from corollary.errors import Diagnostic
+
+RELATION_FILE = pair("is not a relation and a file; write edge=new.csv")
+
+
+@click.command()
+@warehouse
+@action("--insert", "RELATION=FILE", "Add the rows of this file. May be repeated.", RELATION_FILE)
+@action(
+    "--delete", "RELATION=FILE", "Delete the rows of this file. May be repeated.", RELATION_FILE
+)
+@click.option(
+    "--changes",
+    metavar="FILE|-",
+    allow_from_autoenv=False,
+    help="Do what this file says, line by line; - is standard input.",
+)
+@headers
+@click.option("--dry-run", is_flag=True, help="Report what would change, and change nothing.")
+@idempotency_key
+@family("maintenance", MaintenanceOptions)
+@family("output", ChangeOutputOptions)
+def command(
+    warehouse: str,
+    insert: tuple[Pair, ...],
+    delete: tuple[Pair, ...],
+    changes: str | None,
+    headers: bool,
+    dry_run: bool,
+    idempotency_key: str | None,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
+) -> None:
+    """Change a warehouse: one transaction, all or nothing.
+
+    Deletes tuples (--delete) and adds some (--insert) from files whose ending is their format:
+    .csv (commas), .tsv or .facts (tabs), .jsonl, .parquet; then does what --changes says, a JSON
+    object a line. Whatever depends on it is maintained, the commit recorded, the tables of
+    .output relations brought forward, and alerts delivered.
+
+    \b
+      {"op": "insert", "relation": "edge", "row": ["a", "b"]}
+      {"op": "delete", "relation": "edge", "row": ["a", "c"]}
+      {"op": "add-rule", "rule": "link(x, y) :- link(y, x)."}
+      {"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}
+
+    Tuples that the program text or a source asserts as well stay, and the output says so. A rule
+    may also be a trigger, an event rule, or `.alert` and `.abort` lines. Exit status 3: a key or a
+    constraint would be violated; 4: others committed first again and again; 5: triggers did not
+    come to an end.
+
+    \b
+      corollary apply warehouse --insert edge=new.csv --delete edge=old.csv
+      corollary apply warehouse --changes today.jsonl --dry-run
+      generate | corollary apply warehouse --changes - --idempotency-key 2026-11-15
+    """
+    if not (insert or delete or changes):
+        raise click.UsageError(
+            "nothing is to be changed; say what is, with --insert edge=new.csv, --delete "
+            "edge=old.csv or --changes FILE"
+        )
+    files = [("delete", *each) for each in delete] + [("insert", *each) for each in insert]
+    with (
+        output.reporting() as console,
+        open_warehouse(warehouse, console, **maintenance.keywords) as database,
+    ):
+        from corollary.cli.report.changes import report_run
+        from corollary.database.intake.pipeline import PipelineRun
+
+        maintenance.check(state_of(database).loaded.normal)
+        outcome = PipelineRun()
+        transaction = database.transaction(idempotency=idempotency_key, is_dry=dry_run)
+        outcome.transaction = transaction
+        with transaction:
+            if not transaction.is_repeated:
+                outcome.warnings += _change_rows(database, transaction, files, headers)
+                if changes is not None:
+                    _change_lines(database, transaction, changes)
+        if not dry_run:
+            outcome.commit = transaction.commit_number or database.commits
+            console.progress("publishing")
+            outcome.published = database.publish(transaction)
+            console.progress("delivering alerts")
+            outcome.delivered = database.deliver()
+        report_run(outcome, database, warehouse, output, console)
+
+
+def _change_rows(
+    database: Database,
+    transaction: "Transaction",
+    files: list[tuple[str, str, str]],
+    has_headers: bool,
+) -> Iterator["Diagnostic"]:
+    """Add the rows of files to a transaction; yield warnings about them."""
+    from corollary.database.intake.change_files import read_rows
+
+    for operation, name, file in files:
+        state_of(database).console.progress(f"reading {file}")
+        rows, warnings = read_rows(
+            file, state_of(database).writable_relation(name), has_headers=has_headers
+        )
+        yield from warnings
+        if operation == "insert":
+            transaction.insert(name, rows)
+        else:
+            transaction.delete(name, rows)
+
+
+def _change_lines(database: Database, transaction: "Transaction", changes: str) -> None:
+    """Add the lines of a file of changes to a transaction."""
+    from corollary.database.intake.change_files import read_changes
+
+    state_of(database).console.progress(f"reading {changes}")
+    read_changes(changes, state_of(database).loaded.normal).apply_to(transaction)

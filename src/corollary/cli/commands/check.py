@@ -1,0 +1,52 @@
+"""`corollary check`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from corollary.cli.options import OutputOptions
+from corollary.cli.output import diagnostic_as_json
+from corollary.cli.parameters import family, programs
+from corollary.cli.report.tables import counted
+
+
+@click.command()
+@programs
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@family("output", OutputOptions)
+def command(programs: tuple[Path, ...], strict: bool, output: OutputOptions) -> None:
+    """Report everything that is wrong or doubtful about a program.
+
+    Every finding has a code, the place with a caret, and a note on how to fix it. All are
+    reported at once. The exit status is 1 if there is an error.
+
+    \b
+      corollary check network.dl
+      corollary check types.dl rules.dl --strict
+    """
+    with output.reporting() as console:
+        from corollary.analysis.check import diagnose
+        from corollary.database.program.loaded_program import load_program, read_programs
+        from corollary.errors import InputError, Severity, render
+
+        program = read_programs(programs)
+        diagnostics = diagnose(program)
+        errors = sum(each.severity is Severity.ERROR for each in diagnostics)
+        if not errors:
+            try:
+                load_program(program)
+            except InputError as error:
+                diagnostics, errors = (*diagnostics, *error.diagnostics), len(error.diagnostics)
+        warnings = len(diagnostics) - errors
+        output.show(
+            lambda: {"diagnostics": [diagnostic_as_json(each) for each in diagnostics]},
+            (render(each) + "\n" for each in diagnostics),
+        )
+        if not output.is_json:
+            rules = len(program.clauses)
+            console.note(
+                f"{counted(errors, 'error')}, {counted(warnings, 'warning')} in "
+                f"{counted(len(program.declarations), 'relation')} and {counted(rules, 'clause')}"
+            )
+        sys.exit(1 if errors or (strict and warnings) else 0)

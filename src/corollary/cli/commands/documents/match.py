@@ -1,0 +1,132 @@
+"""`corollary documents match`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.cli.options import OutputOptions
+from corollary.cli.output import print_warnings
+from corollary.cli.parameters import Pair, action, family, pair
+from corollary.cli.report.tables import align
+
+if TYPE_CHECKING:
+    from corollary.documents.answers.unknown import Answer
+    from corollary.documents.document import ActiveDocument
+    from corollary.documents.view import View
+
+FUNCTION = pair("is not F=…", is_valid=lambda _: True)
+
+
+@click.command()
+@click.option("--doc", metavar="FILE|TREE", required=True, help="The document, or a file with it.")
+@click.option("--query", required=True, help="A tree pattern, such as '/r[a]/b$x'.")
+@action("--update", "F=FILE|TREE", "What a function brings. May be repeated, in order.", FUNCTION)
+@action("--end", "F", "A function that brings nothing more after all updates.")
+@action("--once", "F", "A function that answers at most once, with one tree.")
+@action("--type", "F=A,B", "The labels that the trees of a function begin with.", FUNCTION)
+@click.option("--useful", is_flag=True, help="Report which functions can still change an answer.")
+@click.option("--gc", is_flag=True, help="Drop what no answer needs, and close useless functions.")
+@click.option(
+    "--explain", is_flag=True, help="Explain why answers are sure, or what they wait for."
+)
+@family("output", OutputOptions)
+def command(
+    doc: str,
+    query: str,
+    update: tuple[Pair, ...],
+    end: tuple[str, ...],
+    once: tuple[str, ...],
+    type: tuple[Pair, ...],
+    useful: bool,
+    gc: bool,
+    explain: bool,
+    output: OutputOptions,
+) -> None:
+    """Match a query against a document, after some updates.
+
+    The value is 1 if there is an answer, 0.5 if there may be one, 0 if there never will be. Answers
+    are sure or possible; `?` is a label that is not known yet. Files are XML, JSON or terms.
+    `key $x` at the end of a query names variables that no two answers share.
+
+    \b
+      corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --useful
+      corollary documents match --doc 'r[a !f]' --query '/r[a][b$x]' --update 'f=b' --end f
+      corollary documents match --doc 'r[!f]' --query '/r[a][b]' --once f --format json
+    """
+    with output.reporting() as console:
+        from corollary.documents.document import ActiveDocument
+
+        updates = [(name, _place(text)) for name, text in update]
+        document = ActiveDocument.read(_place(doc), once=once, types=types_of(type))
+        view = document.view(query)
+        print_warnings(view.maintained.warnings, console)
+        document.apply(updates, end)
+        result = _result(document, view, useful=useful, gc=gc)
+        if explain:
+            answers = sorted((*view.sure, *view.possible()), key=str)
+            result["explanations"] = [str(view.explain(each)) for each in answers]
+        if not view.is_exact:
+            console.note("possible answers are an upper bound: too many functions answer once")
+        output.show(lambda: result, _lines(result))
+
+
+def _result(document: "ActiveDocument", view: "View", *, useful: bool, gc: bool) -> dict[str, Any]:
+    """Return the answers of a view; garbage is collected after everything else."""
+    possible = sorted(view.possible(), key=_listed)
+    result: dict[str, Any] = {
+        "value": view.value,
+        "sure": sorted(map(_listed, view.sure)),
+        "possible": [_listed(each) for each in possible],
+        "minimal": sorted(map(_listed, view.minimal)),
+        "unknown": [_unknown(each) for each in possible],
+    }
+    needed = view.useful() if useful or gc else frozenset()
+    if useful:
+        result["useful"] = sorted(needed)
+    if gc:
+        idle = document.live - needed
+        closed = document.gc([view]).closed
+        document.close(idle)
+        result["closed"] = sorted(idle.union(closed))
+        result["kept_nodes"] = len(document.nodes)
+    return result
+
+
+def _lines(result: dict[str, Any]) -> Iterator[str]:
+    rows = [["value", str(result["value"])]]
+    for name in ("sure", "possible", "minimal"):
+        answers = " ".join(f"({', '.join(each)})" for each in result[name])
+        rows.append([name, answers or "–"])
+    rows += [
+        [name, " ".join(f"!{each}" for each in result[name]) or "–"]
+        for name in ("useful", "closed")
+        if name in result
+    ]
+    if "kept_nodes" in result:
+        rows.append(["kept nodes", f"{result['kept_nodes']:,}"])
+    yield from align(rows)
+    yield from result.get("explanations", ())
+
+
+def _listed(answer: "Answer") -> list[str]:
+    return [str(label) for label in answer]
+
+
+def _unknown(answer: "Answer") -> list[int]:
+    """Return the positions of an answer that are not known, as opposed to a label `?`."""
+    return [at for at, label in enumerate(answer) if not isinstance(label, str)]
+
+
+def _place(text: str) -> str | Path:
+    """Return the path of a file, if there is one of that name."""
+    try:
+        return Path(text) if Path(text).is_file() else text
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return text
+
+
+def types_of(pairs: tuple[Pair, ...]) -> dict[str, list[str]]:
+    """Return the labels that functions bring, by name, from the values of `--type F=A,B`."""
+    return {name: labels.split(",") for name, labels in pairs}

@@ -1,0 +1,191 @@
+"""`corollary run`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from corollary.cli.databases import open_warehouse
+from corollary.cli.options import ChangeOutputOptions, FileOptions, MaintenanceOptions
+from corollary.cli.output import diagnostic_as_json, note_reactions, print_json, print_warnings
+from corollary.cli.parameters import DIRECTORY, family, idempotency_key, is_given, programs
+from corollary.cli.report.tables import counted
+from corollary.console import TerminalConsole
+
+if TYPE_CHECKING:
+    from corollary.core.program import Program
+    from corollary.database.intake.evaluate_once import EvaluationResult
+    from corollary.database.intake.pipeline import Inputs
+
+WAREHOUSE_PARAMETERS = (
+    "algorithm",
+    "relations",
+    "strict",
+    "idempotency_key",
+    "max_rows",
+    "existing",
+    "without",
+    "allow_webhook",
+    "alerts",
+)
+"""The parameters that have a meaning for a warehouse only."""
+
+
+@click.command()
+@programs
+@click.option(
+    "--warehouse",
+    metavar="DIR|URL",
+    help="Keep the results there, and find out what has changed since the last run.",
+)
+@family("files", FileOptions)
+@click.option(
+    "-D",
+    "--outputs",
+    type=DIRECTORY,
+    default=Path(),
+    help="Directory for the outputs (.output). Default: here.",
+)
+@click.option(
+    "--bad-rows",
+    type=click.Choice(["abort", "quarantine"]),
+    help="Stop at malformed records, or set them aside. Default: a warehouse sets them aside.",
+)
+@idempotency_key
+@family("maintenance", MaintenanceOptions)
+@family("output", ChangeOutputOptions)
+def command(
+    programs: tuple[Path, ...],
+    warehouse: str | None,
+    outputs: Path,
+    bad_rows: str | None,
+    idempotency_key: str | None,
+    files: FileOptions,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
+) -> None:
+    """Evaluate a program once, or keep a warehouse up to date with it.
+
+    Without --warehouse: facts are read from the directory -F (`.input edge` reads edge.facts,
+    tab-separated), results are written to -D (`.output link` writes link.csv), as Soufflé does.
+    Nothing is written if anything is wrong.
+
+    With --warehouse: the first run reads the sources and materialises everything; later ones find
+    what has changed in the sources and in the program, maintain only that, commit it, publish the
+    `.output` relations as Delta tables under WAREHOUSE/tables, and deliver alerts. A line for each
+    relation shows what was added and removed, what maintained it, where, and in what time. A
+    warehouse is a directory, or postgresql://user@host/name?data=DIRECTORY.
+
+    \b
+      corollary run network.dl -F facts -D out
+      corollary run network.dl -F facts --warehouse warehouse
+      corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
+    """
+    _check_usage(warehouse, bad_rows)
+    with output.reporting() as console:
+        from corollary.database.intake.pipeline import Inputs
+        from corollary.database.program.loaded_program import read_programs
+        from corollary.warehouse.sources.quarantine import BadRowPolicy
+
+        program = read_programs(programs)
+        if warehouse is None:
+            _evaluate(program, files, outputs, maintenance, output, console)
+        else:
+            inputs = Inputs(
+                files.facts, files.root, BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
+            )
+            _update(warehouse, program, inputs, idempotency_key, maintenance, output, console)
+
+
+def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
+    """Raise if options do not go together; those set in the environment do not matter."""
+    if warehouse is not None:
+        if is_given("outputs"):
+            raise click.UsageError(
+                "-D goes with a run that ends with its files; a warehouse publishes its outputs as "
+                "Delta tables in its directory `tables`, and `corollary export` writes files"
+            )
+        return
+    if bad_rows == "quarantine" and is_given("bad_rows"):
+        raise click.UsageError(
+            "--bad-rows quarantine goes with --warehouse, which has a place for malformed records; "
+            "a run that ends with its files stops at them"
+        )
+    for each in click.get_current_context().command.params:
+        if each.name in WAREHOUSE_PARAMETERS and is_given(each.name):
+            raise click.UsageError(f"{each.opts[0]} goes with --warehouse only")
+
+
+def _evaluate(
+    program: "Program",
+    files: FileOptions,
+    outputs: Path,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
+    console: TerminalConsole,
+) -> None:
+    """Evaluate a program once, and write its outputs to files."""
+    from corollary.database.engines import create_engine
+    from corollary.database.intake.evaluate_once import FileLocations, run_once
+    from corollary.warehouse.formats.delimited import print_rows
+
+    engine = create_engine(maintenance.engine, None, maintenance.placement)
+    places = FileLocations(files.facts, outputs, files.root)
+    outcome = run_once(program, places, maintenance.limits, console, engine)
+    if output.is_json:
+        print_json(_as_json(outcome))
+        return
+    print_warnings(outcome.warnings, console)
+    note_reactions(program, console)
+    for directive, relation, table in outcome.printed:
+        print_rows(table, sys.stdout.buffer, relation, directive)
+    sys.stdout.flush()
+    for name, size in outcome.sizes.items():
+        click.echo(f"{name}\t{size}")
+    for each in outcome.written:
+        console.note(f"{each.relation}: {counted(each.tuples, 'tuple')} in {each.path}")
+
+
+def _update(
+    warehouse: str,
+    program: "Program",
+    inputs: "Inputs",
+    idempotency_key: str | None,
+    maintenance: MaintenanceOptions,
+    output: ChangeOutputOptions,
+    console: TerminalConsole,
+) -> None:
+    """Bring a warehouse up to date with a program and its sources."""
+    from corollary.cli.report.changes import report_run
+    from corollary.database.intake.pipeline import run
+    from corollary.database.program.loaded_program import load_program
+    from corollary.warehouse.formats.dialect import is_stream
+
+    maintenance.check(load_program(program).normal)
+    with open_warehouse(
+        warehouse, console, create=True, create_on_commit=True, **maintenance.keywords
+    ) as database:
+        outcome = run(database, program, inputs, idempotency=idempotency_key)
+        report_run(outcome, database, warehouse, output, console)
+    streamed = [each.relation for each in program.directives if is_stream(each)]
+    if streamed:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(streamed))
+        console.note(f"streams are read by `corollary watch` only: {names}")
+
+
+def _as_json(outcome: "EvaluationResult") -> dict[str, Any]:
+    from corollary.database.changes import json_rows
+
+    return {
+        "outputs": [
+            {"relation": each.relation, "file": str(each.path), "tuples": each.tuples}
+            for each in outcome.written
+        ],
+        "sizes": outcome.sizes,
+        "rows": {
+            relation.name: json_rows(table, relation) for _, relation, table in outcome.printed
+        },
+        "warnings": [diagnostic_as_json(each) for each in outcome.warnings],
+        "seconds": round(outcome.seconds, 6),
+    }

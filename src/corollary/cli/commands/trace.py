@@ -1,0 +1,160 @@
+"""`corollary trace`."""
+
+from dataclasses import astuple, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from corollary.cli.databases import load_in_memory
+from corollary.cli.options import FileOptions, LimitOptions, OutputOptions, PropagationOptions
+from corollary.cli.parameters import COUNT, family, option, programs
+from corollary.console import TerminalConsole
+from corollary.database.database import Database, state_of
+
+if TYPE_CHECKING:
+    from corollary.database.program.loaded_program import Fact
+    from corollary.database.transaction import Transaction
+
+MAX_TEXT_TUPLES, MAX_JSON_TUPLES = 20, 1000
+"""The maximum number of tuples of a list, unless --max-rows is given."""
+
+UPDATE = {"multiple": True, "allow_from_autoenv": False}
+"""An update is not a setting, so no environment variable sets it."""
+
+
+@dataclass(frozen=True)
+class UpdateOptions:
+    """The tuples and rules that are added and removed."""
+
+    add: Annotated[
+        tuple[str, ...],
+        "Add this tuple to a base relation. May be repeated.",
+        option(**UPDATE, metavar="TUPLE"),
+    ]
+    remove: Annotated[
+        tuple[str, ...],
+        "Remove this tuple from one. May be repeated.",
+        option(**UPDATE, metavar="TUPLE"),
+    ]
+    add_rule: Annotated[
+        tuple[str, ...], "Add this rule. May be repeated.", option(**UPDATE, metavar="RULE")
+    ]
+    remove_rule: Annotated[
+        tuple[str, ...], "Remove this rule. May be repeated.", option(**UPDATE, metavar="RULE")
+    ]
+
+
+@dataclass(frozen=True)
+class TraceOutputOptions(OutputOptions):
+    """How the trace is printed."""
+
+    max_rows: Annotated[
+        int | None,
+        f"Print at most this many tuples of a list. Default: {MAX_TEXT_TUPLES}; "
+        f"{MAX_JSON_TUPLES} in JSON.",
+        option(type=COUNT),
+    ]
+    verbose: Annotated[bool, "Leave nothing out.", option("-v", "--verbose", is_flag=True)]
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of tuples of a list."""
+        default = MAX_JSON_TUPLES if self.is_json else MAX_TEXT_TUPLES
+        return default if self.max_rows is None else self.max_rows
+
+
+@click.command()
+@programs
+@family("files", FileOptions)
+@family("update", UpdateOptions)
+@family("propagation", PropagationOptions)
+@family("limits", LimitOptions)
+@family("output", TraceOutputOptions)
+def command(
+    programs: tuple[Path, ...],
+    files: FileOptions,
+    update: UpdateOptions,
+    propagation: PropagationOptions,
+    limits: LimitOptions,
+    output: TraceOutputOptions,
+) -> None:
+    """Show one propagation step by step, as the tables of the papers do.
+
+    Evaluates the program in memory, changes it in one transaction (removals first, then additions)
+    and prints a line for every invocation of a rule: the updates that came in, what they might
+    change (approximation), what is provable all the same (disqualified), and what really changes
+    (actual). Then the changes of every relation, and the counters with the algorithm and why it was
+    chosen. No file is changed.
+
+    \b
+      corollary trace tc.dl -F facts --remove 'edge("b", "d")' --algorithm epf
+      corollary trace tc.dl -F facts --add 'edge("b", "f")' --relation tc=ranked
+      corollary trace tc.dl -F facts --add-rule 'tc(x, x) :- edge(x, _).' --format json
+    """
+    if not any(astuple(update)):
+        raise click.UsageError(
+            "nothing changes, so there is nothing to trace; say what does, as in "
+            '--remove \'edge("b", "d")\', or with --add, --add-rule or --remove-rule'
+        )
+    with output.reporting() as console:
+        from corollary.cli.report.changes import alert_lines
+        from corollary.cli.report.trace import trace_as_json, trace_lines
+
+        database = load_in_memory(
+            programs, files.facts, files.root, propagation, limits.limits, console
+        )
+        transaction = _change(database, update, console)
+        output.show(
+            lambda: trace_as_json(transaction, output.limit),
+            chain(
+                trace_lines(transaction, output.limit, is_full=output.verbose),
+                alert_lines(transaction, MAX_JSON_TUPLES),
+            ),
+        )
+
+
+def _change(database: Database, update: UpdateOptions, console: TerminalConsole) -> "Transaction":
+    """Commit one transaction with all updates; note which of them have no effect."""
+    from corollary.database.program.loaded_program import read_facts
+
+    loaded = state_of(database).loaded
+    removed = [each for text in update.remove for each in read_facts(loaded, text, "--remove")]
+    added = [each for text in update.add for each in read_facts(loaded, text, "--add")]
+    with database.transaction(is_traced=True) as transaction:
+        for text in update.remove_rule:
+            transaction.remove_rule(text)
+        for text in update.add_rule:
+            transaction.add_rule(text)
+        for name, row in removed:
+            transaction.delete(name, [row])
+        for name, row in added:
+            transaction.insert(name, [row])
+    _note_idle(database, transaction, removed, added, console)
+    return transaction
+
+
+def _note_idle(
+    database: Database,
+    transaction: "Transaction",
+    removed: "list[Fact]",
+    added: "list[Fact]",
+    console: TerminalConsole,
+) -> None:
+    """Note which tuples were there already, or were not there to be removed."""
+    from corollary.core.arrow import to_python
+    from corollary.core.printer import print_value
+
+    for updates, others, remark in (
+        (removed, added, "was not there to be removed"),
+        (added, removed, "was there already"),
+    ):
+        for name, row in updates:
+            relation = state_of(database).writable_relation(name)
+            if relation.is_derived or (name, row) in others:
+                continue
+            change = transaction.changes[name]
+            if row not in to_python(change.removed if updates is removed else change.added):
+                values = map(print_value, row, relation.types)
+                console.note(f"{name}({', '.join(values)}) {remark}")

@@ -1,0 +1,98 @@
+"""`corollary status`."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from corollary.cli.databases import open_files
+from corollary.cli.options import FormatOptions
+from corollary.cli.parameters import family, warehouse
+from corollary.cli.report.tables import counted, format_bytes, table, terminal_width
+
+if TYPE_CHECKING:
+    from corollary.database.upkeep.status import Status, TableState
+
+
+@click.command()
+@warehouse
+@family("output", FormatOptions)
+def command(warehouse: str, output: FormatOptions) -> None:
+    """Show what a warehouse holds, and its condition.
+
+    Shows the commits that are kept, how old the index is (opening goes through all changes since),
+    what is on the disk, the relations and their sizes, how far published tables lag behind, when
+    sources were last read, alerts that wait, and who is writing. Nothing but the catalog is read.
+
+    \b
+      corollary status warehouse
+      corollary status warehouse --format json
+    """
+    with output.reporting(), open_files(warehouse) as files:
+        from corollary.database.upkeep.status import status
+
+        state = status(files)
+        output.show(state.as_json, _lines(state))
+
+
+def _lines(state: "Status") -> Iterator[str]:
+    from corollary.database.upkeep.status import format_time
+
+    if state.latest is None:
+        yield "no commit yet"
+        return
+    parts = (f"{kind} {format_bytes(count)}" for kind, count in state.bytes.items() if count)
+    last = f"{state.latest.number}, the last at {format_time(state.latest.created)}"
+    yield f"commits  {state.oldest} to {last}"
+    yield f"index    {_index(state)}"
+    yield f"disk     {format_bytes(sum(state.bytes.values()))}: {', '.join(parts)}"
+    yield f"outbox   {_outbox(state)}"
+    for each in state.intents:
+        seconds = time.time() - each.heartbeat
+        yield f"writer   {each.writer}, since {seconds:,.0f} seconds"
+    relations = [
+        (each.name, each.kind, "" if each.tuples is None else f"{each.tuples:,}")
+        for each in state.relations
+    ]
+    yield from _table(("relation", "kind", "tuples"), relations)
+    tables = [
+        (each.relation, f"commit {each.commit}" if each.commit else "nothing yet", _lag(each))
+        for each in state.tables
+    ]
+    yield from _table(("table", "shows", "lag"), tables)
+    sources = [
+        (each.name, format_time(each.read), f"commit {each.commit}") for each in state.sources
+    ]
+    yield from _table(("source", "last read", "in"), sources)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    if rows:
+        yield ""
+        yield from table(header, [[[text] for text in row] for row in rows], terminal_width())
+
+
+def _outbox(state: "Status") -> str:
+    from corollary.database.upkeep.status import format_time
+
+    outbox = state.outbox
+    since = "" if outbox.oldest is None else f" since {format_time(outbox.oldest)}"
+    error = "" if outbox.error is None else f"; last error: {outbox.error}"
+    return f"{counted(outbox.queued, 'alert')} waiting{since}{error}"
+
+
+def _lag(table: "TableState") -> str:
+    if not table.is_output:
+        return "no longer published"
+    return counted(table.lag, "commit") if table.lag else "none"
+
+
+def _index(state: "Status") -> str:
+    index = state.index
+    if not index.commit:
+        return "none yet"
+    if not index.commits:
+        return f"of commit {index.commit}, the last one"
+    since = counted(index.commits, "commit")
+    return f"of commit {index.commit}; {since} and {counted(index.tuples, 'tuple')} since"

@@ -1,0 +1,138 @@
+"""What `run --warehouse`, `apply` and `watch` print: changes, the commit, alerts, notes."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from corollary.cli.options import ChangeOutputOptions
+from corollary.cli.output import print_warnings
+from corollary.cli.report.tables import align, counted, signed
+from corollary.console import TerminalConsole
+from corollary.database.database import Database, state_of
+from corollary.errors import redact_password
+
+if TYPE_CHECKING:
+    from corollary.database.alerts.delivery import Delivered
+    from corollary.database.intake.pipeline import PipelineRun
+    from corollary.database.transaction import Transaction
+
+MAX_VIOLATIONS = 20
+"""The maximum number of tuples that are listed for a new constraint."""
+
+
+def report_run(
+    outcome: "PipelineRun",
+    database: Database,
+    warehouse: str,
+    output: ChangeOutputOptions,
+    console: TerminalConsole,
+) -> None:
+    """Print an outcome: results to standard output, everything else as notes.
+
+    Args:
+        outcome: what was done.
+        database: the database afterwards.
+        warehouse: what the user calls the warehouse.
+        output: the format, and the maximum number of tuples of a relation and of alerts.
+        console: where notes go.
+    """
+    console.done()
+    output.show(lambda: outcome.as_json(output.max_rows), _result(outcome, output.max_rows))
+    print_warnings(dict.fromkeys(outcome.warnings), console)
+    if outcome.transaction is not None:
+        for line in _retained(outcome.transaction, database):
+            console.note(line)
+        for line in _existing(outcome.transaction):
+            console.note(line)
+    if outcome.published is not None:
+        print_warnings(outcome.published.problems, console)
+        names = [each.relation for each in outcome.published.published]
+        if names and not output.is_json:
+            console.note(f"published: {', '.join(names)}")
+    note_delivery(outcome.delivered, console)
+    if outcome.quarantined:
+        goal = "quarantine(relation, source, file, line, code, reason, raw)"
+        console.note(
+            f"{counted(outcome.quarantined, 'malformed record')} set aside, to be seen with "
+            f"corollary query {shlex.quote(redact_password(warehouse))} '{goal}'"
+        )
+
+
+def note_delivery(delivered: "Delivered | None", console: TerminalConsole) -> None:
+    """Note how many alerts were delivered, and what failed."""
+    if delivered is not None:
+        if delivered.alerts:
+            console.note(f"delivered: {counted(delivered.alerts, 'alert')}")
+        print_warnings(delivered.problems, console)
+
+
+def alert_lines(transaction: "Transaction", max_rows: int) -> Iterator[str]:
+    """Yield the alerts of a transaction that go to the console."""
+    from corollary.core.alerts import SinkKind, distinct_alerts
+
+    every = [each for each in transaction.alerts if each.sink.kind is SinkKind.CONSOLE]
+    alerts = distinct_alerts(every)
+    for each in alerts[:max_rows]:
+        yield f"alert: {each.message}"
+    if len(alerts) > max_rows:
+        yield f"alert: and {len(alerts) - max_rows:,} more"
+
+
+def _result(outcome: "PipelineRun", max_rows: int) -> Iterator[str]:
+    """Yield a line for each relation that changed, one for the commit, then the alerts."""
+    transaction = outcome.transaction
+    if transaction is not None:
+        yield from change_lines(transaction)
+    if transaction is not None and transaction.is_repeated:
+        yield f"nothing was done: commit {transaction.commit_number} was made under this key before"
+    elif outcome.commit is None:
+        is_idle = transaction is None or not transaction.changes
+        yield f"dry run: {'nothing would change' if is_idle else 'nothing was changed'}"
+    elif transaction is None or transaction.commit_number is None:
+        since = f" since commit {outcome.commit}" if outcome.commit else ""
+        yield f"nothing has changed{since}"
+    else:
+        is_idle = not transaction.changes
+        yield f"commit {outcome.commit}{': no tuple has changed' if is_idle else ''}"
+    if transaction is not None and not transaction.is_repeated:
+        yield from alert_lines(transaction, max_rows)
+
+
+def _existing(transaction: "Transaction") -> Iterator[str]:
+    """Yield the tuples that violate new constraints and were there before them."""
+    for each in transaction.existing[:MAX_VIOLATIONS]:
+        yield f"there before the constraint `{each.constraint}`: {each.message}"
+    if len(transaction.existing) > MAX_VIOLATIONS:
+        yield f"and {len(transaction.existing) - MAX_VIOLATIONS:,} more tuples that violate it"
+
+
+def change_lines(transaction: "Transaction") -> list[str]:
+    """Return a line for each relation that changed: counts, algorithm, placement, seconds."""
+    return align(_cells(transaction))
+
+
+def change_summary(transaction: "Transaction") -> str:
+    """Return the counts of all relations that changed, separated by commas."""
+    return ", ".join(f"{name} {signed(each.counts)}" for name, each in transaction.changes.items())
+
+
+def _cells(transaction: "Transaction") -> Iterator[list[str]]:
+    for name, change in transaction.changes.items():
+        stats = transaction.stats.get(name)
+        cells = [name, signed(change.counts)]
+        if stats is not None and change.relation.is_derived:
+            cells += [stats.algorithm, stats.placement, f"{stats.seconds:.2f} s"]
+        yield cells
+
+
+def _retained(transaction: "Transaction", database: Database) -> Iterator[str]:
+    """Yield which deleted tuples stay because another part asserts them."""
+    from corollary.database.program.parts import MANUAL_PART, describe_parts
+
+    normal = state_of(database).loaded.normal
+    for name, tuples in transaction.kept.items():
+        parts = normal.parts.get(normal.bases.get(name, name), {})
+        others = describe_parts(part for part in parts if part != MANUAL_PART)
+        stays = "stays" if len(tuples) == 1 else "stay"
+        them = "it" if len(tuples) == 1 else "them"
+        yield f"{counted(len(tuples), 'tuple')} of `{name}` {stays}: {others} asserts {them} too"

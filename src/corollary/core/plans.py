@@ -1,0 +1,363 @@
+"""Plans: procedures made of steps on named relations. Engines run them, `explain` prints them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import assert_never
+
+from corollary.core.logic import Aggregation
+from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
+from corollary.core.states import State
+from corollary.core.types import Type
+
+WORKING_SEPARATOR = "•"
+"""Is in the names of working relations and procedures, and in no name of a user."""
+
+
+def working_relation(relation: str, role: str) -> str:
+    """Return the name of the working relation with a role for a relation.
+
+    >>> working_relation("link", "next")
+    'link•next'
+    """
+    return f"{relation}{WORKING_SEPARATOR}{role}"
+
+
+def event_relation(relation: str) -> str:
+    """Return the working relation that holds the tuples of an event predicate."""
+    return working_relation(relation, "event")
+
+
+def effect_relation(trigger: str) -> str:
+    """Return the working relation that holds the tuples a trigger adds or removes."""
+    return working_relation(trigger, "effect")
+
+
+MAIN = working_relation("", "main")
+"""The procedure that a plan begins with."""
+
+
+def procedure_name(relations: tuple[str, ...], verb: str = "") -> str:
+    """Return the name of the procedure for the relations of a stratum."""
+    return (
+        working_relation(verb, WORKING_SEPARATOR.join(relations))
+        if verb
+        else WORKING_SEPARATOR.join(relations)
+    )
+
+
+class Role(StrEnum):
+    """The role of a step's tuples in its algorithm; every role is a counter in the record."""
+
+    APPROXIMATED = "approximated"
+    FILTERED = "filtered"
+    REFILTERED = "refiltered"
+    DISQUALIFIED = "disqualified"
+    ACTUAL = "actual"
+    MEMO_HITS = "memo_hits"
+    CHECKED = "checked"
+    SUSPENDED = "suspended"
+    RELEVANT = "relevant"
+    """The updates that pass a selection; the others that led the step are irrelevant."""
+
+
+class Reduce(StrEnum):
+    """How tuples that differ in their last column only become one."""
+
+    MIN = "min"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Derive:
+    """`target` becomes the union of the pipelines' heads, minus the tuples of `without`.
+
+    Attributes:
+        reduce: how to combine the last column of tuples that agree in the others. A sum is over
+            all rows of all pipelines; tuples whose sum is 0 are left out.
+        role: the role of the result, counted for the relation `about`.
+    """
+
+    target: str
+    pipelines: tuple[Pipeline, ...]
+    without: tuple[Reference, ...] = ()
+    reduce: Reduce | None = None
+    role: Role | None = None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """`target` gains the tuples of `source`, none of which it has; they become its ADDED."""
+
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendWithRound:
+    """`target` gains `source`, each tuple with the number of the round (0 outside loops) added."""
+
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`target` becomes the groups and values of an aggregation of `body`."""
+
+    target: str
+    aggregation: Aggregation
+    body: Reference
+    without: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Working relations become empty."""
+
+    relations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The NEW state of `relation` becomes the working relation `source`."""
+
+    relation: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """The NEW state of `relation` loses the tuples of `source`, which are in OLD and NEW."""
+
+    relation: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """The NEW state of `relation` gains the tuples of `source`, which are not in NEW.
+
+    Tuples removed before may be among them; ADDED and REMOVED then overlap until `CancelOut`.
+    """
+
+    relation: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelOut:
+    """Tuples that are both ADDED and REMOVED in `relation` are in neither from now on."""
+
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Repeat the steps while any of `until_empty` has tuples (tested before every round)."""
+
+    steps: tuple["Step", ...]
+    until_empty: tuple[Reference, ...]
+    limits: tuple[tuple[str, int], ...] = ()
+    """Working relations and the number of tuples at which the loop may stop (`.limitsize`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """Run the steps if any of the relations has tuples."""
+
+    nonempty: tuple[Reference, ...]
+    steps: tuple["Step", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Run the steps; if they handle more than `budget` rows, stop and run `otherwise` instead.
+
+    `otherwise` starts from whatever the steps left, so it has to reset that first; None fails.
+    """
+
+    budget: int
+    steps: tuple["Step", ...]
+    otherwise: tuple["Step", ...] | None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Run a procedure; the first of its locals is its parameter and gets the argument's tuples."""
+
+    procedure: str
+    argument: str | None = None
+
+
+class Placement(StrEnum):
+    """Where the procedure of a stratum runs."""
+
+    DRIVER = "driver"
+    TASKS = "tasks"
+    SQL = "sql"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCall:
+    """Call the procedure of a stratum in a placement; an engine with one placement just calls it.
+
+    Attributes:
+        columns: the relations of the stratum; in `tasks`, with the column to partition each by.
+    """
+
+    procedure: str
+    placement: Placement
+    columns: tuple[tuple[str, int | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTrace:
+    """Record one row of the papers' tables: the current tuples of these relations."""
+
+    rule: str
+    updates: tuple[Reference, ...]
+    approximation: tuple[Reference, ...]
+    disqualified: tuple[Reference, ...]
+    actual: tuple[Reference, ...]
+    about: str = ""
+    sign: State | None = None
+    """Whether the relation `about` gains or loses tuples."""
+    source: str = ""
+    """The relation of the updates, where a working relation holds them."""
+
+
+Step = (
+    Derive
+    | Extend
+    | ExtendWithRound
+    | Aggregate
+    | Clear
+    | Store
+    | Remove
+    | Add
+    | CancelOut
+    | Loop
+    | When
+    | Within
+    | Call
+    | PlacedCall
+    | RecordTrace
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Procedures by name, and the column types of every relation they name.
+
+    Attributes:
+        main: the procedure to run.
+        orders: for each relation, the column orders in which pipelines probe it.
+        locals: the working relations that every invocation of a procedure has for itself; all
+            others live as long as the plan runs.
+    """
+
+    procedures: Mapping[str, tuple[Step, ...]]
+    types: Mapping[str, tuple[Type, ...]]
+    orders: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    main: str = MAIN
+    locals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def steps_of(plan: Plan) -> Iterator[Step]:
+    """Yield every step of every procedure, those inside others included."""
+    work = [step for steps in reversed(list(plan.procedures.values())) for step in reversed(steps)]
+    while work:
+        step = work.pop()
+        yield step
+        match step:
+            case Loop(steps=steps) | When(steps=steps):
+                work.extend(reversed(steps))
+            case Within(steps=steps, otherwise=otherwise):
+                work.extend(reversed((*steps, *(otherwise or ()))))
+            case _:
+                pass
+
+
+def pipelines_of(plan: Plan) -> Iterator[Pipeline]:
+    """Yield every pipeline of a plan."""
+    for step in steps_of(plan):
+        if isinstance(step, Derive):
+            yield from step.pipelines
+
+
+def subplan(plan: Plan, procedure: str) -> Plan:
+    """Return the plan of one procedure and those it calls, except calls with a placement."""
+    found: dict[str, tuple[Step, ...]] = {}
+    work = [procedure]
+    while work:
+        name = work.pop()
+        if name not in found:
+            found[name] = plan.procedures[name]
+            steps = steps_of(Plan({name: found[name]}, {}))
+            work += [each.procedure for each in steps if isinstance(each, Call)]
+    part = replace(plan, procedures=found, main=procedure)
+    used = {each.relation for each in references_read(part)} | set(relations_written(part))
+    return replace(
+        part,
+        types={name: types for name, types in plan.types.items() if name in used},
+        orders={name: orders for name, orders in plan.orders.items() if name in used},
+        locals={name: local for name, local in plan.locals.items() if name in found},
+    )
+
+
+def references_read(plan: Plan) -> Iterator[Reference]:
+    """Yield the references that the steps of a plan read, with repetitions."""
+    for step in steps_of(plan):
+        match step:
+            case Derive(pipelines=pipelines, without=without):
+                yield from without
+                for pipeline in pipelines:
+                    for stage in (*pipeline.stages, *pipeline.judge):
+                        if isinstance(stage, Probe | AntiProbe):
+                            yield stage.source
+            case Aggregate(body=body, without=without):
+                yield from (body, *without)
+            case Extend(source=source) | ExtendWithRound(source=source) | Store(source=source):
+                yield Reference(source)
+            case Remove(source=source) | Add(source=source):
+                yield Reference(source)
+            case Loop(until_empty=references, limits=limits):
+                yield from references
+                yield from (Reference(name) for name, _ in limits)
+            case When(nonempty=references):
+                yield from references
+            case Call(argument=str() as argument):
+                yield Reference(argument)
+            case RecordTrace():
+                for references in (step.updates, step.approximation, step.disqualified):
+                    yield from references
+                yield from step.actual
+            case Call() | PlacedCall() | Within() | Clear() | CancelOut():
+                pass
+            case _:
+                assert_never(step)
+
+
+def relations_written(plan: Plan) -> Iterator[str]:
+    """Yield the relations that the steps of a plan write, with repetitions."""
+    for names in plan.locals.values():
+        yield from names
+    for step in steps_of(plan):
+        match step:
+            case Derive(target=name) | Aggregate(target=name):
+                yield name
+            case Extend(target=name) | ExtendWithRound(target=name):
+                yield name
+            case Store(relation=name) | Remove(relation=name) | Add(relation=name):
+                yield name
+            case CancelOut(relation=name):
+                yield name
+            case Clear(relations=names):
+                yield from names
+            case Loop() | When() | Within() | Call() | PlacedCall() | RecordTrace():
+                pass
+            case _:
+                assert_never(step)

@@ -1,0 +1,256 @@
+"""Reading a database: relations, answers to goals, history; watching what changes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from corollary.analysis.phrases import suggest_name
+from corollary.core.arrow import schema_of, to_python
+from corollary.core.program import Relation
+from corollary.core.states import CHANGES
+from corollary.database.changes import Changes
+from corollary.database.counters import ProgressRecorder
+from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.intake.evaluate_once import answer_relation
+from corollary.database.memory_store import MemoryStore
+from corollary.database.program.loaded_program import read_goal
+from corollary.database.program.names import readable_relation
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
+from corollary.errors import InputError
+from corollary.maintain.solve import answer_goal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.database.history import CommitSummary
+    from corollary.database.warehouse_store import WarehouseStore
+
+Callback = TypeVar("Callback", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class RelationView:
+    """A relation, as it is whenever it is read."""
+
+    name: str
+    _columns: Callable[[str], Relation]
+    _read: "Callable[[str], pa.Table]"
+    _frames: SparkFrames
+
+    @property
+    def shape(self) -> Relation:
+        """The columns, and their types."""
+        return self._columns(self.name)
+
+    def arrow(self) -> "pa.Table":
+        """Return the tuples as an Arrow table."""
+        return self._read(self.name)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the tuples as Python values."""
+        return list(to_python(self.arrow()))
+
+    def pandas(self) -> Any:
+        """Return the tuples as a pandas frame."""
+        return self.arrow().to_pandas()
+
+    def spark(self, view: str | None = None) -> Any:
+        """Return the tuples as a frame of the Spark session that was passed, or of a local one.
+
+        It is also shown as a temp view if `view` names one, with the tuples of now.
+        """
+        return self._frames.create_frame(self.arrow(), schema_of(self.shape), view)
+
+    def __len__(self) -> int:
+        return int(self.arrow().num_rows)
+
+
+class ReadAccess:
+    """The part of a database that reads and watches; without a store it is in memory."""
+
+    def __init__(self, state: DatabaseState, store: Store | None = None) -> None:
+        self._state = state
+        self._store: Store = MemoryStore() if store is None else store
+
+    @property
+    def commits(self) -> int:
+        """The number of the last commit."""
+        return self._state.commits
+
+    def relation(self, name: str) -> RelationView:
+        """Return a relation to read."""
+        self.refresh()
+        self._columns(name)
+        return RelationView(name, self._columns, self._read, self._state.frames)
+
+    def _columns(self, name: str) -> Relation:
+        return readable_relation(self._state.loaded.normal, name)
+
+    def _read(self, name: str) -> "pa.Table":
+        """Return the tuples of a relation; a virtual one is computed."""
+        with self._state.lock:
+            relation = self._columns(name)
+            if relation.is_derived and relation.is_virtual:
+                columns = ", ".join(f"v{at}" for at in range(relation.arity))
+                answers = self.query(f"{name}({columns})")
+                return answers.rename_columns(list(relation.columns)) if relation.arity else answers
+            return self._state.engine.read(name)
+
+    def query(self, goal: str) -> "pa.Table":
+        """Return the answers to a goal such as `link("a", y)`: a column for each variable."""
+        return self.answers(goal)[1]
+
+    def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
+        """Return the relation of a goal's answers (a column per variable) and its rows."""
+        state = self._state
+        with state.lock:
+            self.refresh()
+            literal = read_goal(state.program, goal)
+            self._store.log_query(literal)
+            normal = state.loaded.normal
+            answers = answer_relation(literal)
+
+            def is_stored(name: str) -> bool:
+                relation = normal.relations[name]
+                return not (relation.is_derived and relation.is_virtual)
+
+            plan = answer_goal(normal, literal, state.planner.query_statistics(normal), is_stored)
+            state.engine.declare({answers.name: answers})
+            try:
+                state.engine.run(plan, ProgressRecorder(state.console), state.limits)
+                return answers, state.engine.read(answers.name)
+            finally:
+                state.console.done()
+                state.engine.drop([answers.name])
+
+    def refresh(self) -> None:
+        """See what other processes have committed."""
+        with self._state.lock:
+            if not self._state.is_committing:
+                self._store.catch_up(self._state)
+
+    # --- history -------------------------------------------------------------------------------
+
+    @property
+    def _history(self) -> "WarehouseStore":
+        from corollary.database.warehouse_store import WarehouseStore
+
+        if isinstance(self._store, WarehouseStore):
+            return self._store
+        raise InputError.of(
+            "C0918",
+            "This database is in memory, so it has no history.",
+            None,
+            "open a warehouse with `corollary.open(DIRECTORY)`",
+        )
+
+    def _past(self, commit: int) -> tuple[DatabaseState, MemoryStore]:
+        """Return the state after a commit, in memory.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        from corollary.database.warehouse_store import WarehouseStore
+
+        now = self._state
+        past = DatabaseState(
+            create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames
+        )
+        past.is_trial = True
+        WarehouseStore(self._history.warehouse).restore(past, commit)
+        return past, MemoryStore()
+
+    def log(self, limit: int | None = None) -> "list[CommitSummary]":
+        """Return the commits that are kept, newest first and at most `limit`."""
+        from corollary.database.history import commit_log
+
+        return commit_log(self._history.warehouse, limit)
+
+    def changes(self, commit: int) -> Changes:
+        """Return what a commit changed.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        return self._history.changes_at(commit)
+
+    def feed(
+        self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
+    ) -> "Iterator[tuple[Relation, pa.Table]]":
+        """Yield what commits have changed, relation by relation, as change feeds of Delta do.
+
+        A table has the columns of the relation, then `_change_type` (`insert` or `delete`),
+        `_commit_version` and `_commit_timestamp`.
+
+        Args:
+            relation: the one whose changes to return; all if it is not given.
+            since: only commits after this one; if it is not given, all that are kept.
+            upto: the last commit to include.
+
+        Raises:
+            InputError: there is no such relation, or its changes are not kept.
+            WarehouseError: not all commits since then are kept.
+        """
+        from corollary.database.history import change_feed
+
+        warehouse = self._history.warehouse
+        self.refresh()
+        return change_feed(
+            warehouse, None if relation is None else self._columns(relation), since, upto
+        )
+
+    # --- watching ------------------------------------------------------------------------------
+
+    def watch(self, relation: str, *, added: bool = True, removed: bool = True) -> None:
+        """Ask for the changes of a virtual relation in every transaction from now on."""
+        self._columns(relation)
+        signs = zip(CHANGES, (added, removed), strict=True)
+        self._state.watch(relation, frozenset(sign for sign, is_watched in signs if is_watched))
+
+    def on(self, event: str) -> Callable[[Callback], Callback]:
+        """Call a function after every commit in which an event has happened.
+
+        The function is called with a list of tuples, which have the attributes `id`, `event`,
+        `message` and `commit`: at least once for each, with the same `id`. If it raises, or the
+        process ends first, it is called again later: queued alerts are delivered when a function
+        is registered, after a transaction, and by `deliver`.
+
+        >>> import corollary
+        >>> db = corollary.open(None)
+        >>> _ = db.load(text=".decl link(x: symbol) lost(x) :- -link(x).")
+        >>> @db.on("lost")
+        ... def show(rows):
+        ...     print([(x, row.commit) for row in rows for x in row])
+
+        Args:
+            event: an event predicate or relation.
+
+        Raises:
+            InputError: `C1013`, the program has none of that name.
+        """
+        known = self._state.loaded.checked.signatures
+        if known and event not in known:
+            near = suggest_name(event, known)
+            text = f"There is no event or relation `{event}`."
+            raise InputError.of("C1013", text, None, near or "load the program that has it first")
+
+        def register(function: Callback) -> Callback:
+            self._state.add_callback(event, function)
+            self._state.after_commit()
+            return function
+
+        return register
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the warehouse and the engine; streams are stopped between two batches."""
+        self._state.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

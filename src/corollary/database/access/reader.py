@@ -1,0 +1,215 @@
+"""A database as one reader sees it: relations that were granted, and nothing else.
+
+Everything that a `Database` can do is either limited to the reader's grants here or refused; what
+is not here cannot be done. A name that was not granted and one that does not exist get the same
+answer. Grants are looked up at every call, so that revoking one takes effect at once.
+
+What a view is computed from stays hidden, also in errors: an error in a rule would show the rule
+and the values that it failed on, so the reader only learns that there was one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from corollary.core.program import Relation
+from corollary.database.access.grants import Grants
+from corollary.database.access.read_access import Callback, ReadAccess
+from corollary.database.changes import Change, Changes
+from corollary.database.program.names import list_names
+from corollary.database.state import DatabaseState
+from corollary.database.store import Store
+from corollary.errors import AccessError, EvaluationError, InputError, LimitError
+from corollary.frontends.datalog.parser import parse_goal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from corollary.database.history import CommitSummary
+
+
+def _refusal(what: str) -> Callable[..., NoReturn]:
+    """Return a method of `Database` that a reader may not call."""
+
+    def refuse(reader: "Reader", *_: Any, **__: Any) -> NoReturn:
+        raise AccessError.of(
+            "C1041",
+            f"`{reader.name}` reads, and cannot {what}.",
+            None,
+            "open the warehouse without `reader=`, if it is yours",
+        )
+
+    return refuse
+
+
+class Reader(ReadAccess):
+    """A database, limited to what was granted to a reader.
+
+    >>> import corollary
+    >>> db = corollary.open(None, engine="local")
+    >>> _ = db.load(text=".decl e(x: number) .decl p(x: number) p(x) :- e(x). e(1).")
+    >>> db.grant("alice", "p")
+    >>> alice = db.reader("alice")
+    >>> alice.relation("p").rows()
+    [(1,)]
+    >>> alice.relation("e")
+    Traceback (most recent call last):
+    ...
+    corollary.errors.AccessError: error[C1040]: `alice` may not see `e`.
+      = `alice` may see `p`; who runs the warehouse can grant more: `corollary grant W alice e`
+
+    Attributes:
+        name: of the reader.
+    """
+
+    def __init__(
+        self, state: DatabaseState, store: Store, name: str, grants: Grants, *, owns: bool = False
+    ) -> None:
+        super().__init__(state, store)
+        self.name = name
+        self._grants = grants
+        self._owns = owns
+
+    # --- what is granted -----------------------------------------------------------------------
+
+    @property
+    def granted(self) -> frozenset[str]:
+        """The relations and event predicates that the reader may see."""
+        return self._grants.granted_to(self.name)
+
+    def require(self, relation: str) -> None:
+        """Refuse what was not granted.
+
+        Raises:
+            AccessError: it was not.
+        """
+        granted = self.granted
+        if relation not in granted:
+            raise AccessError.of(
+                "C1040",
+                f"`{self.name}` may not see `{relation}`.",
+                None,
+                f"{self._may_see(granted)}; who runs the warehouse can grant more: "
+                f"`corollary grant W {self.name} {relation}`",
+            )
+
+    def _require_existing(self, relation: str) -> None:
+        """Refuse what was not granted, and what the program does not have."""
+        self.require(relation)
+        if relation not in self._state.loaded.checked.signatures:
+            may_see = self._may_see(self.granted)
+            raise InputError.of("C0916", f"There is no relation `{relation}`.", None, may_see)
+
+    def _may_see(self, granted: frozenset[str]) -> str:
+        return f"`{self.name}` may see {list_names(sorted(granted)) or 'nothing'}"
+
+    @contextmanager
+    def _without_details(self, relation: str) -> Iterator[None]:
+        """Hide the details of an error in rules."""
+        try:
+            yield
+        except EvaluationError:
+            raise AccessError.of(
+                "C1042",
+                f"`{relation}` cannot be computed: an expression in a rule has no value.",
+                None,
+                "who runs the warehouse can see which rule, and for which values",
+            ) from None
+        except LimitError:
+            raise LimitError(
+                f"a limit was hit while `{relation}` was computed\n"
+                "  = ask for less, or ask who runs the warehouse to raise the limit"
+            ) from None
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def _columns(self, name: str) -> Relation:
+        self._require_existing(name)
+        return super()._columns(name)
+
+    def _read(self, name: str) -> "pa.Table":
+        self._require_existing(name)
+        with self._without_details(name):
+            return super()._read(name)
+
+    def answers(self, goal: str) -> "tuple[Relation, pa.Table]":
+        """Return the answers to a goal, and the relation that they make."""
+        self.refresh()
+        asked = parse_goal(goal).relation
+        self._require_existing(asked)
+        with self._without_details(asked):
+            return super().answers(goal)
+
+    # --- history -------------------------------------------------------------------------------
+
+    def at(self, commit: int) -> "Reader":
+        """Return the database as it was after a commit, with the grants of today.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        return Reader(*self._past(commit), self.name, self._grants, owns=True)
+
+    def log(self, limit: int | None = None) -> "list[CommitSummary]":
+        """Return the commits that are kept, newest first, with how much each has changed."""
+        granted = self.granted
+        return [
+            replace(
+                each,
+                changes={name: n for name, n in each.changes.items() if name in granted},
+                idempotency=None,
+            )
+            for each in super().log(limit)
+        ]
+
+    def changes(self, commit: int) -> Changes:
+        """Return what a commit changed."""
+        granted = self.granted
+        found = super().changes(commit)
+        return _GrantedChanges({name: found[name] for name in found if name in granted}, self)
+
+    def feed(
+        self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
+    ) -> "Iterator[tuple[Relation, pa.Table]]":
+        """Yield what commits have changed, relation by relation; see `Database.feed`."""
+        every = super().feed(relation, since=since, upto=upto)
+        granted = self.granted
+        return ((fed, table) for fed, table in every if fed.name in granted)
+
+    # --- watching ------------------------------------------------------------------------------
+
+    def on(self, event: str) -> Callable[[Callback], Callback]:
+        """Let a function be called when an event has happened; see `Database.on`."""
+        self._require_existing(event)
+        return super().on(event)
+
+    # --- what a reader cannot do ---------------------------------------------------------------
+
+    load = _refusal("change the program")
+    transaction = stream = _refusal("change data")
+    publish = _refusal("publish tables")
+    deliver = _refusal("deliver alerts")
+    grant = _refusal("grant anything")
+    revoke = _refusal("revoke anything")
+    grants = _refusal("see the grants of others")
+    reader = _refusal("read as somebody else")
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the database, if it was opened for this reader."""
+        if self._owns:
+            super().close()
+
+
+class _GrantedChanges(Changes):
+    """Changes of the relations that were granted; to ask for another one is refused."""
+
+    def __init__(self, changes: Mapping[str, Change], reader: Reader) -> None:
+        super().__init__(changes, {})
+        self._reader = reader
+
+    def __getitem__(self, relation: str) -> Change:
+        self._reader.require(relation)
+        return super().__getitem__(relation)

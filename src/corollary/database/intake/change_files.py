@@ -1,0 +1,294 @@
+"""Files that users pass for one transaction: files of changes, and files of rows.
+
+A file of changes has JSON lines, each one operation:
+
+| line                                                        | does                              |
+|-------------------------------------------------------------|-----------------------------------|
+| `{"op": "insert", "relation": "edge", "row": ["a", "b"]}`   | adds a tuple to a base relation   |
+| `{"op": "delete", "relation": "edge", "row": ["a", "b"]}`   | removes one                       |
+| `{"op": "add-rule", "rule": "link(x, y) :- edge(x, y)."}`   | adds a rule, or a fact of the text|
+| `{"op": "remove-rule", "rule": "link(x, y) :- edge(x, y)."}`| removes one                       |
+
+Operations apply in order: of several on one tuple the last one wins. Empty lines are ignored.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corollary.analysis.phrases import suggest_name
+from corollary.core.arrow import from_python, to_python
+from corollary.core.logic import Value
+from corollary.core.program import NormalProgram, Relation
+from corollary.core.states import State
+from corollary.database.program.names import writable_relation
+from corollary.database.transaction import Transaction
+from corollary.errors import Diagnostic, InputError, Severity
+from corollary.warehouse.files import input_files
+from corollary.warehouse.formats.delimited import first_findings
+from corollary.warehouse.formats.file_extensions import input_of, is_delimited
+from corollary.warehouse.sources.json_line import (
+    DEFAULT_NOTES,
+    BadLineError,
+    NumberedLine,
+    convert_rows,
+    first_line_number,
+    json_decoder,
+    line_finding,
+    line_span,
+    parse_line,
+)
+from corollary.warehouse.sources.source_factory import source_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADERS_HINT = "if the first line names the columns, say `--headers`"
+STDIN = "-"
+SIGN_BY_OP = {"insert": State.ADDED, "delete": State.REMOVED}
+KEYS_BY_OP = {
+    "insert": ("relation", "row"),
+    "delete": ("relation", "row"),
+    "add-rule": ("rule",),
+    "remove-rule": ("rule",),
+}
+"""The operations, and what each one needs beside `op`."""
+KEY_TYPES: dict[str, tuple[type, str]] = {
+    "relation": (str, "the name of a relation, as a text"),
+    "row": (list, "an array of values in the order of the columns"),
+    "rule": (str, "the text of a rule"),
+}
+EXAMPLES = {
+    "row": '{"op": "%s", "relation": "edge", "row": ["a", "b"]}',
+    "rule": '{"op": "%s", "rule": "link(x, y) :- edge(x, y)."}',
+}
+NAN = object()
+DECODE = json_decoder(is_exact=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleEdit:
+    """A rule that is added or removed, and what messages call its text."""
+
+    operation: str
+    rule: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """The contents of a file of changes.
+
+    Attributes:
+        name: what messages call it.
+        operations: for each relation the tuples that are deleted and those that are inserted.
+        edits: the rules that are added and removed, in order.
+    """
+
+    name: str
+    operations: list[tuple[State, str, list[tuple[Value, ...]]]]
+    edits: list[RuleEdit]
+
+    def apply_to(self, transaction: Transaction) -> None:
+        """Add all changes to a transaction.
+
+        Raises:
+            InputError: a rule cannot be added or removed.
+        """
+        for sign, relation, rows in self.operations:
+            if sign is State.ADDED:
+                transaction.insert(relation, rows)
+            else:
+                transaction.delete(relation, rows)
+        findings: list[list[Diagnostic]] = []
+        for edit in self.edits:
+            is_added = edit.operation == "add-rule"
+            change = transaction.add_rule if is_added else transaction.remove_rule
+            try:
+                change(edit.rule, place=edit.place)
+            except InputError as error:
+                findings.append(list(error.diagnostics))
+        if findings:
+            raise InputError(first_findings(findings, self.name))
+
+
+def read_changes(file: str, program: NormalProgram) -> ChangeFile:
+    """Return the changes in a file, or on standard input if it is `-`.
+
+    Raises:
+        InputError: `C0804`, it cannot be read; or lines do not fit the program.
+    """
+    name = "<stdin>" if file == STDIN else file
+    reader = _ChangeReader(name, program)
+    for number, line in enumerate(_content(file, name).split(b"\n"), 1):
+        if line and not line.isspace():
+            reader.read((number, line))
+    operations = [each for rows in reader.rows.values() for each in reader.net_changes(rows)]
+    if reader.findings:
+        raise InputError(first_findings(sorted(reader.findings, key=first_line_number), name))
+    return ChangeFile(name, operations, reader.edits)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The changes of one relation, line by line."""
+
+    relation: Relation
+    signs: list[State] = field(default_factory=list)
+    values: list[list[Any]] = field(default_factory=list)
+    lines: list[NumberedLine] = field(default_factory=list)
+
+
+class _ChangeReader:
+    """Reads lines, and collects findings."""
+
+    def __init__(self, name: str, program: NormalProgram) -> None:
+        self.name = name
+        self.program = program
+        self.rows: dict[str, _Rows] = {}
+        self.edits: list[RuleEdit] = []
+        self.findings: list[list[Diagnostic]] = []
+        self.refused: set[str] = set()
+
+    def read(self, place: NumberedLine) -> None:
+        """Read one line."""
+        try:
+            change = _change(place[1])
+            if change["op"] not in SIGN_BY_OP:
+                where = f"{self.name}:{place[0]} rule"
+                self.edits.append(RuleEdit(change["op"], change["rule"], where))
+            elif change["relation"] not in self.refused:
+                self.read_row(change, place)
+        except BadLineError as bad:
+            self.findings.append([line_finding(self.name, place, bad)])
+
+    def read_row(self, change: dict[str, Any], place: NumberedLine) -> None:
+        """Read a tuple that is inserted or deleted."""
+        name = change["relation"]
+        try:
+            relation = writable_relation(self.program, name, line_span(self.name, place))
+        except InputError as error:
+            self.refused.add(name)  # one finding for a relation is enough
+            self.findings.append(list(error.diagnostics))
+            return
+        if len(change["row"]) != relation.arity:
+            columns = f"give a value for each of {', '.join(relation.columns) or 'no columns'}"
+            message = (
+                f"the row has {len(change['row'])} values, `{name}` has {relation.arity} columns"
+            )
+            raise BadLineError("C0971", message, 0, columns)
+        rows = self.rows.setdefault(name, _Rows(relation))
+        rows.signs.append(SIGN_BY_OP[change["op"]])
+        rows.values.append(change["row"])
+        rows.lines.append(place)
+
+    def net_changes(self, given: _Rows) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
+        """Yield the tuples of a relation whose last operation is a delete, then the inserts."""
+        table, failures = convert_rows(given.values, given.relation)
+        for row, reasons in failures.items():
+            bad = [BadLineError("C0971", each, 0, DEFAULT_NOTES["C0801"]) for each in reasons]
+            self.findings.append([line_finding(self.name, given.lines[row], each) for each in bad])
+        if failures:
+            return
+        rows = to_python(table)
+        last = {_key(row): number for number, row in enumerate(rows)}
+        for sign in (State.REMOVED, State.ADDED):
+            found = [rows[number] for number in last.values() if given.signs[number] is sign]
+            if found:
+                yield sign, given.relation.name, found
+
+
+def _content(file: str, name: str) -> bytes:
+    try:
+        if file == STDIN:
+            data = sys.stdin.buffer.read()
+        else:
+            with input_files.open_file(Path(file), name, None) as stream:
+                data = stream.read()
+    except OSError as error:
+        raise input_files.file_error(name, "read", error, None) from None
+    return input_files.expand_text(data, name, None)
+
+
+def _change(line: bytes) -> dict[str, Any]:
+    """Return the change on a line.
+
+    Raises:
+        BadLineError: `C0970`, the line is not a change.
+    """
+    try:
+        value = parse_line(line, DECODE)
+    except BadLineError as bad:
+        code = "C0970" if bad.code == "C0957" else bad.code
+        raise BadLineError(code, bad.message, bad.offset, _example("insert")) from None
+    if not isinstance(value, dict):
+        raise BadLineError("C0970", "the line is not a JSON object", 0, _example("insert"))
+    operation = value.get("op")
+    if not isinstance(operation, str) or operation not in KEYS_BY_OP:
+        listed = ", ".join(f'"{each}"' for each in KEYS_BY_OP)
+        message = "the line has no `op`" if operation is None else f"there is no `op` {operation!r}"
+        near = suggest_name(operation, KEYS_BY_OP) if isinstance(operation, str) else None
+        raise BadLineError("C0970", message, 0, near or f"`op` is one of {listed}")
+    article = "an" if operation[0] in "ai" else "a"
+    for key in KEYS_BY_OP[operation]:
+        kind, described = KEY_TYPES[key]
+        if key not in value:
+            message = f"{article} `{operation}` needs `{key}`, {described}"
+            raise BadLineError("C0970", message, 0, _example(operation))
+        if not isinstance(value[key], kind):
+            message = f"`{key}` is {described}"
+            raise BadLineError("C0970", message, 0, _example(operation))
+    for key in value.keys() - {"op", *KEYS_BY_OP[operation]}:
+        message = f"{article} `{operation}` has no `{key}`"
+        raise BadLineError("C0970", message, 0, _example(operation))
+    return value
+
+
+def _example(operation: str) -> str:
+    return f"write a line such as `{EXAMPLES[KEYS_BY_OP[operation][-1]] % operation}`"
+
+
+def _key(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a key that is equal for equal rows; NaN equals itself here."""
+    return tuple(NAN if value != value else value for value in row)  # noqa: PLR0124 - only NaN
+
+
+# --- files of rows --------------------------------------------------------------------------------
+
+
+def read_rows(
+    file: str, relation: Relation, *, has_headers: bool = False
+) -> "tuple[pa.Table, list[Diagnostic]]":
+    """Return the rows of a file, in the format of its extension, and warnings.
+
+    Args:
+        file: a file, a pattern of files or a Delta table.
+        relation: the relation that the rows are for.
+        has_headers: whether the first line of delimited text names the columns.
+
+    Raises:
+        InputError: it cannot be read, its format is not known, or a row does not fit.
+    """
+    directive = input_of(relation, file, has_headers=has_headers)
+    source = source_of(directive, relation, base=Path(), root=Path(Path.cwd().anchor))
+    may_have_headers = is_delimited(file) and not has_headers
+    try:
+        change = source.change_since(None, from_python((), relation))
+    except InputError as error:
+        if not may_have_headers:
+            raise
+        raise InputError(map(_with_hint, error.diagnostics)) from None
+    warnings = list(change.warnings)
+    if may_have_headers and relation.arity and relation.columns in to_python(change.added):
+        message = f"A row of `{file}` holds just the names of the columns of `{relation.name}`."
+        warnings.append(Diagnostic("C0974", message, None, HEADERS_HINT, severity=Severity.WARNING))
+    return change.added, warnings
+
+
+def _with_hint(finding: Diagnostic) -> Diagnostic:
+    """Return a finding, with a hint if it is about the first line."""
+    is_first = finding.span is not None and finding.span.line == 1
+    note = f"{finding.note}; {HEADERS_HINT}" if finding.note else HEADERS_HINT
+    return replace(finding, note=note) if is_first else finding

@@ -1,0 +1,290 @@
+"""One-shot evaluation: read the inputs, evaluate, write the outputs (Soufflé's conventions)."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corollary.console import Console, SilentConsole
+from corollary.core.arrow import from_python
+from corollary.core.engine import Engine, Limits
+from corollary.core.logic import Literal, Variable
+from corollary.core.program import Directive, Program, Relation
+from corollary.core.recorder import Recorder
+from corollary.core.spark_io import display_name, is_spark_io
+from corollary.database.counters import ProgressRecorder
+from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.program.loaded_program import LoadedProgram, load_program, read_goal
+from corollary.errors import Diagnostic, InputError
+from corollary.maintain import solve
+from corollary.maintain.algorithms import seminaive
+from corollary.maintain.placing import place_strata
+from corollary.warehouse.files.paths import resolve
+from corollary.warehouse.formats import delimited
+from corollary.warehouse.formats.dialect import channel_of, file_name_of, is_stream
+from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class FileLocations:
+    """Where facts are read from, where outputs go, and the directory that neither may leave."""
+
+    facts: Path = Path()
+    outputs: Path = Path()
+    root: Path | None = None
+
+    def input_path(self, directive: Directive) -> Path:
+        """Return the file that an `.input` names."""
+        return self._resolve(self.facts, directive)
+
+    def output_path(self, directive: Directive) -> Path:
+        """Return the file that an `.output` names."""
+        return self._resolve(self.outputs, directive)
+
+    def spark_path(self, directive: Directive) -> Path | None:
+        """Return the file or folder that an `.output` through Spark names, if it names one.
+
+        Raises:
+            InputError: it is outside the root, or other files are in it.
+        """
+        name = directive.parameter("filename")
+        if not name:
+            return None
+        root, span = self.root or self.outputs, directive.span
+        path = resolve(root, name, base=self.outputs, span=span, may_be_directory=True)
+        for directory in (root, self.outputs, self.facts):
+            if directory.resolve().is_relative_to(path):
+                message = f"`{name}` is a directory that other files are in: Spark would remove it"
+                raise InputError.of("C0805", message, span, "name a folder of its own")
+        return path
+
+    def _resolve(self, base: Path, directive: Directive) -> Path:
+        root = self.root or base
+        return resolve(root, file_name_of(directive), base=base, span=directive.span)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOutput:
+    """A relation that was written to a file."""
+
+    relation: str
+    path: Path
+    tuples: int
+
+
+@dataclass(slots=True)
+class EvaluationResult:
+    """What a one-shot run did.
+
+    Attributes:
+        written: the files, in the order of the program.
+        sizes: the sizes asked for with `.printsize`.
+        printed: the relations that go to standard output, with their rows.
+        warnings: about the program.
+    """
+
+    written: list[WrittenOutput] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    printed: "list[tuple[Directive, Relation, pa.Table]]" = field(default_factory=list)
+    warnings: tuple[Diagnostic, ...] = ()
+    seconds: float = 0.0
+
+
+def run_once(
+    program: Program,
+    places: FileLocations,
+    limits: Limits | None = None,
+    console: Console | None = None,
+    engine: str | Engine = LOCAL,
+    *,
+    frames: SparkFrames | None = None,
+) -> EvaluationResult:
+    """Evaluate a program once and write its outputs; nothing is written if anything fails.
+
+    An engine that is passed must be empty, and is closed at the end. `IO=spark` reads and writes
+    through the session of `frames`, or a local one.
+
+    Raises:
+        InputError: the program or a facts file is not acceptable, or a rule instance has no value.
+        LimitError: a limit was hit.
+    """
+    console = console or SilentConsole()
+    began = time.monotonic()
+    loaded = load_program(program)
+    targets = output_paths(loaded, places)
+    frames = frames or SparkFrames()
+    with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
+        fill_engine(loaded, places, console, used, frames)
+        evaluate_views(
+            loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
+        )
+        console.done()
+        outcome = write_results(loaded, used, places, targets, frames)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def query_once(
+    program: Program,
+    text: str,
+    places: FileLocations,
+    limits: Limits | None = None,
+    console: Console | None = None,
+) -> "tuple[Relation, pa.Table]":
+    """Return the relation of a goal's answers (a column per variable) and its rows."""
+    console = console or SilentConsole()
+    began = time.monotonic()
+    loaded = load_program(program)
+    goal = read_goal(program, text)
+    engine = fill_engine(loaded, places, console)
+    answers = answer_relation(goal)
+    engine.declare({answers.name: answers})
+    plan = solve.solve(loaded.normal, goal, engine.statistics())
+    engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
+    console.done()
+    return answers, engine.read(answers.name)
+
+
+def answer_relation(goal: Literal) -> Relation:
+    """Return the relation of a goal's answers: one column per variable."""
+    variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, Variable)}
+    types = tuple(type_ for type_ in variables.values() if type_ is not None)
+    return Relation(
+        solve.GOAL_RELATION, tuple(variables), types, is_derived=True, is_declared=False
+    )
+
+
+def fill_engine(
+    loaded: LoadedProgram,
+    places: FileLocations,
+    console: Console,
+    engine: Engine | None = None,
+    frames: SparkFrames | None = None,
+) -> Engine:
+    """Return an engine with the facts and the inputs; the local one if none is given."""
+    engine = engine or create_engine(LOCAL)
+    normal = loaded.normal
+    engine.declare(normal.relations)
+    for name, rows in normal.facts.items():
+        engine.insert(name, rows)
+    for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
+        engine.insert(normal.bases.get(name, name), table)
+    return engine
+
+
+def read_inputs(
+    loaded: LoadedProgram, places: FileLocations, console: Console, frames: SparkFrames
+) -> "Iterator[tuple[str, pa.Table]]":
+    """Yield the relations that have an `.input`, with the rows read for each."""
+    normal = loaded.normal
+    has_read = False
+    for directive in loaded.program.directives:
+        if directive.name == "input":
+            is_spark = is_spark_io(directive)
+            name = display_name(directive) if is_spark else file_name_of(directive)
+            console.progress(f"reading {name}")
+            relation = normal.relations[directive.relation]
+            if is_stream(directive):
+                raise InputError.of(
+                    "C0982",
+                    f"`{relation.name}` reads a stream, which needs a warehouse.",
+                    directive.span,
+                    "let `corollary watch PROGRAM --warehouse DIR` read it, or read files instead",
+                )
+            if channel_of(directive) == "stdin":
+                if has_read or sys.stdin is None:
+                    raise InputError.of(
+                        "C0804",
+                        f"`{relation.name}` reads from standard input, where nothing is left.",
+                        directive.span,
+                        "let one relation only read from there, and the others from files",
+                    )
+                has_read = True
+                table = delimited.read_stream(sys.stdin.buffer, relation, directive)
+            elif is_spark:
+                table = _read_through_spark(loaded, directive, places, frames)
+            else:
+                path = places.input_path(directive)
+                table = delimited.read(path, relation, directive, name=str(places.facts / name))
+            yield relation.name, table
+
+
+def _read_through_spark(
+    loaded: LoadedProgram, directive: Directive, places: FileLocations, frames: SparkFrames
+) -> "pa.Table":
+    from corollary.warehouse.sources.source_factory import source_of
+
+    relation = loaded.normal.relations[directive.relation]
+    keys = {each.name: each.key for each in loaded.program.declarations}
+    key = keys.get(relation.name, ())
+    source = source_of(
+        directive, relation, base=places.facts, root=places.root, key=key, fetch=frames.read
+    )
+    return source.change_since(None, from_python((), relation)).added
+
+
+def evaluate_views(
+    loaded: LoadedProgram, engine: Engine, recorder: Recorder, limits: Limits
+) -> None:
+    """Evaluate every derived relation."""
+    placed = place_strata(engine, loaded.normal, loaded.normal)
+    plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places)
+    engine.run(plan, recorder, limits)
+
+
+def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:
+    """Return the file of every `.output`, before anything is evaluated; None for a table of Spark.
+
+    Raises:
+        InputError: a file is outside the root, or two outputs share one.
+    """
+    targets = {
+        directive: places.spark_path(directive)
+        if is_spark_io(directive)
+        else places.output_path(directive)
+        for directive in loaded.program.directives
+        if directive.name == "output"
+        and directive.relation in loaded.normal.relations
+        and channel_of(directive) != "stdout"
+    }
+    check_distinct_paths((each, path) for each, path in targets.items() if path is not None)
+    return targets
+
+
+def write_results(
+    loaded: LoadedProgram,
+    engine: Engine,
+    places: FileLocations,
+    targets: dict[Directive, Path | None],
+    frames: SparkFrames,
+) -> EvaluationResult:
+    """Write the outputs: those through Spark one after the other, then all files or none."""
+    outcome = EvaluationResult(warnings=loaded.checked.warnings)
+    files: list[OutputFile] = []
+    for directive in dict.fromkeys(loaded.program.directives):
+        relation = loaded.normal.relations.get(directive.relation)
+        if relation is None:
+            continue
+        size = engine.size(relation.name)
+        if directive.name == "printsize":
+            outcome.sizes[relation.name] = size
+        elif directive in targets:
+            table, path = engine.read(relation.name), targets[directive]
+            if is_spark_io(directive):
+                frames.write(table, relation, directive, path)
+                shown = (Path() if path is None else places.outputs) / display_name(directive)
+            else:
+                assert path is not None
+                files.append(OutputFile(table, path, relation, directive))
+                shown = places.outputs / file_name_of(directive)
+            outcome.written.append(WrittenOutput(relation.name, shown, size))
+        elif directive.name == "output":
+            outcome.printed.append((directive, relation, engine.read(relation.name)))
+    write_outputs(files)
+    return outcome

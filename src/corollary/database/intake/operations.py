@@ -1,0 +1,127 @@
+"""Inserts into and deletes from base relations, each by one writer in its own part."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corollary.core.engine import Engine, Limits, TableHandle
+from corollary.core.program import NormalProgram
+from corollary.core.recorder import CountingRecorder
+from corollary.core.states import State
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.parts import (
+    MANUAL_PART,
+    TEXT_PART,
+    add_parts,
+    relations_with_parts,
+    working_copy,
+)
+from corollary.maintain.base_plans import plan_intersections, plan_union_of_parts
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Tuples to insert into a base relation or to delete from it, in one part of it."""
+
+    sign: State
+    relation: str
+    rows: Any
+    part: str = MANUAL_PART
+
+
+def fact_edits(before: NormalProgram, after: NormalProgram) -> list[Operation]:
+    """Return what an edit of the text does to the facts in it."""
+    found = []
+    for name in dict.fromkeys((*before.facts, *after.facts)):
+        old, new = before.facts.get(name, ()), after.facts.get(name, ())
+        if old != new:
+            removed, added = set(old) - set(new), set(new) - set(old)
+            found.append(Operation(State.REMOVED, name, list(removed), TEXT_PART))
+            found.append(Operation(State.ADDED, name, list(added), TEXT_PART))
+    return found
+
+
+def written_parts(program: NormalProgram, operations: Iterable[Operation]) -> dict[str, set[str]]:
+    """Return which parts insert into which base relation."""
+    found: dict[str, set[str]] = {name: {TEXT_PART} for name, rows in program.facts.items() if rows}
+    for each in operations:
+        if each.sign is State.ADDED and len(each.rows):
+            base = program.bases.get(each.relation, each.relation)
+            found.setdefault(base, set()).add(each.part)
+    for relation, sign in program.active.triggers.values():
+        if sign is State.ADDED:
+            base = program.bases.get(relation, relation)
+            found.setdefault(base, set()).add(MANUAL_PART)
+    return found
+
+
+def with_written_parts(loaded: LoadedProgram, operations: Sequence[Operation]) -> LoadedProgram:
+    """Return the program in which every writer that inserts tuples has a part."""
+    normal = add_parts(loaded.normal, written_parts(loaded.normal, operations))
+    return loaded if normal is loaded.normal else replace(loaded, normal=normal)
+
+
+def apply_operations(
+    engine: Engine, program: NormalProgram, operations: Sequence[Operation], limits: Limits
+) -> dict[str, TableHandle]:
+    """Apply operations to base relations, in the order given.
+
+    Returns:
+        By relation, the tuples that were to be deleted but that another part asserts.
+    """
+    touched: list[str] = []
+    manual: dict[str, list[Operation]] = {}
+    for each in operations:
+        base = program.bases.get(each.relation, each.relation)
+        parts = program.parts.get(base, {})
+        if each.part == MANUAL_PART and set(parts) - {MANUAL_PART}:
+            manual.setdefault(base, []).append(each)
+        target = parts.get(each.part)
+        if target is None:
+            continue
+        touched.append(base)
+        if each.sign is State.ADDED:
+            engine.insert(target, each.rows)
+        else:
+            engine.delete(target, each.rows)
+    # Several parts: the base relation itself is their union.
+    several = relations_with_parts(program, touched)
+    if several:
+        engine.run(plan_union_of_parts(program, several), CountingRecorder(), limits)
+    deleted = {
+        name: every
+        for name, every in manual.items()
+        if any(each.sign is State.REMOVED for each in every)
+    }
+    return _still_there(engine, program, deleted, limits) if deleted else {}
+
+
+def _still_there(
+    engine: Engine,
+    program: NormalProgram,
+    manual: Mapping[str, Sequence[Operation]],
+    limits: Limits,
+) -> dict[str, TableHandle]:
+    """Return which tuples that manual writes have finally deleted are still there."""
+    deleted, kept = (
+        {name: working_copy(program.relations[name], role) for name in manual}
+        for role in ("deleted", "kept")
+    )
+    made = {each.name: each for each in (*deleted.values(), *kept.values())}
+    engine.declare(made)
+    try:
+        for name, operations in manual.items():
+            for each in operations:
+                if each.sign is State.REMOVED:
+                    engine.insert(deleted[name].name, each.rows)
+                else:
+                    engine.delete(deleted[name].name, each.rows)
+        names = ({name: each.name for name, each in roles.items()} for roles in (deleted, kept))
+        engine.run(plan_intersections(program, *names), CountingRecorder(), limits)
+        found = {name: engine.handle(each.name) for name, each in kept.items()}
+    finally:
+        engine.drop(made)
+    outer = {
+        base: name for name, base in program.bases.items() if program.relations[name].is_declared
+    }
+    return {outer.get(name, name): each for name, each in found.items() if len(each)}

@@ -1,0 +1,72 @@
+"""The quarantine: malformed records, set aside in a relation while the good rows are inserted."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from corollary.core.arrow import from_python
+from corollary.core.program import Column, Declaration, Program, TypeName
+from corollary.core.states import State
+from corollary.database.intake.operations import Operation
+from corollary.database.program.parts import SOURCE_PREFIX
+from corollary.database.state import DatabaseState
+from corollary.errors import InputError
+from corollary.warehouse.sources.quarantine import QUARANTINE, BadRow, quarantine_change
+
+QUARANTINE_DECLARATION = Declaration(
+    QUARANTINE.name,
+    tuple(
+        Column(name, TypeName(str(type_)))
+        for name, type_ in zip(QUARANTINE.columns, QUARANTINE.types, strict=True)
+    ),
+)
+"""The declaration of the quarantine."""
+
+QUARANTINE_PART = SOURCE_PREFIX + "quarantine"
+"""The part that all sources together write to."""
+
+
+def with_quarantine(program: Program) -> Program:
+    """Return the program with the quarantine.
+
+    Raises:
+        InputError: it has another relation of that name.
+    """
+    for each in program.declarations:
+        if each.name == QUARANTINE_DECLARATION.name:
+            if each == QUARANTINE_DECLARATION:
+                return program
+            raise InputError.of(
+                "C0959",
+                f"`{each.name}` is where malformed records are set aside, and has other columns.",
+                each.span,
+                "give the relation another name, or refuse malformed records with "
+                "`--bad-rows abort`",
+            )
+    return replace(program, declarations=(*program.declarations, QUARANTINE_DECLARATION))
+
+
+def with_same_quarantine(program: Program, before: Program) -> Program:
+    """Return the program with the quarantine if the one before it had it: it may hold records."""
+    return with_quarantine(program) if QUARANTINE_DECLARATION in before.declarations else program
+
+
+def quarantine_operations(
+    state: DatabaseState,
+    source: str,
+    bad_rows: Iterable[BadRow],
+    reread_files: frozenset[str] | None,
+) -> list[Operation]:
+    """Return how the quarantine changes when a source was read.
+
+    Malformed records replace the earlier ones of the files that were read again; None for all.
+    """
+    bad_rows = list(bad_rows)
+    known = QUARANTINE.name in state.loaded.normal.relations
+    if not bad_rows and not known:
+        return []
+    held = state.engine.read(QUARANTINE.name) if known else from_python((), QUARANTINE)
+    added, removed = quarantine_change(held, source, bad_rows, reread_files)
+    return [
+        Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
+        Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),
+    ]

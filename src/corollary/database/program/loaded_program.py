@@ -1,0 +1,146 @@
+"""Reads what users write: programs (read, check, normalise), goals, and tuples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from corollary.active.normal_form import with_active_rules
+from corollary.analysis.check import CheckedProgram, check
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    Clause,
+    Constant,
+    Functor,
+    Literal,
+    Value,
+    Variable,
+    Wildcard,
+)
+from corollary.core.program import Declaration, NormalProgram, Program
+from corollary.database.program.names import writable_relation
+from corollary.errors import Diagnostic, InputError
+from corollary.frontends.datalog.parser import parse, parse_file, parse_goal
+from corollary.rewrite.normalise import normalise
+from corollary.rewrite.translation_unit import unused_name
+from corollary.source import SourceFile, Span
+
+Fact = tuple[str, tuple[Value, ...]]
+"""A relation and one of its tuples."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProgram:
+    """A program in its three forms: as written, checked, normal."""
+
+    program: Program
+    checked: CheckedProgram
+    normal: NormalProgram
+
+
+def read_programs(paths: Sequence[Path]) -> Program:
+    """Return the program in several files.
+
+    Raises:
+        InputError: with the findings of all files.
+    """
+    program = Program()
+    findings: list[Diagnostic] = []
+    for path in paths:
+        try:
+            program += parse_file(path)
+        except InputError as error:
+            findings += error.diagnostics
+    if findings:
+        raise InputError(findings)
+    return program
+
+
+def load_program(program: Program) -> LoadedProgram:
+    """Check a program and bring it into normal form.
+
+    Raises:
+        InputError: with all findings.
+    """
+    checked = check(program)
+    return LoadedProgram(program, checked, with_active_rules(normalise(checked), checked))
+
+
+def read_goal(program: Program, text: str) -> Literal:
+    """Return a goal such as `link("a", y)` as a typed literal.
+
+    The goal is checked as the body of a rule of the program.
+
+    Raises:
+        InputError: the goal does not fit the program.
+    """
+    goal = parse_goal(text)
+    if goal.state is not None:
+        raise InputError.of(
+            "C0903",
+            f"A goal asks for the present, so `@{goal.state}` has no meaning in it.",
+            goal.span,
+            f"leave out `@{goal.state}`",
+        )
+    if any(isinstance(argument, Functor | AggregateTerm) for argument in goal.arguments):
+        raise InputError.of(
+            "C0901",
+            "A goal's arguments are values, variables or `_`.",
+            goal.span,
+            "compute the value first, or write a rule and ask for its head",
+        )
+    taken = {goal.relation, *(each.name for each in program.declarations)}
+    head = unused_name("corollary.goal", taken)
+    rule = Program(
+        declarations=(Declaration(head, ()),), clauses=(Clause((Atom(head, ()),), (goal,)),)
+    )
+    checked = check(program + rule)
+    if checked.signatures[goal.relation].is_event:
+        raise InputError.of(
+            "C0902",
+            f"`{goal.relation}` is an event predicate: it holds only while a transaction runs.",
+            goal.span,
+            "ask for a base or derived relation",
+        )
+    (typed,) = (item for item in checked.program.clauses[-1].body if isinstance(item, Atom))
+    slots = (each for each in typed.arguments if isinstance(each, Variable | Constant | Wildcard))
+    return Literal(goal.relation, tuple(slots))
+
+
+def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:
+    """Return the tuples in a text such as `edge("a", "b")`, each with its relation.
+
+    They are checked as facts of the program.
+
+    Args:
+        loaded: the program.
+        text: one fact or several; the last full stop may be missing.
+        place: what messages call the text.
+
+    Raises:
+        InputError: the text holds something else, or does not fit the program.
+    """
+    if not text.strip():
+        raise _not_a_tuple("A tuple is expected, but the text is empty.", None)
+    ended = text if text.rstrip().endswith(".") else f"{text.rstrip()}."
+    given = parse(SourceFile(place, ended))
+    is_plain = all(not each.body and not any(h.sign for h in each.heads) for each in given.clauses)
+    if not (given.clauses and is_plain) or given != Program(clauses=given.clauses):
+        raise _not_a_tuple(f"`{text.strip()}` is not a tuple.", None)
+    return [fact for clause in given.clauses for fact in _read_fact(loaded, clause)]
+
+
+def _read_fact(loaded: LoadedProgram, clause: Clause) -> list[Fact]:
+    for head in clause.heads:
+        writable_relation(loaded.normal, head.relation, head.span)
+        if any(isinstance(each, Functor) for each in head.arguments):
+            raise _not_a_tuple("A value of this tuple is computed.", head.span)
+    program = loaded.program
+    declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)
+    alone = load_program(Program(types=program.types, declarations=declared, clauses=(clause,)))
+    return [(name, row) for name, rows in alone.normal.facts.items() for row in rows]
+
+
+def _not_a_tuple(message: str, span: Span | None) -> InputError:
+    cure = 'write a relation and its values, as in `edge("a", "b")`'
+    return InputError([Diagnostic("C0919", message, span, cure)])

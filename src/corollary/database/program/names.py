@@ -1,0 +1,59 @@
+"""Finds the relations that users name: to read, to watch, to write to, to publish."""
+
+from collections.abc import Iterable, Sequence
+
+from corollary.analysis.phrases import suggest_name
+from corollary.core.program import Directive, NormalProgram, Relation
+from corollary.errors import InputError
+from corollary.source import Span
+
+MESSAGE_MAX_NAMES = 12
+"""The maximum number of names in a message."""
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names for a message, the first ones if there are many."""
+    listed = ", ".join(f"`{each}`" for each in names[:MESSAGE_MAX_NAMES])
+    more = len(names) - MESSAGE_MAX_NAMES
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def readable_relation(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
+    """Return a declared relation.
+
+    Raises:
+        InputError: there is no such relation.
+    """
+    relation = program.relations.get(name)
+    if relation is None or not relation.is_declared:
+        known = [each for each, it in program.relations.items() if it.is_declared]
+        listed = f"the relations are {list_names(known)}"
+        every = listed if known else "load a program that declares it"
+        near = suggest_name(name, known)
+        raise InputError.of("C0916", f"There is no relation `{name}`.", span, near or every)
+    return relation
+
+
+def writable_relation(program: NormalProgram, name: str, span: Span | None = None) -> Relation:
+    """Return a relation that tuples can be written to.
+
+    Raises:
+        InputError: there is no such relation, or it has rules and no base part.
+    """
+    relation = readable_relation(program, name, span)
+    if program.relations[program.bases.get(name, name)].is_derived:
+        raise InputError.of(
+            "C0915",
+            f"`{name}` is derived by rules, so tuples cannot be added to it or removed from it.",
+            span,
+            f"change the relations it is derived from, or declare `.input {name}` to give it "
+            "tuples of its own",
+        )
+    return relation
+
+
+def published_relations(program: NormalProgram, directives: Iterable[Directive]) -> list[Relation]:
+    """Return the relations whose tables a warehouse publishes: stored ones with an `.output`."""
+    names = dict.fromkeys(each.relation for each in directives if each.name == "output")
+    found = (program.relations[name] for name in names if name in program.relations)
+    return [each for each in found if each.is_stored]

@@ -1,0 +1,84 @@
+"""Who asserts the tuples of base relations: the program text, each source, and manual writes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from corollary.core.plans import working_relation
+from corollary.core.program import NormalProgram, Relation
+
+TEXT_PART, MANUAL_PART = "text", "manual"
+SOURCE_PREFIX = "source "
+"""Begins the name of a source's part; the name of the source follows."""
+
+
+def carry_over_parts(normal: NormalProgram, before: NormalProgram) -> NormalProgram:
+    """Return a program with the parts that the one before it had.
+
+    If a base relation has rules now, its parts become those of its base part.
+    """
+    parts: dict[str, Mapping[str, str]] = {}
+    relations = dict(normal.relations)
+    for name, by_part in before.parts.items():
+        base = normal.bases.get(name, name)
+        if base in normal.relations:
+            parts[base] = {part: base if at == name else at for part, at in by_part.items()}
+            relations |= {at: before.relations[at] for at in parts[base].values() if at != base}
+    return replace(normal, relations=relations, parts=parts) if parts else normal
+
+
+def add_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> NormalProgram:
+    """Return the program in which each writer of a base relation has a part of it.
+
+    The only part of a relation is the relation itself; with a second one, each part becomes a
+    working relation of its own.
+    """
+    parts, relations = dict(normal.parts), dict(normal.relations)
+    for name, added in writers.items():
+        known = parts.get(name, {})
+        every = tuple(dict.fromkeys((*known, *sorted(added))))
+        if len(every) == len(known):
+            continue
+        own = {part: at for part, at in known.items() if at != name}
+        parts[name] = {
+            part: name if len(every) == 1 else own.get(part, working_relation(name, part))
+            for part in every
+        }
+        for at in parts[name].values():
+            if at != name:
+                relations[at] = replace(normal.relations[name], name=at, is_declared=False)
+    return replace(normal, relations=relations, parts=parts) if parts != normal.parts else normal
+
+
+def split_parts(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
+    """Return the new parts that take over the tuples of a base relation that was its only part."""
+    found: dict[str, str] = {}
+    for name, by_part in before.parts.items():
+        base = after.bases.get(name, name)
+        for part, at in by_part.items():
+            now = after.parts.get(base, {}).get(part)
+            if at == name and now is not None and now != base:
+                found[now] = name
+    return found
+
+
+def relations_with_parts(normal: NormalProgram, names: Iterable[str]) -> list[str]:
+    """Return which base relations have several parts."""
+    return [name for name in dict.fromkeys(names) if len(normal.parts.get(name, ())) > 1]
+
+
+def describe_parts(parts: Iterable[str]) -> str:
+    """Return who asserts something, in words.
+
+    >>> describe_parts([TEXT_PART, "source edge < edge.csv"])
+    'the program text or the source `edge.csv`'
+    """
+    words = {TEXT_PART: "the program text", MANUAL_PART: "a manual write"}
+    return " or ".join(
+        words.get(part) or f"the source `{part.partition(' < ')[2]}`" for part in parts
+    )
+
+
+def working_copy(relation: Relation, role: str) -> Relation:
+    """Return a working relation of the shape of another."""
+    name = working_relation(relation.name, role)
+    return replace(relation, name=name, is_declared=False, is_derived=False)

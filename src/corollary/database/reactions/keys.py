@@ -1,0 +1,122 @@
+"""Keys and functional dependencies of base relations, enforced at every commit."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from corollary.core.arrow import dependency_violations, to_python
+from corollary.core.engine import Engine, Limits
+from corollary.core.program import NormalProgram, Program, Relation
+from corollary.core.recorder import CountingRecorder
+from corollary.core.states import State
+from corollary.core.values import format_row
+from corollary.database.program.parts import working_copy
+from corollary.errors import ConstraintError, Diagnostic
+from corollary.maintain.base_plans import plan_key_matches
+from corollary.source import Span
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MESSAGE_VIOLATIONS = 20
+"""The maximum number of violations in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDependency:
+    """Tuples that agree in the determinants agree in the dependents."""
+
+    relation: str
+    determinants: tuple[int, ...]
+    dependents: tuple[int, ...]
+    is_key: bool
+    span: Span | None = field(compare=False)
+
+
+def resolve_dependencies(program: Program, normal: NormalProgram) -> Iterator[ResolvedDependency]:
+    """Yield the keys and `.fd`s of a program, with columns by position."""
+    for declaration in program.declarations:
+        relation = normal.relations.get(declaration.name)
+        if declaration.key and relation is not None:
+            key = tuple(relation.columns.index(name) for name in declaration.key)
+            rest = tuple(at for at in range(relation.arity) if at not in key)
+            yield ResolvedDependency(relation.name, key, rest, True, declaration.span)
+    for each in program.dependencies:
+        relation = normal.relations.get(each.relation)
+        if relation is not None:
+            key, rest = (
+                tuple(relation.columns.index(name) for name in names)
+                for names in (each.determinants, each.dependents)
+            )
+            rest = tuple(at for at in rest if at not in key)  # those agree anyway
+            if rest:
+                yield ResolvedDependency(relation.name, key, rest, False, each.span)
+
+
+def check_keys(
+    engine: Engine,
+    before: Collection[ResolvedDependency],
+    program: Program,
+    normal: NormalProgram,
+    limits: Limits,
+) -> None:
+    """Refuse a change that violates a key or functional dependency.
+
+    Only tuples that agree with added ones are checked; all tuples if the dependency is new.
+
+    Raises:
+        ConstraintError: with the tuples that contradict each other.
+    """
+    findings: list[Diagnostic] = []
+    for each in resolve_dependencies(program, normal):
+        name = normal.bases.get(each.relation, each.relation)
+        if normal.relations[name].is_derived:
+            continue
+        if each not in before:
+            rows = engine.read(name)
+        elif engine.size(name, State.ADDED):
+            rows = _touched(engine, normal, name, each.determinants, limits)
+        else:
+            continue
+        findings += _violations(each, rows, normal.relations[each.relation])
+    if findings:
+        raise ConstraintError(findings)
+
+
+def _touched(
+    engine: Engine, normal: NormalProgram, name: str, determinants: Sequence[int], limits: Limits
+) -> "pa.Table":
+    into = working_copy(normal.relations[name], "touched")
+    engine.declare({into.name: into})
+    try:
+        engine.run(
+            plan_key_matches(normal, name, determinants, into.name), CountingRecorder(), limits
+        )
+        return engine.read(into.name)
+    finally:
+        engine.drop([into.name])
+
+
+def _violations(each: ResolvedDependency, rows: "pa.Table", relation: Relation) -> list[Diagnostic]:
+    found = dependency_violations(rows, each.determinants, each.dependents)
+    named = ", ".join(relation.columns[at] for at in each.determinants)
+    depend = ", ".join(relation.columns[at] for at in each.dependents)
+    what = f"the key ({named})" if each.is_key else f"the same {named} and another {depend}"
+    listed = [
+        Diagnostic(
+            "C0937",
+            f"`{relation.name}` would hold two tuples with {what}: {one} and {other}.",
+            each.span,
+            "delete one of them in the same transaction; nothing was changed",
+        )
+        for one, other in (
+            sorted(format_row(row, relation.types) for row in pair)
+            for pair in zip(
+                *(to_python(side.slice(0, MESSAGE_VIOLATIONS)) for side in found), strict=True
+            )
+        )
+    ]
+    if found[0].num_rows > MESSAGE_VIOLATIONS:
+        more = f"and {found[0].num_rows - MESSAGE_VIOLATIONS} more of `{relation.name}`"
+        listed.append(Diagnostic("C0937", more, each.span))
+    return listed

@@ -1,0 +1,275 @@
+"""Reactions to what a transaction changes: constraints that abort it, alerts that report it.
+
+`.alert` and `.abort` on an event predicate react to its tuples, on any other relation to those that
+are new in it. A reaction that is itself new is also evaluated on what was there before it: the
+tuples that the data of OLD gives under the rules of NEW.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from corollary.core.alerts import Alert, SinkKind, alerts_of, render_message
+from corollary.core.arrow import to_python
+from corollary.core.logic import Literal, Variable
+from corollary.core.plans import event_relation, working_relation
+from corollary.core.program import NormalProgram, Reaction, Relation
+from corollary.core.states import State
+from corollary.core.values import format_row
+from corollary.database.counters import ProgressRecorder
+from corollary.database.intake.evaluate_once import answer_relation
+from corollary.database.reactions.violation_causes import ViolationCauses
+from corollary.database.state import DatabaseState
+from corollary.errors import ConstraintError, Diagnostic, InputError
+from corollary.maintain.solve import answer_goal
+from corollary.maintain.update import Update
+
+Row = tuple[Any, ...]
+
+MESSAGE_VIOLATIONS = 20
+"""The maximum number of violations in a message."""
+
+
+class ExistingViolations(StrEnum):
+    """What is done about tuples that violate a constraint when it is declared."""
+
+    REPORT = "report"
+    REFUSE = "refuse"
+    ACCEPT = "accept"
+
+    @classmethod
+    def of(cls, choice: str) -> "ExistingViolations":
+        """Return the choice of that name.
+
+        Raises:
+            InputError: there is no such choice.
+        """
+        if choice not in set(cls):
+            raise InputError.of(
+                "C1050",
+                f"`{choice}` is not a choice for tuples that violate a new constraint.",
+                None,
+                f"the choices are {', '.join(cls)}",
+            )
+        return cls(choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A tuple that a constraint forbids.
+
+    Attributes:
+        message: of the constraint, filled in.
+    """
+
+    constraint: str
+    row: Row
+    message: str
+
+
+@dataclass(slots=True)
+class ReactionResult:
+    """The alerts of a transaction, and the violations that it leaves.
+
+    Attributes:
+        existing: the tuples that violate a new constraint and were there before.
+    """
+
+    alerts: list[Alert] = field(default_factory=list)
+    existing: list[Violation] = field(default_factory=list)
+
+
+def evaluate_reactions(
+    state: DatabaseState, update: Update, existing: ExistingViolations
+) -> ReactionResult:
+    """Return the alerts and violations of a transaction whose views are maintained.
+
+    Raises:
+        ConstraintError: a constraint is violated by what it changes; or by what was there, if the
+            constraint is new and that is to be refused.
+    """
+    normal = update.new
+    occurred = _Occurrences(state, normal)
+    result = ReactionResult()
+    findings: list[Diagnostic] = []
+    fresh: set[Reaction] = set()
+    reactions: Iterable[Reaction] = occurred.reactions(state.reactions)
+    if update.old is not update.new:
+        fresh = set(normal.active.reactions) - set(state.loaded.normal.active.reactions)
+        reactions = normal.active.reactions
+    for reaction in reactions:
+        name = reaction.relation
+        rows = occurred[name]
+        if reaction in fresh and name not in normal.active.relations:
+            rows, there = _split_existing(state, normal, name, rows)
+            if reaction.name == "abort":
+                found = [_violation(reaction, row, normal) for row in there]
+                result.existing += found
+                if existing is ExistingViolations.REFUSE and found:
+                    findings += _existing_findings(reaction, found, normal)
+        if not rows:
+            continue
+        if reaction.name == "abort":
+            findings += _violation_findings(state, update, reaction, rows)
+        else:
+            relation = _relation(normal, name)
+            result.alerts += alerts_of(name, relation.columns, relation.types, rows, [reaction])
+    if findings:
+        raise ConstraintError(findings)
+    for name in sorted(state.callback_events(normal)):
+        own = [each for each in normal.active.reactions if each.relation == name]
+        result.alerts += _callback_alerts(_relation(normal, name), occurred[name], own)
+    return result
+
+
+def _callback_alerts(
+    relation: Relation, rows: list[Row], reactions: list[Reaction]
+) -> Iterable[Alert]:
+    """Return the alerts that go to callbacks."""
+    columns, types = relation.columns, relation.types
+    every = alerts_of(relation.name, columns, types, rows, reactions, has_callbacks=True)
+    return [each for each in every if each.sink.kind is SinkKind.CALLBACK]
+
+
+def _relation(normal: NormalProgram, name: str) -> Relation:
+    return normal.active.relations.get(name) or normal.relations[name]
+
+
+class _Occurrences(dict[str, list[Row]]):
+    """The tuples of event predicates, and those that are new in other relations."""
+
+    def __init__(self, state: DatabaseState, normal: NormalProgram) -> None:
+        super().__init__()
+        self._engine = state.engine
+        self._normal = normal
+        self._merged: dict[str, dict[str, list[Row]]] = {}
+
+    def reactions(self, reacting: Mapping[str, Mapping[str, list[Reaction]]]) -> list[Reaction]:
+        """Return the reactions to what has occurred, out of those by relation and event."""
+        found: list[Reaction] = []
+        for place, by_event in reacting.items():
+            is_merged = place not in by_event
+            events = self._by_predicate(place) if is_merged else by_event
+            found += [each for event in events for each in by_event.get(event, ()) if self[event]]
+        return found
+
+    def __missing__(self, name: str) -> list[Row]:
+        rows = self[name] = sorted(self._read(name), key=_sort_key)
+        return rows
+
+    def _read(self, name: str) -> list[Row]:
+        active = self._normal.active
+        if name in active.merged:
+            return self._by_predicate(active.merged[name]).get(name, [])
+        if name in active.relations:
+            return self._rows(event_relation(name), State.NEW)
+        relation = self._normal.relations[name]
+        if relation.is_derived and relation.is_virtual:
+            return self._rows(working_relation(name, State.ADDED), State.NEW)
+        return self._rows(name, State.ADDED)
+
+    def _by_predicate(self, merged: str) -> dict[str, list[Row]]:
+        """Return the tuples of event predicates that were evaluated together, by predicate."""
+        if merged not in self._merged:
+            found: dict[str, list[Row]] = {}
+            for event, *row in self._rows(event_relation(merged), State.NEW):
+                found.setdefault(event, []).append(tuple(row))
+            self._merged[merged] = found
+        return self._merged[merged]
+
+    def _rows(self, place: str, state: State) -> list[Row]:
+        engine = self._engine
+        return list(to_python(engine.read(place, state))) if engine.size(place, state) else []
+
+
+def _sort_key(row: Row) -> list[tuple[bool, str, Any]]:
+    return [(value is not None, type(value).__name__, repr(value)) for value in row]
+
+
+def _split_existing(
+    state: DatabaseState, normal: NormalProgram, name: str, rows: list[Row]
+) -> tuple[list[Row], list[Row]]:
+    """Return which tuples of a relation are new, and which were there by the rules of NEW."""
+    if not state.commits:
+        return rows, []
+    was, now = (_contents(state, normal, name, data) for data in (State.OLD, State.NEW))
+    known = set(map(_identity, was))
+    new = [row for row in now if _identity(row) not in known]
+    there = [row for row in now if _identity(row) in known]
+    return sorted(new, key=_sort_key), sorted(there, key=_sort_key)
+
+
+def _identity(row: Row) -> tuple[tuple[str, str], ...]:
+    # By type and text: 1 == True == 1.0 in Python, and NaN does not equal itself.
+    return tuple((type(value).__name__, repr(value)) for value in row)
+
+
+def _contents(state: DatabaseState, normal: NormalProgram, name: str, data: State) -> list[Row]:
+    """Return what a relation holds under the rules of NEW, with the data of a state."""
+    relation = normal.relations[name]
+    slots = tuple(Variable(f"v{at}", type_) for at, type_ in enumerate(relation.types))
+    goal = Literal(name, slots)
+    answers = answer_relation(goal)
+    engine = state.engine
+    statistics = state.planner.statistics
+    plan = answer_goal(
+        normal, goal, statistics, lambda each: not normal.relations[each].is_derived, data
+    )
+    engine.declare({answers.name: answers})
+    try:
+        engine.run(plan, ProgressRecorder(state.console), state.limits)
+        return list(to_python(engine.read(answers.name)))
+    finally:
+        engine.drop([answers.name])
+
+
+def _violation(reaction: Reaction, row: Row, normal: NormalProgram) -> Violation:
+    relation = _relation(normal, reaction.relation)
+    message = render_message(reaction.message, relation.columns, row, relation.types)
+    return Violation(reaction.relation, row, message)
+
+
+def _violation_findings(
+    state: DatabaseState, update: Update, reaction: Reaction, rows: list[Row]
+) -> list[Diagnostic]:
+    """Return the findings for tuples that violate a constraint, with the changes behind them."""
+    normal = update.new
+    causes = ViolationCauses(state, update)
+    listed = []
+    for row in rows[:MESSAGE_VIOLATIONS]:
+        changes = causes.find(reaction.relation, row)
+        caused = f"caused by {', '.join(changes)}; " if changes else ""
+        listed.append(_finding(reaction, row, normal, f"{caused}nothing was changed"))
+    if len(rows) > MESSAGE_VIOLATIONS:
+        more = f"`{reaction.relation}` has {len(rows) - MESSAGE_VIOLATIONS:,} more such tuples."
+        listed.append(Diagnostic("C1051", more, reaction.span))
+    return listed
+
+
+def _existing_findings(
+    reaction: Reaction, found: list[Violation], normal: NormalProgram
+) -> list[Diagnostic]:
+    note = "it was there before the constraint: correct the data first, or say `--existing report`"
+    return [
+        _finding(reaction, each.row, normal, note, "C1052") for each in found[:MESSAGE_VIOLATIONS]
+    ]
+
+
+def _finding(
+    reaction: Reaction, row: Row, normal: NormalProgram, note: str, code: str = "C1051"
+) -> Diagnostic:
+    relation = _relation(normal, reaction.relation)
+    message = render_message(reaction.message, relation.columns, row, relation.types)
+    rules = [
+        rule.origin.span
+        for rule in (*normal.active.rules, *normal.rules)
+        if rule.head.relation == reaction.relation and rule.origin.span is not None
+    ]
+    return Diagnostic(
+        code,
+        f"The constraint `{reaction.relation}` forbids {format_row(row, relation.types)}: {message}",
+        reaction.span,
+        note,
+        tuple((span, "by this rule") for span in dict.fromkeys(rules)),
+    )

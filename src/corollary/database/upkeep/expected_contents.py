@@ -1,0 +1,105 @@
+"""What relations should hold that are computed from others.
+
+| relation | is computed from |
+|---|---|
+| the part of the program text | the facts in the text |
+| a base relation with several parts | the union of its parts |
+| a derived relation | base relations, by the rules |
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from corollary.console import Console
+from corollary.core.arrow import from_python, nullary_table, schema_of
+from corollary.core.engine import Limits
+from corollary.core.program import NormalProgram, Relation
+from corollary.database.counters import ProgressRecorder
+from corollary.database.program.parts import TEXT_PART
+from corollary.engines.local.engine import LocalEngine
+from corollary.maintain.algorithms import seminaive
+from corollary.warehouse.set_difference import distinct
+
+
+def is_computed(program: NormalProgram, name: str) -> bool:
+    """Whether a relation is computed from others; the program may lack its rules."""
+    relation = program.relations[name]
+    texts = (by_part.get(TEXT_PART) for by_part in program.parts.values())
+    return relation.is_derived or len(program.parts.get(name, ())) > 1 or name in texts
+
+
+def expected_contents(
+    program: NormalProgram, state: Mapping[str, pa.Table], console: Console
+) -> dict[str, pa.Table] | None:
+    """Return what all relations that are computed from others should hold.
+
+    Returns:
+        None if a relation that they are computed from is not in `state`.
+    """
+    bases: dict[str, pa.Table] = {}
+    for name, relation in program.relations.items():
+        if relation.is_derived or is_computed(program, name):
+            continue
+        if name not in state:
+            return None
+        bases[name] = state[name]
+    made: dict[str, pa.Table] = {}
+    for base, by_part in program.parts.items():
+        for part, at in by_part.items():
+            if part == TEXT_PART:
+                made[at] = from_python(program.facts.get(base, ()), program.relations[at])
+        if len(by_part) > 1:
+            every = [made[at] if at in made else bases[at] for at in by_part.values()]
+            made[base] = _union(every, program.relations[base])
+    engine = recompute(program, {**bases, **made}, console)
+    for name, relation in program.relations.items():
+        if relation.is_derived and not relation.is_virtual:
+            made[name] = engine.read(name)
+    return made
+
+
+def _union(tables: list[pa.Table], relation: Relation) -> pa.Table:
+    if not relation.arity:
+        return nullary_table(int(any(each.num_rows for each in tables)))
+    schema = schema_of(relation)
+    return distinct(pa.concat_tables([each.cast(schema) for each in tables]))
+
+
+def recompute(
+    program: NormalProgram, bases: Mapping[str, pa.Table], console: Console
+) -> LocalEngine:
+    """Return an engine with every stored relation of a program, computed from base relations."""
+    program = stored_subprogram(program)
+    engine = LocalEngine()
+    engine.declare(program.relations)
+    for name, relation in program.relations.items():
+        if not relation.is_derived and name in bases:
+            engine.insert(name, bases[name])
+    engine.commit()
+    engine.run(
+        seminaive.plan_program(program, engine.statistics()), ProgressRecorder(console), Limits()
+    )
+    return engine
+
+
+def stored_subprogram(program: NormalProgram) -> NormalProgram:
+    """Return the part of a program that computes its stored relations."""
+    reads: dict[str, set[str]] = {name: set() for name in program.relations}
+    for rule in program.rules:
+        reads[rule.head.relation] |= {literal.relation for literal in rule.literals}
+    for each in program.aggregations:
+        reads[each.relation].add(each.body)
+    wanted = {name for name, relation in program.relations.items() if relation.is_stored}
+    open_ = list(wanted)
+    while open_:
+        new = reads[open_.pop()] - wanted
+        wanted |= new
+        open_ += new
+    return replace(
+        program,
+        relations={name: each for name, each in program.relations.items() if name in wanted},
+        rules=tuple(rule for rule in program.rules if rule.head.relation in wanted),
+        aggregations=tuple(each for each in program.aggregations if each.relation in wanted),
+    )

@@ -1,0 +1,121 @@
+"""Canonical trees, the least that a function can bring for a pattern, and documents with them."""
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from itertools import count
+
+from corollary.documents.answers.scenarios import Scenario
+from corollary.documents.answers.unknown import Unknown, decode_label
+from corollary.documents.queries.conjunctive import ConjunctivePattern
+from corollary.documents.queries.pattern import Axis
+from corollary.documents.queries.shape import Fork, Group, Node, QueryShape
+from corollary.documents.trees.document_tree import DocumentTree
+from corollary.documents.trees.forest import ROOT, ForestNode, NodeKind
+
+Canonical = Mapping[str, list[ForestNode]]
+"""For each function what it brings."""
+
+
+def star_length(shape: QueryShape) -> int:
+    """Return the greatest number of `*` on a path of `/` edges of a query."""
+    longest = 0
+
+    def walk(node: Node, before: int) -> None:
+        nonlocal longest
+        here = (before if node.axis is Axis.CHILD else 0) + (node.label is None)
+        longest = max(longest, here)
+        walk_group(node.group, here)
+
+    def walk_group(group: Group, here: int) -> None:
+        for branch in group.branches:
+            if isinstance(branch, Fork):
+                for alternative in branch.alternatives:
+                    walk_group(alternative, here)
+            else:
+                walk(branch, here)
+
+    for root in shape.roots:
+        walk(root.node, 0)
+    return longest
+
+
+def edges_of(pattern: ConjunctivePattern) -> list[ConjunctivePattern]:
+    """Return the nodes of a pattern that a `//` edge leads to, its root included."""
+    below = [each for child in pattern.children for each in edges_of(child)]
+    return [pattern, *below] if pattern.node.axis is Axis.DESCENDANT else below
+
+
+def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: DocumentTree) -> Canonical:
+    """Return what each function of a scenario brings, with chains of these lengths."""
+    labels = {
+        name: label
+        for name, each in scenario.labels
+        if not isinstance(label := decode_label(each), Unknown)
+    }
+    fresh = _fresh_labels(set(nodes.labels.values()))
+    chains = iter(lengths)
+    found: dict[str, list[ForestNode]] = {}
+    contributions = sorted(scenario.contributions, key=lambda each: (each[0].node.number, each[1]))
+    for pattern, function in contributions:
+        rows = found.setdefault(function, [])
+        _grow(pattern, rows, ROOT, chains=chains, labels=labels, fresh=fresh)
+    return found
+
+
+def _grow(
+    pattern: ConjunctivePattern,
+    rows: list[ForestNode],
+    parent: int,
+    *,
+    chains: Iterator[int],
+    labels: dict[str, str],
+    fresh: Iterator[str],
+) -> None:
+    node = pattern.node
+    if node.axis is Axis.DESCENDANT:
+        for _ in range(next(chains)):
+            rows.append(ForestNode(parent, next(fresh)))
+            parent = len(rows) - 1
+    label = node.label
+    if label is None and node.carried is not None:
+        label = labels.setdefault(node.carried, next(fresh))
+    here = len(rows)
+    rows.append(ForestNode(parent, next(fresh) if label is None else label))
+    for each in pattern.children:
+        _grow(each, rows, here, chains=chains, labels=labels, fresh=fresh)
+
+
+def _fresh_labels(taken: set[str]) -> Iterator[str]:
+    """Yield labels that occur neither in the document nor, because of the blank, in a query."""
+    return (label for at in count() if (label := f"new {at}") not in taken)
+
+
+class Overlay:
+    """A document as it would be after an update, without changing it.
+
+    Args:
+        nodes: the document; it stays as it is.
+        trees: what functions would bring.
+    """
+
+    def __init__(self, nodes: DocumentTree, trees: Canonical) -> None:
+        self.root = nodes.root
+        labels: dict[int, str] = {}
+        kinds: dict[int, NodeKind] = {}
+        children: dict[int, list[int]] = {}
+        numbers = count(max(nodes.labels) + 1)
+        for function, rows in trees.items():
+            for call in nodes.calls.get(function, ()):
+                above = nodes.parents[call]
+                added: list[int] = []
+                for row in rows:
+                    number = next(numbers)
+                    added.append(number)
+                    labels[number], kinds[number], children[number] = row.label, row.kind, []
+                    parent = above if row.parent == ROOT else added[row.parent]
+                    if parent not in children:  # the document's own list stays as it is
+                        children[parent] = list(nodes.children[parent])
+                    children[parent].append(number)
+        self.labels = ChainMap(labels, nodes.labels)
+        self.kinds = ChainMap(kinds, nodes.kinds)
+        self.children = ChainMap(children, nodes.children)

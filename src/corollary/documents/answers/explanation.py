@@ -1,0 +1,169 @@
+"""Why an answer holds, or what it waits for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from corollary.documents.answers.matching import (
+    MatchTables,
+    Tree,
+    in_range,
+    match_tables,
+    passes_test,
+)
+from corollary.documents.answers.question import Question
+from corollary.documents.answers.scenarios import ScenarioSearch
+from corollary.documents.answers.unknown import Answer, decode_row, encode_label
+from corollary.documents.errors import SearchLimitError
+from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root
+from corollary.documents.trees.document_tree import DocumentTree
+
+MAX_SCENARIOS = 10_000
+"""The maximum number of scenarios; beyond it, all functions that may matter are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an answer is sure, or what it waits for.
+
+    Attributes:
+        answer: the answer.
+        value: 1 if it is sure, 0.5 if it is possible, 0 otherwise.
+        nodes: of a sure answer, the paths of the nodes that it matches, as `r/a/b`.
+        waits_for: of a possible answer, the least sets of functions that have to bring something.
+        same_key: of a possible answer, a sure one with its key: so it does not come, by promise.
+    """
+
+    answer: Answer
+    value: float
+    nodes: tuple[str, ...] = ()
+    waits_for: tuple[frozenset[str], ...] = ()
+    same_key: Answer | None = None
+
+    def __str__(self) -> str:
+        shown = _shown(self.answer)
+        if self.value == 1:
+            return f"{shown} is sure: {', '.join(self.nodes) or 'it was reported'}"
+        if self.value == 0:
+            return f"{shown} is not an answer, and cannot become one"
+        if self.same_key is not None:
+            return f"{shown} is not waited for: {_shown(self.same_key)} has its key"
+        ways = " or ".join(
+            " and ".join(f"!{name}" for name in sorted(each)) for each in self.waits_for
+        )
+        return f"{shown} waits for {ways}"
+
+
+def explain(question: Question, answer: Answer, value: float) -> Explanation:
+    """Return why an answer is sure, or what it waits for.
+
+    Args:
+        question: what it is an answer to.
+        answer: the answer.
+        value: 1 if it is sure, 0.5 if it is possible, 0 otherwise.
+    """
+    if value == 1:
+        return Explanation(answer, value, _witness_paths(question, answer))
+    if value == 0:
+        return Explanation(answer, value)
+    search = ScenarioSearch.on(question, MAX_SCENARIOS)
+    try:
+        ways = {
+            each.functions
+            for root in question.shape.roots
+            for each in search.of_root(root)
+            if decode_row(each.answer(root)) == answer
+        }
+    except SearchLimitError:
+        ways = {question.candidates}
+    least = [each for each in ways if not any(other < each for other in ways)]
+    waits_for = tuple(sorted(least, key=sorted))
+    return Explanation(answer, value, (), waits_for, _same_key(question, answer))
+
+
+def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:
+    """Return the paths of the nodes that give a sure answer; none if they are collected."""
+    row = tuple(encode_label(str(label)) for label in answer)
+    search = _WitnessSearch(question.nodes, match_tables(question.nodes, question.shape))
+    for root in question.shape.roots:
+        found = search.of_root(root, row)
+        if found is not None:
+            return tuple(_path(question.nodes, each) for each in found)
+    return ()
+
+
+def _same_key(question: Question, answer: Answer) -> Answer | None:
+    """Return a sure answer that has the key of another one, if there is a key."""
+    places = question.shape.key
+    key = [answer[at] for at in places]
+    same = [each for each in question.sure if [each[at] for at in places] == key]
+    return min(same, key=str) if places and same else None
+
+
+def _shown(answer: Answer) -> str:
+    return f"({', '.join(map(str, answer))})"
+
+
+def _path(nodes: DocumentTree, number: int) -> str:
+    labels = []
+    while number in nodes.parents:
+        labels.append(nodes.labels[number])
+        number = nodes.parents[number]
+    return "/".join(reversed(labels))
+
+
+# --- the match of a sure answer ------------------------------------------------------------------
+
+_Labels = dict[str, str]
+_Match = tuple[_Labels, tuple[int, ...]]
+"""The labels of classes, and the nodes that are matched so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WitnessSearch:
+    """Finds the nodes of a match, given what matches where without functions."""
+
+    tree: Tree
+    sure: MatchTables
+
+    def of_root(self, root: Root, answer: tuple[str, ...]) -> tuple[int, ...] | None:
+        """Return the nodes of a match that gives an answer, if there is one."""
+        labels: _Labels = {}
+        for output, label in zip(root.outputs, answer, strict=True):
+            known = encode_label(output.label) if isinstance(output, FixedLabel) else None
+            known = known or labels.setdefault(str(output), label)
+            if known != label:
+                return None
+        if root.node.number not in self.sure.here[self.tree.root]:
+            return None
+        found = next(self._node(root.node, self.tree.root, (labels, ())), None)
+        return None if found is None else found[1]
+
+    def _node(self, node: Node, number: int, so_far: _Match) -> Iterator[_Match]:
+        labels, nodes = so_far
+        if not passes_test(node, self.tree, number):
+            return
+        if node.carried is not None:
+            label = encode_label(self.tree.labels[number])
+            if labels.get(node.carried, label) != label:
+                return
+            labels = {**labels, node.carried: label}
+        yield from self._group(node.group, 0, number, (labels, (*nodes, number)))
+
+    def _group(self, group: Group, at: int, number: int, so_far: _Match) -> Iterator[_Match]:
+        if at == len(group.branches):
+            yield so_far
+            return
+        for each in self._branch(group.branches[at], number, so_far):
+            yield from self._group(group, at + 1, number, each)
+
+    def _branch(self, branch: Node | Fork, number: int, so_far: _Match) -> Iterator[_Match]:
+        match branch:
+            case Node():
+                for child in in_range(self.tree, self.sure, branch, number):
+                    yield from self._node(branch, child, so_far)
+            case Fork(alternatives=alternatives):
+                for each in alternatives:
+                    yield from self._group(each, 0, number, so_far)
+            case _:
+                assert_never(branch)

@@ -1,0 +1,217 @@
+"""Scenarios: ways in which functions can complete a match.
+
+Reference: Section 5 of the paper, with the specification's repairs. A scenario is a set of pairs
+(pattern, function that brings it), with what is known about the classes of variables:
+
+    S(c, m) = { {(c, f)} }                       m is a call of f that can bring c
+    S(p, n) = one choice of m for each branch    n is a data node; the pairs of all choices together
+
+A branch without columns that is surely matched below n contributes nothing. Sets are made from the
+leaves up, so that a thousand nodes which wait for the same function are one scenario, not many.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from corollary.documents.answers.matching import (
+    MatchTables,
+    Tree,
+    answer_of,
+    in_range,
+    match_tables,
+    passes_test,
+)
+from corollary.documents.answers.question import Question
+from corollary.documents.answers.unknown import UNKNOWN, encode_label, meet
+from corollary.documents.errors import SearchLimitError
+from corollary.documents.queries.conjunctive import (
+    ConjunctivePattern,
+    classes_in,
+    expand_alternatives,
+)
+from corollary.documents.queries.shape import Fork, Group, Node, QueryShape, Root
+from corollary.documents.trees.forest import NodeKind
+
+Labels = tuple[tuple[str, str], ...]
+"""The labels of classes, as far as they are known, by the name of the class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What functions bring, and what is known about the labels of classes.
+
+    Attributes:
+        contributions: patterns and the functions that bring them.
+        labels: of classes; one that is missing may be anything.
+    """
+
+    contributions: frozenset[tuple[ConjunctivePattern, str]] = frozenset()
+    labels: Labels = ()
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The functions that have to bring something."""
+        return frozenset(name for _, name in self.contributions)
+
+    def answer(self, root: Root) -> tuple[str, ...]:
+        """Return the answer of a match that comes about like this."""
+        known = dict(self.labels)
+        return answer_of(root, {name: known.get(name, UNKNOWN) for name in root.node.columns})
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSearch:
+    """Finds scenarios on a document.
+
+    Attributes:
+        tree: the document.
+        possible: what may match where, with functions.
+        sure: what matches where.
+        limit: the maximum number of scenarios of a node.
+    """
+
+    tree: Tree
+    possible: MatchTables
+    sure: MatchTables
+    limit: int
+    _memo: dict[tuple[int, int], frozenset[Scenario]] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, question: Question, limit: int) -> "ScenarioSearch":
+        """Return a search for the scenarios of a question, with all functions as streams."""
+        nodes, shape = question.nodes, question.shape
+        possible = match_tables(nodes, shape, question.stream_results)
+        return cls(nodes, possible, match_tables(nodes, shape), limit)
+
+    def of_root(self, root: Root) -> frozenset[Scenario]:
+        """Return the scenarios of one of the alternatives of a query.
+
+        Raises:
+            SearchLimitError: there are more than the limit.
+        """
+        if root.node.number not in self.possible.here[self.tree.root]:
+            return frozenset()
+        return self._of_node(root.node, self.tree.root)
+
+    def of_query(self, shape: QueryShape) -> frozenset[Scenario]:
+        """Return the scenarios of all alternatives."""
+        return frozenset().union(*map(self.of_root, shape.roots))
+
+    def _of_node(self, node: Node, number: int) -> frozenset[Scenario]:
+        """Return the ways in which a query node can be matched at a node of the document."""
+        if (node.number, number) not in self._memo:
+            found = (
+                self._of_call(node, self.tree.labels[number])
+                if self.tree.kinds[number] is NodeKind.FUNCTION
+                else self._of_data(node, number)
+            )
+            self._memo[node.number, number] = found
+        return self._memo[node.number, number]
+
+    @staticmethod
+    def _of_call(node: Node, function: str) -> frozenset[Scenario]:
+        found = set()
+        for pattern in expand_alternatives(node):
+            known = _known(pattern, {})
+            if known is not None:
+                found.add(Scenario(frozenset({(pattern, function)}), tuple(sorted(known.items()))))
+        return frozenset(found)
+
+    def _of_data(self, node: Node, number: int) -> frozenset[Scenario]:
+        if not passes_test(node, self.tree, number):
+            return frozenset()
+        label = encode_label(self.tree.labels[number])
+        own: Labels = () if node.carried is None else ((node.carried, label),)
+        found = self._of_group(node.group, number, frozenset({Scenario(labels=own)}))
+        return frozenset(_without_idle(each, node) for each in found)
+
+    def _of_group(
+        self, group: Group, number: int, found: frozenset[Scenario]
+    ) -> frozenset[Scenario]:
+        """Return the ways in which all branches of a group can be matched, beside some others."""
+        for branch in group.branches:
+            if branch.columns or not self._is_sure(branch, number):
+                found = self._both(found, self._of_branch(branch, number))
+        return found
+
+    def _of_branch(self, branch: Node | Fork, number: int) -> frozenset[Scenario]:
+        """Return the ways in which a branch can be matched in range of a node."""
+        match branch:
+            case Node():
+                every = (
+                    self._of_node(branch, each)
+                    for each in in_range(self.tree, self.possible, branch, number)
+                )
+            case Fork(alternatives=alternatives):
+                one = frozenset({Scenario()})
+                every = (self._of_group(each, number, one) for each in alternatives)
+            case _:
+                assert_never(branch)
+        return self._limited({each for some in every for each in some})
+
+    def _both(self, left: frozenset[Scenario], right: frozenset[Scenario]) -> frozenset[Scenario]:
+        """Return what two parts of a match need together, wherever their labels agree."""
+        found = set()
+        for one in left:
+            for other in right:
+                labels = _merged(one.labels, other.labels)
+                if labels is not None:
+                    found.add(Scenario(one.contributions | other.contributions, labels))
+            self._limited(found)
+        return frozenset(found)
+
+    def _limited(self, found: set[Scenario]) -> frozenset[Scenario]:
+        if len(found) > self.limit:
+            raise SearchLimitError
+        return frozenset(found)
+
+    def _is_sure(self, branch: Node | Fork, number: int) -> bool:
+        """Whether a branch without columns is surely matched in range of a node."""
+        match branch:
+            case Node():
+                return branch.number in self.sure.within[number]
+            case Fork(alternatives=alternatives):
+                return any(
+                    all(self._is_sure(each, number) for each in alternative.branches)
+                    for alternative in alternatives
+                )
+            case _:
+                assert_never(branch)
+
+
+def _without_idle(scenario: Scenario, node: Node) -> Scenario:
+    """Return a scenario without the labels that neither the outside nor a contribution needs."""
+    needed = {
+        *node.columns,
+        *(name for pattern, _ in scenario.contributions for name in classes_in(pattern)),
+    }
+    kept = tuple(each for each in scenario.labels if each[0] in needed)
+    return Scenario(scenario.contributions, kept)
+
+
+def _merged(left: Labels, right: Labels) -> Labels | None:
+    if not left or not right:
+        return left or right
+    found: dict[str, str] | None = dict(left)
+    for name, label in right:
+        found = None if found is None else _with(found, name, label)
+    return None if found is None else tuple(sorted(found.items()))
+
+
+def _with(labels: Mapping[str, str], name: str, label: str) -> dict[str, str] | None:
+    both = meet(labels.get(name, UNKNOWN), label)
+    return None if both is None else {**labels, name: both}
+
+
+def _known(pattern: ConjunctivePattern, labels: dict[str, str]) -> dict[str, str] | None:
+    """Return what is known of classes if a pattern is brought; None if it cannot be."""
+    found: dict[str, str] | None = labels
+    node = pattern.node
+    if node.carried is not None and node.label is not None:
+        found = _with(labels, node.carried, encode_label(node.label))
+    for each in pattern.children:
+        if found is None:
+            return None
+        found = _known(each, found)
+    return found

@@ -1,0 +1,1 @@
+"""Queries on documents: parsed, normalised, and compiled to rules."""

@@ -1,0 +1,382 @@
+"""Reads queries on documents: `grammar.lark` is their grammar.
+
+A leading `//a` stands for `/a | /*//a`: the root itself is found, too, as in XPath. `key` is a word
+of the language only after a path or a list: elsewhere it is a label like any other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+from lark import Lark, Transformer, UnexpectedToken, v_args
+
+from corollary.documents.errors import QuerySyntaxError
+from corollary.documents.queries.pattern import (
+    Axis,
+    Branch,
+    DocumentQuery,
+    Edge,
+    OrBranch,
+    PatternNode,
+    bound_in,
+    nodes_of,
+)
+from corollary.errors import Diagnostic
+from corollary.source import SourceFile, Span
+
+MAX_LEVELS = 100
+"""The maximum nesting of a pattern, so that no later pass runs out of stack."""
+MAX_NODES = 500
+"""The maximum number of nodes in a query."""
+_UNSUPPORTED = {
+    "AXIS": (
+        "The axis `{}` is not supported: patterns only go down, by `/` and `//`.",
+        "turn the query around, with a predicate at the upper node: `a[b]`, not `b/parent::a`",
+    ),
+    "PARENT": (
+        "`..` is not supported: patterns only go down, by `/` and `//`.",
+        "begin at the upper node, and write what is below it as a predicate: `a[b][c]`",
+    ),
+    "CALL": (
+        "The function `{}` is not supported in queries.",
+        "a query says what has to be there; only `text()` may be called",
+    ),
+    "NOT": (
+        "`not(…)` is not supported: a stream may still bring what is missing so far.",
+        "ask for the value of the positive query: 0 means that it will never match",
+    ),
+    "POSITION": (
+        "Positions are not supported: the trees of a document have no order.",
+        "tell nodes apart by what is in them: `item[id='7']`",
+    ),
+    "COMPARISON": (
+        "`{}` is not supported: labels are only compared with `=`.",
+        "select by comparing the answers that the query returns",
+    ),
+    "ARITHMETIC": ("`{}` is not supported: queries do not compute.", None),
+    "ANY_ATTRIBUTE": (
+        "`@*` is not supported: attributes are asked for by name.",
+        "write `@name`, or `*` for any child",
+    ),
+}
+"""Terminals for what XPath has and patterns do not: the error and its note."""
+
+
+def syntax_error(
+    message: str, span: Span | None, note: str | None = None, code: str = "C1200"
+) -> QuerySyntaxError:
+    """Return the error of a query at a place."""
+    return QuerySyntaxError([Diagnostic(code, message, span, note)])
+
+
+def parse_query(text: str, name: str = "query") -> DocumentQuery:
+    """Return the query that a text says.
+
+    >>> parse_query("/r[b or c]/a$x").outputs
+    ('x',)
+
+    Raises:
+        QuerySyntaxError: it is not a query, or one that is not supported.
+    """
+    source = SourceFile(name, text)
+    tokens = _tokens(source)
+    parser: Any = _grammar().parse_interactive()  # lark types it in part only
+    depth, found = 0, None
+    for at, token in enumerate(tokens):
+        try:
+            found = parser.feed_token(token)
+        except UnexpectedToken:
+            raise _unexpected(tokens[:at], token, parser.accepts()) from None
+        depth += (token.type in ("LSQB", "LPAR")) - (token.type in ("_RSQB", "_RPAR"))
+        if depth > MAX_LEVELS:
+            raise _too_deep(token.span)
+    assert found is not None  # the end was accepted
+    roots, equalities, outputs, key = found
+    if sum(1 for root in roots for _ in nodes_of(root)) > MAX_NODES:
+        raise syntax_error(f"The query has more than {MAX_NODES} nodes.", None, code="C1206")
+    return _checked(source, roots, equalities or (), outputs, key or ())
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Token:
+    """A token: its terminal, its text without decoration, where it stands, and what follows."""
+
+    type: str
+    text: str
+    span: Span
+    next: "_Token | None" = None
+
+
+class _AllTerminals:
+    """Has lark keep the terminals that no rule uses."""
+
+    always_accept = (*_UNSUPPORTED, "DOT", "AT", "DOLLAR", "OTHER")
+
+    def process(self, stream: Iterator[Any]) -> Iterator[Any]:
+        return stream
+
+
+@lru_cache(maxsize=1)
+def _grammar() -> Lark:
+    text = files("corollary.documents.queries").joinpath("grammar.lark").read_text("utf-8")
+    return Lark(
+        text,
+        parser="lalr",
+        lexer="basic",
+        start="query",
+        transformer=_Builder(),
+        postlex=_AllTerminals(),
+    )
+
+
+def _tokens(source: SourceFile) -> list[_Token]:
+    """Return the tokens of a query; the last one is the end.
+
+    Raises:
+        QuerySyntaxError: one of them belongs to no query, wherever it stands.
+    """
+    found: list[_Token] = []
+    for each in _grammar().lex(source.text):
+        line, column = each.line or 1, each.column or 1
+        span = Span(source, line, column, line, column + len(each))
+        if each.type in _UNSUPPORTED:
+            message, note = _UNSUPPORTED[each.type]
+            raise syntax_error(message.format(each.rstrip("( \t\n")), span, note, "C1201")
+        if each.type == "OTHER":
+            raise syntax_error(f"`{each}` does not belong in a query.", span)
+        text = {"VARIABLE": each[1:], "QUOTED": each[1:-1]}.get(each.type, str(each))
+        found.append(_Token(each.type, text, span))
+    line, column = source.text.count("\n") + 1, len(source.text) - source.text.rfind("\n")
+    found.append(_Token("$END", "", Span(source, line, column, line, column + 1)))
+    for token, following in pairwise(found):
+        token.next = following
+    return found
+
+
+# --- what the grammar does not accept ------------------------------------------------------------
+
+
+def _unexpected(before: list[_Token], token: _Token, accepted: set[str]) -> QuerySyntaxError:
+    """Return the error of a token that the grammar does not accept where it stands."""
+    last, types = before[-1] if before else token, [each.type for each in before[-2:]]
+    match token.type:
+        case _ if accepted == {"SLASH", "BELOW"}:
+            message = "A query begins at the root of the document."
+            note = "begin with `/` and the label of the root, or with `//`"
+            return syntax_error(message, token.span, note, "C1202")
+        case "$END" if types in (["SLASH"], ["_PIPE", "SLASH"]):
+            note = "name the root: `/r`, or `/*`"
+            return syntax_error("`/` alone selects no node.", last.span, note)
+        case "DOT_BELOW" if last.type == "TEXT":
+            return _below_text(last.span)
+        case "DOT_BELOW" if types == ["TEXT", "VARIABLE"]:
+            return _below_text(before[-2].span.to(last.span))
+        case "DOT_BELOW" if "BELOW" in accepted:
+            message = "`.//` begins a predicate; within a path write `//`."
+            return syntax_error(message, token.span, "drop the dot")
+        case "_RSQB" if last.type == "LSQB":
+            note = "say what has to stand below: `[b]`"
+            span = last.span.to(token.span)
+            return syntax_error("The predicate is empty.", span, note, "C1203")
+        case "SLASH" if "DOT_BELOW" in accepted:
+            note = "leave out the `/` for a child, or write `.//` for a descendant"
+            return syntax_error("A predicate does not begin at the root.", token.span, note)
+    if "STAR" in accepted:
+        return _no_step(token)
+    if accepted <= {"VARIABLE", "LPAR", "_EQUAL", "QUOTED"} or last.type == "LPAR":
+        return _no_operand(before, token, accepted)
+    for closing, what, sign in (("_RSQB", "predicate", "]"), ("_RPAR", "bracket", ")")):
+        if closing in accepted:
+            message = f"The {what} does not end."
+            return syntax_error(message, token.span, f"close it with `{sign}`")
+    if token.type == "VARIABLE":
+        note = "write it after its test: `a$x`"
+        return syntax_error("A variable stands here without a node.", token.span, note)
+    note = "expected `/`, `//`, `[`, `|`, `where`, `return`, `key` or the end"
+    return syntax_error(f"`{token.text}` is not expected here.", token.span, note)
+
+
+def _no_step(token: _Token) -> QuerySyntaxError:
+    """Return the error of a token where a step is expected."""
+    if token.type == "DOT":
+        note = "write `[.//b]` for a descendant, `[b='v']` or `[text()='v']` for a value"
+        return syntax_error("`.` is not supported by itself.", token.span, note, "C1201")
+    if token.type == "AT":
+        return syntax_error("An attribute has no name.", token.span, "write `@name`")
+    shown = "the query ends" if token.type == "$END" else f"there is `{token.text}`"
+    note = 'write a label, `*`, `@name`, `text()` or a "quoted label"'
+    return syntax_error(f"A step is expected here, but {shown}.", token.span, note)
+
+
+def _no_operand(before: list[_Token], token: _Token, accepted: set[str]) -> QuerySyntaxError:
+    """Return the error of a token in a comparison or in a list of variables."""
+    if "QUOTED" in accepted:
+        note = "quote it: `[b='v']`"
+        if token.type == "VARIABLE":
+            note = "equalities of variables stand at the end: `where $x = $y`"
+        message = "Only a quoted label can stand after `=`."
+        return syntax_error(message, before[-1].span, note)
+    if "_RPAR" in accepted:
+        message = "`return ()` has nothing in its brackets."
+        return syntax_error(message, token.span, "list variables without")
+    in_list = ("VARIABLE", "_EQUAL", "_AND", "_COMMA")
+    word = next(each.text for each in reversed(before) if each.type not in in_list)
+    if word == "where":
+        what = "by `=`" if "_EQUAL" in accepted else "variables"
+        note = "write `where $x = $y`; for a value, write `[b='v']` into the pattern"
+        return syntax_error(f"`where` compares {what}.", token.span, note)
+    note = "write `return $x, $y`, or `return ()` for yes or no"
+    note = "write `key $x`, or `key $x, $y`" if word == "key" else note
+    return syntax_error(f"`{word}` lists variables.", token.span, note)
+
+
+def _below_text(span: Span | None) -> QuerySyntaxError:
+    return syntax_error("Text has nothing below it.", span, "ask for `text()` last")
+
+
+def _too_deep(span: Span | None) -> QuerySyntaxError:
+    message = f"The query is nested more than {MAX_LEVELS} levels deep."
+    return syntax_error(message, span, code="C1206")
+
+
+# --- patterns ------------------------------------------------------------------------------------
+
+
+@v_args(inline=True)
+class _Builder(Transformer[_Token, object]):
+    """Builds patterns as lark parses, so that nothing recurses."""
+
+    def query(self, *parts: Any) -> tuple[Any, ...]:
+        return parts
+
+    def roots(self, *roots: list[PatternNode]) -> list[PatternNode]:
+        return [node for each in roots for node in each]
+
+    def root(self, axis: _Token, node: PatternNode) -> list[PatternNode]:
+        if axis.type == "SLASH":
+            return [node]
+        below = (Edge(Axis.DESCENDANT, node),)
+        return [node, PatternNode(None, None, below, span=axis.span)]
+
+    def path(self, steps: tuple[Any, ...], value: _Token | None) -> PatternNode:
+        nodes, axes = [*steps[::2]], [Axis(each.text) for each in steps[1::2]]
+        if len(nodes) > MAX_LEVELS:
+            raise _too_deep(nodes[-1].span)
+        found: PatternNode = nodes.pop()
+        if value is not None:
+            text = PatternNode(value.text, span=value.span)
+            if found.is_text:  # `text()='v'` is the text itself
+                found = replace(text, variable=found.variable)
+            else:
+                found = replace(found, branches=(*found.branches, Edge(Axis.CHILD, text)))
+        while nodes:
+            above = nodes.pop()
+            found = replace(above, branches=(*above.branches, Edge(axes.pop(), found)))
+        return found
+
+    def steps(self, *steps: PatternNode | _Token) -> tuple[PatternNode | _Token, ...]:
+        return steps
+
+    def step(
+        self, test: _Token, variable: _Token | None, *predicates: tuple[Branch, ...]
+    ) -> PatternNode:
+        name, span, last = None, test.span, test
+        if variable is not None:
+            name, span, last = variable.text, test.span.to(variable.span), variable
+        is_text = test.type == "TEXT"
+        if is_text and (predicates or (last.next and last.next.type in ("SLASH", "BELOW"))):
+            raise _below_text(span)
+        label = None if test.type in ("STAR", "TEXT") else test.text
+        branches = tuple(branch for each in predicates for branch in each)
+        return PatternNode(label, name, branches, is_text, span)
+
+    def predicate(self, opening: _Token, *several: tuple[Branch, ...]) -> tuple[Branch, ...]:
+        if len(several) == 1:
+            return several[0]
+        return (OrBranch(several, opening.next.span if opening.next else None),)
+
+    def conjunction(self, *primaries: tuple[Branch, ...]) -> tuple[Branch, ...]:
+        return tuple(branch for each in primaries for branch in each)
+
+    def edge(self, below: _Token | None, node: PatternNode) -> tuple[Branch, ...]:
+        return (Edge(Axis.DESCENDANT if below else Axis.CHILD, node),)
+
+    def equality(self, left: _Token, right: _Token) -> tuple[_Token, _Token]:
+        return left, right
+
+    def where(self, *equalities: tuple[_Token, _Token]) -> tuple[tuple[_Token, _Token], ...]:
+        return equalities
+
+    def outputs(self, *listed: _Token) -> tuple[_Token, ...]:
+        return tuple(each for each in listed if each.type == "VARIABLE")
+
+    def key(self, _: _Token, *listed: _Token) -> tuple[_Token, ...]:
+        return listed
+
+
+# --- what a query has to be besides --------------------------------------------------------------
+
+
+def _checked(
+    source: SourceFile,
+    roots: list[PatternNode],
+    equalities: tuple[tuple[_Token, _Token], ...],
+    outputs: tuple[_Token, ...] | None,
+    key: tuple[_Token, ...],
+) -> DocumentQuery:
+    """Return the query, if its variables are in order."""
+    places = {
+        node.variable: node.span for root in roots for node in nodes_of(root) if node.variable
+    }
+    named = [*(each for pair in equalities for each in pair), *(outputs or ()), *key]
+    findings = [
+        Diagnostic(
+            "C1204",
+            f"There is no variable `${token.text}` in the pattern.",
+            token.span,
+            "write it after the test whose label it stands for: `*$x`",
+        )
+        for token in named
+        if token.text not in places
+    ]
+    returned = list(places) if outputs is None else [token.text for token in outputs]
+    spans = {token.text: token.span for token in outputs or ()}
+    findings += [
+        Diagnostic(
+            "C1205",
+            f"`${name}` is not bound in every alternative, but it is returned.",
+            spans.get(name, places[name]),
+            "bind it in each, or list what to return: `return …`, `return ()` for yes or no",
+        )
+        for name in dict.fromkeys(returned)
+        if name in places and not all(name in bound_in(root) for root in roots)
+    ]
+    findings += _wrong_keys([each for each in key if each.text in places], returned)
+    if findings:
+        raise QuerySyntaxError(findings)
+    pairs = tuple((left.text, right.text) for left, right in equalities)
+    promised = tuple(token.text for token in key)
+    return DocumentQuery(tuple(roots), pairs, tuple(returned), promised, source)
+
+
+def _wrong_keys(key: list[_Token], outputs: list[str]) -> list[Diagnostic]:
+    """Return what is wrong about the variables of a key."""
+    if key and not outputs:
+        message = "A query for yes or no has no key: it has no answers that differ."
+        return [Diagnostic("C1209", message, key[0].span, "return variables, or leave out the key")]
+    findings = []
+    for at, token in enumerate(key):
+        if token.text not in outputs:
+            message = f"`${token.text}` is in the key, but it is not returned."
+            note = "return it, too, or leave it out of the key"
+            findings.append(Diagnostic("C1207", message, token.span, note))
+        elif token.text in (each.text for each in key[:at]):
+            message = f"`${token.text}` is in the key twice."
+            findings.append(Diagnostic("C1208", message, token.span, "leave one out"))
+    return findings

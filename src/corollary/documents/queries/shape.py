@@ -1,0 +1,121 @@
+"""Patterns in the form that is compiled to rules: numbered, joins as columns.
+
+| symbol of the paper and the specification | name here                                       |
+|-------------------------------------------|-------------------------------------------------|
+| query node p, its subquery sub(p)         | `Node`, with everything below it                |
+| edge into p: `/` or `//`                  | `Node.axis`                                     |
+| P_j*, the classes of joined variables     | columns, named after one variable of the class  |
+| keep(p)                                   | `Node.columns`, `Fork.columns`                  |
+| benjamin, cadets of p                     | `Group.branches`, in order                      |
+
+A *group* is what has to hold at one document node: all its branches. A *fork* is a branch with
+alternatives, each a group at the same document node. `Group.prefixes[i]` are the columns that are
+known, and still needed, once the first i branches have matched.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from corollary.documents.queries.pattern import Axis
+from corollary.source import Span
+
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A query node.
+
+    Attributes:
+        number: its own, in preorder.
+        axis: how it is reached from the node above; None for a root.
+        label: what a node has to be labelled; None for any label.
+        is_text: whether only text matches.
+        carried: the class whose value its label is, if anybody asks for that.
+        columns: the classes that matter outside its subtree.
+        group: what has to hold below.
+    """
+
+    number: int
+    axis: Axis | None
+    label: str | None
+    is_text: bool
+    carried: str | None
+    columns: Columns
+    group: "Group"
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """A branch with alternatives, of which one has to match."""
+
+    number: int
+    columns: Columns
+    alternatives: tuple["Group", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Branches that all have to match at one document node; those of a node have its number."""
+
+    number: int
+    branches: tuple["Node | Fork", ...]
+    prefixes: tuple[Columns, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLabel:
+    """An output whose label is known beforehand."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One of the alternatives of a query: where it begins, and what makes an answer of it."""
+
+    node: Node
+    outputs: tuple[str | FixedLabel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryShape:
+    """A query in the form that is compiled to rules; without roots, nothing ever matches.
+
+    Attributes:
+        roots: the alternatives.
+        outputs: the variables that make an answer.
+        key: the places of those outputs that no two answers have alike; none without a promise.
+    """
+
+    roots: tuple[Root, ...]
+    outputs: Columns
+    key: tuple[int, ...] = ()
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether answers are yes or no."""
+        return not self.outputs
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield all query nodes in preorder."""
+        for root in self.roots:
+            yield root.node
+            yield from (part for part in parts_of(root.node.group) if isinstance(part, Node))
+
+
+def parts_of(group: Group) -> Iterator[Node | Fork | Group]:
+    """Yield the branches of a group and everything in them: nodes, forks, alternatives."""
+    for branch in group.branches:
+        yield branch
+        match branch:
+            case Node():
+                yield from parts_of(branch.group)
+            case Fork(alternatives=alternatives):
+                for alternative in alternatives:
+                    yield alternative
+                    yield from parts_of(alternative)
+            case _:
+                assert_never(branch)

@@ -1,0 +1,341 @@
+"""The state of a document between two batches of its streams, and what a batch does to it.
+
+A batch has rows (function, seq, data, eos). All its data is inserted, then its functions end, then
+the changes are read once. A row that comes again, by its number, is skipped; a row for a function
+that is not called yet waits until it is. A batch results in *events*:
+
+| event     | means                                                         |
+|-----------|---------------------------------------------------------------|
+| `sure`    | a view has a further answer; it comes once, and stays         |
+| `value`   | the truth of a view is another one                            |
+| `close`   | nobody needs what a function of the document would bring      |
+| `refused` | a row is malformed, or came after the end of its function     |
+
+The receiver of events stores the answers. So when a document has grown enough, what no future
+answer needs is dropped, and memory is bounded by what is still open.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from corollary.documents.collection import Collection
+from corollary.documents.document import ActiveDocument
+from corollary.documents.storage import WriteBatch
+from corollary.documents.trees.forest import Forest, NodeKind
+from corollary.documents.trees.reader import read_forest
+from corollary.documents.trees.terms import read_terms, write_terms
+from corollary.documents.trees.xml import ReadOptions
+from corollary.documents.types.check_update import check_document, check_single_answer, check_type
+from corollary.documents.types.function_types import FunctionState
+from corollary.documents.view import View
+from corollary.errors import InputError
+
+MAX_OPEN_DOCUMENTS = 64
+"""Documents that a process has open; others are opened again from their saved state."""
+MAX_NUMBERED_NODES = 250_000
+"""Nodes that are numbered in one collection; then a new one is made."""
+MIN_NUMBERED_RATIO = 4
+"""The least ratio of numbered nodes to open ones before that, so that large documents stay open."""
+MAX_SEQ_RANGES = 1000
+"""Ranges of the numbers of a function's rows that are remembered; the lowest are merged."""
+GC_MIN_GROWTH_NODES = 200
+"""Garbage is collected when a document has this many nodes more than it needed last."""
+_NO_NUMBER = "The row has no number."
+
+
+class StreamRow(NamedTuple):
+    """A row of a stream: what a function brings, or (without a name) the document itself.
+
+    Its number `seq` is at least 0; a negative one stands for a row without a number.
+    """
+
+    function: str
+    seq: int
+    data: str | None
+    is_end: bool
+
+
+class DocumentEvent(NamedTuple):
+    """A change of a document's answers, or a row that is refused: see the table above."""
+
+    op: str
+    view: str = ""
+    text: str = ""
+    value: float = 0.0
+    before: float = 0.0
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class SavedDocument:
+    """The state of a document between two batches.
+
+    Attributes:
+        stamp: identifies this state; a document that is open is used if it has the same one.
+        document: in term syntax; None before it has come.
+        states: of functions that are not live.
+        seen: for each function the numbers of rows that have come, as ranges.
+        waiting: rows for functions that are not called yet.
+        values: the truth of each view as it was last reported.
+        needed: how many nodes the last collection of garbage has left.
+    """
+
+    stamp: str = ""
+    document: str | None = None
+    states: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, list[list[int]]] = field(default_factory=dict)
+    waiting: list[list[Any]] = field(default_factory=list)
+    values: dict[str, float] = field(default_factory=dict)
+    needed: int = 0
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "SavedDocument":
+        """Return the state of a JSON text; the initial one if there is none."""
+        return cls() if text is None else cls(**json.loads(text))
+
+
+def note_seen(ranges: list[list[int]], seq: int) -> bool:
+    """Note the number of a row; return whether it is new.
+
+    >>> ranges = [[1, 3]]
+    >>> note_seen(ranges, 5), note_seen(ranges, 4), note_seen(ranges, 2), ranges
+    (True, True, False, [[1, 5]])
+    """
+    if any(low <= seq <= high for low, high in ranges):
+        return False
+    ranges.append([seq, seq])
+    ranges.sort()
+    merged = [ranges[0]]
+    for low, high in ranges[1:]:
+        if low <= merged[-1][1] + 1:
+            merged[-1][1] = high
+        else:
+            merged.append([low, high])
+    if len(merged) > MAX_SEQ_RANGES:  # rows in the lowest gap count as seen from now on
+        merged[:2] = [[merged[0][0], merged[1][1]]]
+    ranges[:] = merged
+    return True
+
+
+class StreamProcessor:
+    """Applies the rows of streams to the documents of one process, in one collection.
+
+    Args:
+        views: queries by name.
+        template: what every document is in the beginning, unless a row brings it.
+        once: the functions that answer at most once.
+        types: the labels that the trees of a function begin with.
+    """
+
+    def __init__(
+        self,
+        views: Mapping[str, str],
+        template: str | None = None,
+        once: Sequence[str] = (),
+        types: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._views = dict(views)
+        self._template = None if template is None else _as_terms(template)
+        self._once, self._types = tuple(once), dict(types or {})
+        self._open: OrderedDict[str, _OpenDocument] = OrderedDict()  # least recently used first
+        self._reset_collection()
+
+    def _reset_collection(self) -> None:
+        """Start with an empty collection: an engine keeps every label that it has ever seen."""
+        self._open.clear()
+        self._collection = Collection()
+        for query in self._views.values():
+            self._collection.maintain(query)
+
+    def process_rows(
+        self, key: str, saved: SavedDocument, rows: Iterable[StreamRow]
+    ) -> list[DocumentEvent]:
+        """Apply rows to a document and update its state; return the events."""
+        open_nodes = sum(len(each.document.nodes) for each in self._open.values())
+        limit = max(MAX_NUMBERED_NODES, MIN_NUMBERED_RATIO * open_nodes)
+        if next(self._collection.node_numbers) > limit:
+            self._reset_collection()
+        events: list[DocumentEvent] = []
+        fresh = [StreamRow(*each) for each in saved.waiting]
+        saved.waiting = []
+        for each in sorted(rows, key=lambda each: (each.seq, each.function)):
+            if each.seq < 0:
+                events.append(DocumentEvent("refused", each.function, _NO_NUMBER, seq=each.seq))
+            elif note_seen(saved.seen.setdefault(each.function, []), each.seq):
+                fresh.append(each)
+        opened = self._open_document(key, saved, fresh, events)
+        if opened is None:
+            saved.waiting = [list(each) for each in fresh]
+            return events
+        document, views = opened.document, opened.views
+        batch = WriteBatch()
+        updates, ends = self._select(document, fresh, saved, events)
+        document.stage_updates(updates, ends, batch)
+        before = {
+            name: view.sure if name in saved.values else frozenset() for name, view in views.items()
+        }
+        document.note_written(self._collection.write(batch))
+        for name, view in views.items():
+            events += _view_events(name, view, before[name], saved)
+        events += self._collect_garbage(opened, saved)
+        opened.stamp = saved.stamp = uuid4().hex
+        saved.document = document.terms()
+        saved.states = {
+            name: str(each.state) for name, each in document.functions.items() if not each.is_live
+        }
+        self._open[key] = opened
+        return events
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _open_document(
+        self, key: str, saved: SavedDocument, fresh: list[StreamRow], events: list[DocumentEvent]
+    ) -> "_OpenDocument | None":
+        """Return the document of a key, open; None if it has not come yet."""
+        found = self._open.pop(key, None)
+        if found is not None and found.stamp == saved.stamp:
+            return found
+        batch = WriteBatch()
+        if found is not None:
+            found.document.stage_removal(batch)
+        while len(self._open) >= MAX_OPEN_DOCUMENTS:
+            self._open.popitem(last=False)[1].document.stage_removal(batch)
+        self._collection.write(batch)
+        text = (
+            saved.document if saved.document is not None else self._initial_document(fresh, events)
+        )
+        if text is None:
+            return None
+        document = ActiveDocument(
+            read_terms(text),
+            once=self._once,
+            types=self._types,
+            collection=self._collection,
+            unknown="create",
+            late="ignore",
+        )
+        document.apply((), [name for name in saved.states if name in document.functions])
+        for name, state in saved.states.items():
+            if name in document.functions:
+                document.functions[name].state = FunctionState(state)
+        views = {name: document.view(query) for name, query in self._views.items()}
+        return _OpenDocument(saved.stamp, document, views)
+
+    def _initial_document(self, fresh: list[StreamRow], events: list[DocumentEvent]) -> str | None:
+        """Return the document that a row brings; otherwise the template."""
+        for each in [each for each in fresh if not each.function]:
+            fresh.remove(each)
+            try:
+                return _as_terms(each.data or "")
+            except InputError as error:
+                events.append(DocumentEvent("refused", text=_messages(error), seq=each.seq))
+        return self._template
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def _select(
+        self,
+        document: ActiveDocument,
+        fresh: list[StreamRow],
+        saved: SavedDocument,
+        events: list[DocumentEvent],
+    ) -> tuple[list[tuple[str, Forest]], list[str]]:
+        """Return the updates and ends that can be made now; the others wait, or are refused."""
+        known = set(document.functions)
+        updates: list[tuple[str, Forest]] = []
+        ends: list[str] = []
+        waiting = [each for each in fresh if each.function]  # the document is there already
+        # What one row brings may call the function that another one waits for.
+        while ready := [each for each in waiting if each.function in known]:
+            waiting = [each for each in waiting if each.function not in known]
+            for each in ready:
+                if each.data is not None:
+                    try:
+                        known |= self._update(document, each, updates)
+                    except InputError as error:
+                        message = _messages(error)
+                        events.append(
+                            DocumentEvent("refused", each.function, message, seq=each.seq)
+                        )
+                if each.is_end:
+                    ends.append(each.function)
+        saved.waiting = [list(each) for each in waiting]
+        return updates, ends
+
+    def _update(
+        self, document: ActiveDocument, arrival: StreamRow, updates: list[tuple[str, Forest]]
+    ) -> set[str]:
+        """Add an update, if the function may bring it; return the functions that it calls.
+
+        Raises:
+            InputError: it may not.
+        """
+        name = arrival.function
+        function = document.functions.get(name)
+        if function is not None and function.state is FunctionState.ENDED:
+            raise InputError.of("C1231", f"Data came for the function `{name}`, which has ended.")
+        forest = read_forest(arrival.data or "", ReadOptions(), f"row {arrival.seq}")
+        if function is not None:
+            check_type(name, function.type, forest)
+        if name in self._once:
+            check_single_answer(name, forest, [each for each, _ in updates])
+        updates.append((name, forest))
+        return {row.label for row in forest if row.kind is NodeKind.FUNCTION}
+
+    def _collect_garbage(
+        self, opened: "_OpenDocument", saved: SavedDocument
+    ) -> list[DocumentEvent]:
+        """Collect garbage, if it is worth it; return the functions that are closed."""
+        document = opened.document
+        is_large = len(document.nodes) >= saved.needed + max(GC_MIN_GROWTH_NODES, saved.needed)
+        if not is_large and any(view.is_open for view in opened.views.values()):
+            return []
+        batch = WriteBatch()
+        collected = document.stage_garbage_collection(batch, is_reported=True)
+        document.note_written(self._collection.write(batch))
+        saved.needed = collected.kept
+        return [DocumentEvent("close", text=name) for name in collected.closed]
+
+
+@dataclass(slots=True)
+class _OpenDocument:
+    """A document that is open, with its views and the stamp of the state that it is in."""
+
+    stamp: str
+    document: ActiveDocument
+    views: dict[str, View]
+
+
+def _view_events(
+    name: str, view: View, before: frozenset[Any], saved: SavedDocument
+) -> list[DocumentEvent]:
+    """Return what has changed in a view since the last batch."""
+    answers = [each for each in view.sure - before if each]
+    events = [
+        DocumentEvent("sure", name, json.dumps(each, ensure_ascii=False))
+        for each in sorted(answers)
+    ]
+    last = saved.values.get(name, -1.0)
+    value = 1.0 if last == 1 else view.value  # its answers may be collected since
+    if value != last:
+        events.append(DocumentEvent("value", name, value=value, before=last))
+        saved.values[name] = value
+    return events
+
+
+def _as_terms(text: str) -> str:
+    forest = read_forest(text, ReadOptions(), is_document=True)
+    check_document(forest)
+    return write_terms(forest)
+
+
+def _messages(error: InputError) -> str:
+    return " ".join(each.message for each in error.diagnostics)

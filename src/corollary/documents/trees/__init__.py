@@ -1,0 +1,1 @@
+"""Trees: forests, the nodes of a document, and the formats that they are read from."""

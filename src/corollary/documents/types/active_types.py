@@ -1,0 +1,104 @@
+"""Active types: types whose trees call functions, which bring trees of their own types.
+
+Calls refer from the type of one function to those of others, in circles perhaps. For each function
+the types that it can reach are put into one grammar. With the types
+
+    f: Grammar("A", {"A": Rule({"a"}, (Child("B"),), calls={"g"}), "B": Rule({"b"})})
+    g: Labels({"c"})
+
+what `f` brings looks in the end like
+
+| type         | labels | children                        |
+|--------------|--------|---------------------------------|
+| `["f", "A"]` | `a`    | any number of `["f", "B"]`, `!g` |
+| `["f", "B"]` | `b`    |                                 |
+| `!g`         | `c`    | any number of `ANY`             |
+
+A stream brings any number of trees to each call of it, so that is exact. A function that answers
+once brings one tree to all of its calls: for it the grammar is an upper bound.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from corollary.documents.types.function_types import (
+    ANY,
+    ANYTHING,
+    NO_TREE,
+    FunctionType,
+    Grammar,
+    Labels,
+    Rule,
+    call_type_name,
+)
+
+Types = Mapping[str, FunctionType]
+"""The types of functions by name; the others may bring anything."""
+
+
+def expand_calls(name: str, types: Types, silent: Collection[str]) -> FunctionType | None:
+    """Return the type of a function with what the calls in its trees bring.
+
+    Args:
+        name: the function.
+        types: those of all functions.
+        silent: the functions that bring nothing where they are called.
+    """
+    type_ = types.get(name)
+    if not isinstance(type_, Grammar) or not called_in(type_):
+        return type_
+    rules = _qualified_rules(name, type_)
+    pending = [*called_in(type_)]
+    while pending:
+        function = pending.pop()
+        if call_type_name(function) in rules:
+            continue
+        if function in silent:
+            rules[call_type_name(function)] = NO_TREE
+            continue
+        other = types.get(function)
+        if isinstance(other, Grammar):
+            rules |= _qualified_rules(function, other)
+            pending += called_in(other)
+        rules[call_type_name(function)] = _root_rule(function, other)
+    return Grammar(_qualify(name, type_.start), rules)
+
+
+def called_in(grammar: Grammar) -> frozenset[str]:
+    """Return the functions that trees of a grammar may call where its rules name them."""
+    return frozenset[str]().union(*(rule.calls for rule in grammar.rules.values()))
+
+
+def _root_rule(function: str, type_: FunctionType | None) -> Rule:
+    """Return the rule for the roots of what a function brings."""
+    match type_:
+        case None:
+            return ANYTHING
+        case Labels(labels=labels):
+            return Rule(labels, ANYTHING.children)
+        case Grammar(start=start):
+            if start == ANY:
+                return ANYTHING
+            return _qualified_rules(function, type_).get(_qualify(function, start), NO_TREE)
+        case _:
+            assert_never(type_)
+
+
+def _qualified_rules(function: str, grammar: Grammar) -> dict[str, Rule]:
+    """Return the rules of a grammar with the name of its function in those of types."""
+    return {
+        _qualify(function, name): replace(
+            rule,
+            children=tuple(
+                replace(each, type=_qualify(function, each.type)) for each in rule.children
+            ),
+        )
+        for name, rule in grammar.rules.items()
+    }
+
+
+def _qualify(function: str, name: str) -> str:
+    """Return the name of a type of a function among those of all functions."""
+    return ANY if name == ANY else json.dumps([function, name])

@@ -1,0 +1,70 @@
+"""Checks whether a forest is a document, and whether a function may bring it."""
+
+from collections.abc import Iterable
+
+from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.trees.forest import Forest, ForestNode, NodeKind, roots_of
+from corollary.documents.types.check_grammar import nonconforming_roots
+from corollary.documents.types.function_types import FunctionType, Grammar, roots_allowed
+
+
+def check_document(forest: Forest) -> None:
+    """Check that a forest is one tree whose root is data.
+
+    Raises:
+        ActiveDocumentError: it is not.
+    """
+    roots = roots_of(forest)
+    if len(roots) != 1:
+        message = f"A document is one tree, but there are {len(roots)}."
+        raise ActiveDocumentError.of("C1224", message)
+    if roots[0].kind is NodeKind.FUNCTION:
+        message = f"The root of a document is the call of a function, `!{roots[0].label}`."
+        note = "put it below a root: `r[!f]`"
+        raise ActiveDocumentError.of("C1224", message, None, note)
+
+
+def check_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
+    """Check that the trees of a function are of its type.
+
+    Raises:
+        ActiveDocumentError: one is not.
+    """
+    allowed = roots_allowed(type_)
+    for root in roots_of(forest) if allowed is not None else ():
+        if root.kind is NodeKind.FUNCTION or root.label not in (allowed or ()):
+            listed = ", ".join(f"`{each}`" for each in sorted(allowed or ())) or "nothing"
+            message = f"The function `{name}` brought `{_shown(root)}`."
+            note = f"its type allows {listed}"
+            raise ActiveDocumentError.of("C1233", message, None, note)
+    if isinstance(type_, Grammar):
+        for root in nonconforming_roots(type_, forest):
+            message = (
+                f"The function `{name}` brought a tree `{_shown(root)}` that is not of its type."
+            )
+            note = f"each is to be one of `{type_.start}`, with everything below"
+            raise ActiveDocumentError.of("C1233", message, None, note)
+
+
+def check_single_answer(name: str, forest: Forest, answered: Iterable[str]) -> None:
+    """Check that a function which answers once brings one tree, and has not answered before.
+
+    Raises:
+        ActiveDocumentError: it brings more.
+    """
+    roots = roots_of(forest)
+    number = len(roots)
+    message = f"The function `{name}` answers with one tree, but {number} came."
+    if name in answered:
+        message = f"The function `{name}` answers once, but two answers came."
+    elif number == 1:
+        if roots[0].kind is not NodeKind.FUNCTION:
+            return
+        message = (
+            f"The function `{name}` answers with one tree, but a call came, `{_shown(roots[0])}`."
+        )
+    raise ActiveDocumentError.of("C1232", message)
+
+
+def _shown(root: ForestNode) -> str:
+    return f"!{root.label}" if root.kind is NodeKind.FUNCTION else root.label

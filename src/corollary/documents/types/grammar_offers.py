@@ -1,0 +1,201 @@
+"""What the trees of a grammar can bring: which patterns they match, with which labels of classes.
+
+Joins become labels: for every choice of a label for each class of a pattern, sat(A, H, D) says
+whether a tree of the grammar matches it. Labels that neither the grammar nor the pattern mentions
+are all alike, so a choice has *strangers* for them:
+
+| class                                  | in a row                                              |
+|----------------------------------------|-------------------------------------------------------|
+| its label is in the query              | the label                                             |
+| chosen is a label that is mentioned    | `?{label}`                                            |
+| chosen is a stranger of its own        | `?`: any label does                                   |
+| chosen is a stranger shared by classes | `?{label}` for each label there is: they are the same |
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+from corollary.documents.answers.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
+from corollary.documents.errors import SearchLimitError
+from corollary.documents.queries.conjunctive import (
+    ConjunctivePattern,
+    classes_in,
+    expand_alternatives,
+    fixed_labels_in,
+    labels_in,
+    with_labels,
+)
+from corollary.documents.queries.pattern import Axis
+from corollary.documents.queries.shape import Node
+from corollary.documents.types.function_types import Grammar, labels_of
+from corollary.documents.types.satisfiability import Demand, Satisfiability
+
+Assignment = Mapping[str, str]
+"""Labels of classes."""
+
+
+def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], limit: int) -> Tuples:
+    """Return the rows of a query node that the trees of a grammar can bring, each by itself.
+
+    Args:
+        grammar: the types.
+        node: the query node.
+        labels: all that a class may have to have.
+        limit: the maximum number of choices of labels.
+
+    Raises:
+        SearchLimitError: there are more.
+    """
+    found: set[tuple[str, ...]] = set()
+    sat = Satisfiability(grammar)
+    for pattern in expand_alternatives(node):
+        choices = _Choices(grammar, sat, _demands(pattern), limit)
+        for choice in choices:
+            if choices.met(choice):
+                found |= {_row(pattern, symbols) for symbols in choices.symbols(choice, labels)}
+                if choices.is_free(choice):
+                    break
+    return frozenset(found)
+
+
+def single_offers(
+    grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], limit: int
+) -> Iterator[dict[int, Tuples]]:
+    """Yield the largest sets of rows that one tree of a grammar brings together, by query node.
+
+    Args:
+        grammar: the types.
+        nodes: the query nodes.
+        labels: all that a class may have to have.
+        limit: the maximum number of choices of labels, and of sets of patterns for each.
+
+    Raises:
+        SearchLimitError: there are more.
+    """
+    sat = Satisfiability(grammar)
+    demands = [
+        each
+        for node in nodes
+        for pattern in expand_alternatives(node)
+        for each in _demands(pattern)
+    ]
+    choices = _Choices(grammar, sat, demands, limit)
+    seen = set()
+    for choice in choices:
+        met = choices.met(choice)
+        together = list(_largest(list(met), sat, limit))
+        for chosen in together:
+            for symbols in choices.symbols(choice, labels):
+                offer: dict[int, frozenset[tuple[str, ...]]] = {}
+                for each in chosen:
+                    pattern = met[each]
+                    before = offer.get(pattern.node.number, frozenset())
+                    offer[pattern.node.number] = before | {_row(pattern, symbols)}
+                if (key := frozenset(offer.items())) not in seen:
+                    seen.add(key)
+                    yield offer
+        if choices.is_free(choice) and [*map(len, together)] == [len(demands)]:
+            break
+
+
+def _demands(pattern: ConjunctivePattern) -> list[Demand]:
+    is_deep = pattern.node.axis is Axis.DESCENDANT
+    return [(pattern, False), (pattern, True)] if is_deep else [(pattern, False)]
+
+
+def _row(pattern: ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
+    known = {name: encode_label(label) for name, label in fixed_labels_in(pattern)}
+    return tuple(known.get(name, symbols[name]) for name in pattern.node.columns)
+
+
+def _largest(demands: list[Demand], sat: Satisfiability, limit: int) -> Iterator[frozenset[Demand]]:
+    """Yield the sets of demands that one tree meets together, and that are part of no other."""
+    found: list[frozenset[Demand]] = []
+    stack: list[tuple[tuple[Demand, ...], int]] = [((), 0)]
+    steps = 0
+    while stack:
+        chosen, at = stack.pop()
+        steps += 1
+        if steps > limit:
+            raise SearchLimitError
+        everything = frozenset((*chosen, *demands[at:]))
+        if any(everything <= each for each in found):
+            continue
+        if sat.meets(everything):
+            found.append(everything)
+            continue
+        stack.append((chosen, at + 1))
+        if sat.meets((*chosen, demands[at])):
+            stack.append(((*chosen, demands[at]), at + 1))
+    yield from found
+
+
+class _Choices:
+    """The choices of labels for the classes of some patterns, those of strangers first.
+
+    A stranger has the number of a class: the first one that it is chosen for.
+    """
+
+    def __init__(
+        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], limit: int
+    ) -> None:
+        self._sat = sat
+        self._demands = [(each, frozenset(classes_in(each[0]))) for each in demands]
+        names = sorted(frozenset[str]().union(*(classes for _, classes in self._demands)))
+        mentioned = labels_of(grammar).union(*(labels_in(pattern) for pattern, _ in demands))
+        blank = " " * (1 + max(map(len, mentioned), default=0))  # longer than any label
+        self._strangers = {name: f"{blank}{at}" for at, name in enumerate(names)}
+        self._options: dict[str, list[str]] = {}
+        for at, name in enumerate(names):
+            options = [each for each in sorted(mentioned) if self._can_be(name, each)]
+            if self._can_be(name, self._strangers[name]):
+                before = [self._strangers[each] for each in names[:at]]
+                options = [self._strangers[name], *options, *before]
+            if options:
+                self._options[name] = options
+        if prod(map(len, self._options.values())) > limit:
+            raise SearchLimitError
+
+    def __iter__(self) -> Iterator[Assignment]:
+        for chosen in product(*self._options.values()):
+            choice = dict(zip(self._options, chosen, strict=True))
+            shared = [name for name, each in self._strangers.items() if each in chosen]
+            if all(choice.get(name) == self._strangers[name] for name in shared):
+                yield choice
+
+    def met(self, choice: Assignment) -> dict[Demand, ConjunctivePattern]:
+        """Return the demands that one tree can meet, each by itself; their labels are chosen."""
+        found = {}
+        for (pattern, is_deep), classes in self._demands:
+            chosen = with_labels(pattern, choice) if classes <= choice.keys() else None
+            if chosen is not None and self._sat.meets([(chosen, is_deep)]):
+                found[chosen, is_deep] = pattern
+        return found
+
+    def is_free(self, choice: Assignment) -> bool:
+        """Whether any label does for each class."""
+        return choice == self._strangers
+
+    def symbols(self, choice: Assignment, labels: Sequence[str]) -> Iterator[dict[str, str]]:
+        """Yield what rows have for classes."""
+        uses = Counter(choice.values())
+        alone = {each for each in self._strangers.values() if uses[each] == 1}
+        shared = [each for each in self._strangers.values() if uses[each] > 1]
+        for chosen in product(labels, repeat=len(shared)):
+            meant = dict(zip(shared, chosen, strict=True))
+            yield {
+                name: UNKNOWN
+                if each in alone
+                else encode_one_of([encode_label(meant.get(each, each))])
+                for name, each in choice.items()
+            }
+
+    def _can_be(self, name: str, label: str) -> bool:
+        """Whether a tree meets one of the demands with a class if it has a label."""
+        for (pattern, is_deep), classes in self._demands:
+            chosen = with_labels(pattern, {name: label}) if name in classes else None
+            if chosen is not None and self._sat.meets([(chosen, is_deep)]):
+                return True
+        return False

@@ -1,0 +1,331 @@
+"""The interpreter of plans, which both engines run on.
+
+Procedures may call each other many thousand levels deep, more than Python's stack allows, so the
+interpreter has an explicit stack: one frame for every active procedure, loop, branch and `Within`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, assert_never
+
+import pyarrow as pa
+
+from corollary.core.pipeline import Reference
+from corollary.core.plans import (
+    Add,
+    Aggregate,
+    Call,
+    CancelOut,
+    Clear,
+    Derive,
+    Extend,
+    ExtendWithRound,
+    Loop,
+    PlacedCall,
+    Plan,
+    RecordTrace,
+    Remove,
+    Step,
+    Store,
+    When,
+    Within,
+)
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.budget import Budget, BudgetExceeded
+from corollary.errors import LimitError
+
+TupleSet = TypeVar("TupleSet", bound=Sized)
+"""The type in which an engine moves sets of tuples between its tables."""
+
+
+class StepTable(Protocol[TupleSet]):
+    """A table of an engine, with the operations that steps need."""
+
+    def tuples(self, state: State) -> TupleSet:
+        """Return all tuples of a state."""
+
+    def size(self, state: State) -> int:
+        """Return the number of tuples of a state."""
+
+    def assign(self, words: TupleSet) -> None:
+        """Replace the contents by these tuples, as ADDED."""
+
+    def clear(self) -> None:
+        """Remove all tuples, in every state."""
+
+    def extend(self, words: TupleSet) -> None:
+        """Commit, then add tuples that the table does not contain."""
+
+    def replace(self, words: TupleSet) -> None:
+        """Make NEW equal to these tuples."""
+
+    def remove(self, words: TupleSet) -> None:
+        """Remove tuples of OLD from NEW."""
+
+    def add(self, words: TupleSet) -> None:
+        """Add tuples that are not in NEW."""
+
+    def cancel_out(self) -> None:
+        """Drop tuples that were removed and added again from both sides of the change."""
+
+
+class StepExecutor(Protocol[TupleSet]):
+    """A plan with the tables it runs on: the operations of an engine behind the data steps."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+
+    @property
+    def tables(self) -> Mapping[str, StepTable[TupleSet]]:
+        """The tables by name; locals are those of the innermost invocation."""
+
+    @property
+    def budget(self) -> Budget:
+        """The limits of the run, and what it has used of them."""
+
+    @property
+    def recorder(self) -> Recorder:
+        """The recorder of steps and rounds."""
+
+    def enter(self, procedure: str) -> tuple[Any, ...]:
+        """Give the locals of a procedure empty tables; return the tables of its caller."""
+
+    def leave(self, procedure: str, saved: tuple[Any, ...]) -> None:
+        """Give the locals of a procedure the tables of its caller again."""
+
+    def derive(self, step: Derive, number: int) -> tuple[TupleSet, int]:
+        """Return the tuples of a step in a round, and the size of what its first stages read."""
+
+    def aggregate(self, step: Aggregate) -> TupleSet:
+        """Return the tuples of a step."""
+
+    def extend_with_round(self, target: str, source: str, number: int) -> None:
+        """Extend a table by the tuples of another, with a number as last column."""
+
+    def read(self, reference: Reference) -> pa.Table:
+        """Return the tuples of a relation in a state."""
+
+    def run_placed_call(self, step: PlacedCall) -> bool:
+        """Run a procedure outside this process if possible; return whether it was run."""
+
+    def run_breadth_first(self, loop: Loop, number: int) -> int:
+        """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """Active steps, the index of the next one, and the number of the round they run in."""
+
+    steps: tuple[Step, ...]
+    round: int = 0
+    at: int = 0
+
+
+@dataclass(slots=True)
+class _Invocation(_Frame):
+    """The steps of a procedure, and the tables that its caller has for the same locals."""
+
+    procedure: str = ""
+    saved: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True)
+class _Rounds(_Frame):
+    """The steps of a loop."""
+
+    loop: Loop | None = None
+
+
+@dataclass(slots=True)
+class _Attempt(_Frame):
+    """The steps of a `Within`.
+
+    Attributes:
+        limit: the handled rows above which the steps are given up.
+        outer_ceiling: the ceiling of the enclosing attempt.
+    """
+
+    within: Within | None = None
+    limit: int = 0
+    outer_ceiling: int = 0
+
+
+class Interpreter:
+    """One run of a prepared plan."""
+
+    def __init__(self, prepared: StepExecutor[TupleSet]) -> None:
+        self._prepared: StepExecutor[Any] = prepared
+        self._tables = prepared.tables
+        self._budget = prepared.budget
+        self._recorder = prepared.recorder
+        self._stack: list[_Frame] = []
+        self._depths: Counter[str] = Counter()
+
+    def run(self) -> None:
+        """Run the main procedure."""
+        self._call(Call(self._prepared.plan.main))
+        stack = self._stack
+        while stack:
+            frame = stack[-1]
+            try:
+                if frame.at == len(frame.steps):
+                    self._finish(frame)
+                else:
+                    step = frame.steps[frame.at]
+                    frame.at += 1
+                    self._step(step, frame)
+            except BudgetExceeded:
+                self._switch()
+
+    # --- the stack -----------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> None:
+        """Begin a procedure."""
+        procedure = call.procedure
+        # The argument may itself be a local of this procedure: read it before the tables change.
+        argument = None if call.argument is None else self._words(call.argument)
+        saved = self._prepared.enter(procedure)
+        if argument is not None:
+            self._tables[self._prepared.plan.locals[procedure][0]].assign(argument)
+        steps = self._prepared.plan.procedures[procedure]
+        self._stack.append(_Invocation(steps, procedure=procedure, saved=saved))
+        self._depths[procedure] += 1
+        self._budget.check_rounds(self._depths[procedure])
+        self._budget.check_totals()
+        self._recorder.procedure(procedure)
+
+    def _finish(self, frame: _Frame) -> None:
+        """After the last step of a frame, begin its next round or leave it."""
+        if isinstance(frame, _Rounds):
+            assert frame.loop is not None
+            self._recorder.round()
+            self._begin_round(frame, frame.loop)
+        else:
+            self._leave()
+
+    def _begin_round(self, frame: _Rounds, loop: Loop) -> None:
+        if rounds := self._prepared.run_breadth_first(loop, frame.round):
+            frame.round += rounds
+            self._recorder.round(rounds)
+        is_done = not self._has_any(loop.until_empty)
+        if is_done or any(self._size(name) >= size for name, size in loop.limits):
+            self._stack.pop()
+            return
+        frame.round += 1
+        frame.at = 0
+        self._budget.check_rounds(frame.round)
+
+    def _leave(self) -> None:
+        frame = self._stack.pop()
+        if isinstance(frame, _Invocation):
+            self._prepared.leave(frame.procedure, frame.saved)
+            self._depths[frame.procedure] -= 1
+            self._recorder.end(frame.procedure, self._budget.handled_rows)
+        elif isinstance(frame, _Attempt):
+            self._budget.row_ceiling = frame.outer_ceiling
+
+    def _switch(self) -> None:
+        """Give up the outermost `Within` that is over its budget, and begin its alternative."""
+        self._budget.release_batches()
+        # Outermost: once an enclosing attempt is over its limit, the alternative of an inner one
+        # would be given up at its first row.
+        depth, attempt = next(
+            (depth, frame)
+            for depth, frame in enumerate(self._stack)
+            if isinstance(frame, _Attempt) and self._budget.handled_rows > frame.limit
+        )
+        within = attempt.within
+        assert within is not None
+        while len(self._stack) > depth:
+            self._leave()
+        self._recorder.switch(within)
+        if within.otherwise is None:
+            raise LimitError(
+                f"maintaining `{within.about}` takes more than {within.budget} rows, and the option"
+                " `--strict` forbids to recompute it; nothing was changed\n"
+                "  = leave out `--strict`, or split the transaction"
+            )
+        self._stack.append(_Frame(within.otherwise, attempt.round))
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def _step(self, step: Step, frame: _Frame) -> None:
+        match step:
+            case Derive():
+                self._assign(step, *self._prepared.derive(step, frame.round))
+            case When(nonempty=nonempty, steps=steps):
+                if self._has_any(nonempty):
+                    self._stack.append(_Frame(steps, frame.round))
+            case Extend(target=target, source=source):
+                self._tables[target].extend(self._words(source))
+            case ExtendWithRound(target=target, source=source):
+                self._prepared.extend_with_round(target, source, frame.round)
+            case Aggregate(body=body):
+                size = self._tables[body.relation].size(body.state)
+                self._budget.count_step_rows(size)
+                self._assign(step, self._prepared.aggregate(step), size)
+            case Clear(relations=relations):
+                for relation in relations:
+                    self._tables[relation].clear()
+            case Store(relation=relation, source=source):
+                self._tables[relation].replace(self._words(source))
+                self._tables[source].clear()
+            case Remove(relation=relation, source=source):
+                self._tables[relation].remove(self._words(source))
+            case Add(relation=relation, source=source):
+                self._tables[relation].add(self._words(source))
+            case CancelOut(relation=relation):
+                self._tables[relation].cancel_out()
+            case Loop():
+                self._loop(step)
+            case Within():
+                self._try(step, frame.round)
+            case Call():
+                self._call(step)
+            case PlacedCall(procedure=procedure):
+                if not self._prepared.run_placed_call(step):
+                    self._call(Call(procedure))
+            case RecordTrace():
+                self._row(step)
+            case _:
+                assert_never(step)
+
+    def _words(self, relation: str) -> Any:
+        return self._tables[relation].tuples(State.NEW)
+
+    def _size(self, relation: str) -> int:
+        return self._tables[relation].size(State.NEW)
+
+    def _has_any(self, references: tuple[Reference, ...]) -> bool:
+        return any(self._tables[each.relation].size(each.state) for each in references)
+
+    def _assign(self, step: Derive | Aggregate, words: Any, read: int) -> None:
+        self._tables[step.target].assign(words)
+        self._budget.check_totals()
+        self._recorder.step(step, len(words), read)
+
+    def _loop(self, loop: Loop) -> None:
+        rounds = _Rounds(loop.steps, loop=loop)
+        self._stack.append(rounds)
+        self._begin_round(rounds, loop)
+
+    def _try(self, within: Within, number: int) -> None:
+        outer_ceiling = self._budget.row_ceiling
+        limit = self._budget.handled_rows + within.budget
+        self._budget.row_ceiling = min(outer_ceiling, limit)
+        self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
+
+    def _row(self, row: RecordTrace) -> None:
+        def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
+            return tuple(self._prepared.read(each) for each in references)
+
+        relations = {
+            "updates": read(row.updates),
+            "approximation": read(row.approximation),
+            "disqualified": read(row.disqualified),
+            "actual": read(row.actual),
+        }
+        self._recorder.row(row, relations)

@@ -1,0 +1,309 @@
+"""Arithmetic, bits, comparisons and conversions between numbers, on arrays.
+
+Every function takes operands as (values, type) pairs and the type of the result. It returns the
+values with a list of faults: masks of the rows that have no value, each with the reason.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from corollary.core.types import Kind, Type
+from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.values.native import INTEGER_BOUNDS, NativeArray
+
+Operand = tuple[NativeArray, Type]
+Faults = list[tuple[Mask, str]]
+Result = tuple[NativeArray, Faults]
+
+OVERFLOW = "overflow"
+DIVISION_BY_ZERO = "division by zero"
+FAILED_CONVERSION = "failed conversion"
+EXACT_PRODUCT_MIN = 2.0**62
+"""Products that are smaller, as floats, cannot overflow an int64."""
+
+
+def _faults(mask: Mask, reason: str) -> Faults:
+    return [(mask, reason)] if mask.any() else []
+
+
+def _exact(function: Callable[..., int], operands: list[NativeArray], kind: Kind) -> Result:
+    """Compute with Python's integers, where 64 bits may not be enough."""
+    low, high = INTEGER_BOUNDS[kind]
+    exact = [function(*row) for row in zip(*(each.tolist() for each in operands), strict=True)]
+    overflow = np.array([not low <= value <= high for value in exact], np.bool_)
+    values = [value if low <= value <= high else 0 for value in exact]
+    return np.array(values, _integer_dtype(kind)), _faults(overflow, OVERFLOW)
+
+
+def _integer_dtype(kind: Kind) -> Any:
+    return np.uint64 if kind is Kind.UNSIGNED else np.int64
+
+
+def _aligned(operands: list[Operand], scale: int) -> list[list[int]]:
+    return [
+        [value * 10 ** (scale - type_.scale) for value in values.tolist()]
+        for values, type_ in operands
+    ]
+
+
+def round_half_up(numerator: int, denominator: int) -> int:
+    """Return the quotient rounded half away from zero.
+
+    >>> round_half_up(25, 10), round_half_up(-25, 10), round_half_up(24, 10)
+    (3, -3, 2)
+    """
+    sign = -1 if (numerator < 0) != (denominator < 0) else 1
+    quotient, rest = divmod(abs(numerator), abs(denominator))
+    return sign * (quotient + (2 * rest >= abs(denominator)))
+
+
+def _decimal(name: str, operands: list[Operand], type_: Type) -> Result:
+    scale = type_.scale
+    one, two = (np.array(each, object) for each in _aligned(operands, scale))
+    if name in "+-":
+        return _exact(lambda a, b: a + b if name == "+" else a - b, [one, two], Kind.DECIMAL)
+    if name == "*":
+        unit = 10**scale
+        return _exact(lambda a, b: round_half_up(a * b, unit), [one, two], Kind.DECIMAL)
+    zero = two == 0
+    two = np.where(zero, 1, two)
+    if name == "/":
+        unit = 10**scale
+        values, faults = _exact(lambda a, b: round_half_up(a * unit, b), [one, two], Kind.DECIMAL)
+    else:
+        values, faults = _exact(_remainder, [one, two], Kind.DECIMAL)
+    zero = zero.astype(np.bool_)
+    return values, [(mask & ~zero, why) for mask, why in faults] + _faults(zero, DIVISION_BY_ZERO)
+
+
+def _remainder(one: int, two: int) -> int:
+    rest = abs(one) % abs(two)
+    return -rest if one < 0 else rest
+
+
+def _add(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    match type_.kind:
+        case Kind.DECIMAL:
+            return _decimal("+", operands, type_)
+        case Kind.FLOAT:
+            return _float(np.add, one, two)
+        case Kind.UNSIGNED:
+            total = one + two
+            return total, _faults(total < one, OVERFLOW)
+        case _:
+            # Overflow: the sign of the sum is neither that of the one nor of the other.
+            total = one + two
+            return total, _faults(((one ^ total) & (two ^ total)) < 0, OVERFLOW)
+
+
+def _subtract(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    match type_.kind:
+        case Kind.DECIMAL:
+            return _decimal("-", operands, type_)
+        case Kind.FLOAT:
+            return _float(np.subtract, one, two)
+        case Kind.UNSIGNED:
+            return one - two, _faults(one < two, OVERFLOW)
+        case _:
+            rest = one - two
+            return rest, _faults(((one ^ two) & (one ^ rest)) < 0, OVERFLOW)
+
+
+def _multiply(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    if type_.kind is Kind.DECIMAL:
+        return _decimal("*", operands, type_)
+    if type_.kind is Kind.FLOAT:
+        return _float(np.multiply, one, two)
+    large = np.abs(one.astype(np.float64) * two.astype(np.float64)) >= EXACT_PRODUCT_MIN
+    if large.any():
+        return _exact(lambda a, b: a * b, [one, two], type_.kind)
+    return one * two, []
+
+
+def _divide(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    if type_.kind is Kind.DECIMAL:
+        return _decimal("/", operands, type_)
+    zero = two == 0
+    if type_.kind is Kind.FLOAT:
+        values, faults = _float(np.divide, one, np.where(zero, 1.0, two))
+        return values, [(mask & ~zero, why) for mask, why in faults] + _faults(
+            zero, DIVISION_BY_ZERO
+        )
+    divisor = np.where(zero, np.ones_like(two), two)
+    if type_.kind is Kind.UNSIGNED:
+        return one // divisor, _faults(zero, DIVISION_BY_ZERO)
+    overflow = (one == np.iinfo(np.int64).min) & (two == -1)
+    divisor = np.where(overflow, 1, divisor)
+    # NumPy rounds towards minus infinity, the language towards zero.
+    quotient = one // divisor
+    rest = one - quotient * divisor
+    quotient += (rest != 0) & ((one < 0) != (divisor < 0))
+    return quotient, _faults(zero, DIVISION_BY_ZERO) + _faults(overflow, OVERFLOW)
+
+
+def _modulo(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    if type_.kind is Kind.DECIMAL:
+        return _decimal("%", operands, type_)
+    zero = two == 0
+    # `min % -1` traps on some processors; modulo 1 gives the same result, 0.
+    unsafe = zero if type_.kind is Kind.UNSIGNED else zero | (two == -1)
+    divisor = np.where(unsafe, np.ones_like(two), two)
+    return np.fmod(one, divisor), _faults(zero, DIVISION_BY_ZERO)
+
+
+def _power(operands: list[Operand], type_: Type) -> Result:
+    (one, _), (two, _) = operands
+    if type_.kind is Kind.FLOAT:
+        pole = (one == 0.0) & (two < 0)
+        values, faults = _float(np.power, np.where(pole, 1.0, one), two)
+        undefined = np.isnan(values) & ~np.isnan(one) & ~np.isnan(two)
+        return values, faults + _faults(pole, DIVISION_BY_ZERO) + _faults(
+            undefined, "undefined power"
+        )
+    pole = (one == 0) & (two < 0)
+    base = np.where(pole, np.ones_like(one), one)
+    values, faults = _exact(_integer_power, [base, two], type_.kind)
+    return values, faults + _faults(pole, DIVISION_BY_ZERO)
+
+
+def _integer_power(base: int, exponent: int) -> int:
+    if exponent < 0:
+        return {1: 1, -1: -1 if exponent % 2 else 1}.get(base, 0)
+    if base in (-1, 0, 1) or exponent < 64:
+        return int(base ** (exponent if exponent < 64 else 2 + exponent % 2))
+    return 2**64  # out of all bounds, as the power is: no need to compute it
+
+
+def _float(function: Any, one: NativeArray, two: NativeArray) -> Result:
+    with np.errstate(all="ignore"):
+        values = function(one, two)
+    overflow = np.isinf(values) & np.isfinite(one) & np.isfinite(two)
+    return values, _faults(overflow, OVERFLOW)
+
+
+def _negate(operands: list[Operand], type_: Type) -> Result:
+    ((values, _),) = operands
+    if type_.kind is Kind.UNSIGNED:
+        return np.zeros_like(values), _faults(values != 0, OVERFLOW)
+    if type_.kind is Kind.FLOAT:
+        return -values, []
+    lowest = np.iinfo(np.int64).min
+    return -values, _faults(values == lowest, OVERFLOW)
+
+
+def _bits(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        patterns = [values.view(np.uint64) for values, _ in operands]
+        return function(*patterns).astype(np.uint64).view(_integer_dtype(type_.kind)), []
+
+    return apply
+
+
+def _shift_right(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    (one, _), (two, _) = operands
+    return one >> (two.view(np.uint64) & np.uint64(63)).astype(one.dtype), []
+
+
+def _logical(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        result = function(*(values != 0 for values, _ in operands))
+        return result.astype(_integer_dtype(type_.kind)), []
+
+    return apply
+
+
+def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        if type_.kind is Kind.DECIMAL:
+            aligned = [np.array(each, object) for each in _aligned(operands, type_.scale)]
+            return _exact(max if is_larger else min, aligned, Kind.DECIMAL)
+        best, _ = operands[0]
+        for values, _ in operands[1:]:
+            wins = compare_values("<", best, type_, values, type_)
+            best = np.where(wins if is_larger else ~wins, values, best)
+        return best, []
+
+    return apply
+
+
+def compare_values(
+    operator: str, one: NativeArray, one_type: Type, two: NativeArray, two_type: Type
+) -> Mask:
+    """Return the mask of rows in which a comparison of non-null values is true.
+
+    NaN equals NaN and is greater than all other numbers.
+    """
+    if one_type.kind is Kind.DECIMAL and one_type.scale != two_type.scale:
+        scale = max(one_type.scale, two_type.scale)
+        left, right = _aligned([(one, one_type), (two, two_type)], scale)
+        one, two = np.array(left, object), np.array(right, object)
+    if operator in (">", ">=", "!="):
+        opposite = {">": "<=", ">=": "<", "!=": "="}[operator]
+        return ~compare_values(opposite, one, two_type, two, two_type)
+    if one_type.kind is Kind.FLOAT:
+        equal: Mask = (one == two) | (np.isnan(one) & np.isnan(two))
+        less: Mask = (one < two) | (~np.isnan(one) & np.isnan(two))
+    else:
+        equal = np.asarray(one == two, np.bool_)
+        less = np.asarray(one < two, np.bool_) if operator != "=" else equal
+    return {"=": equal, "<": less, "<=": less | equal}[operator]
+
+
+def to_integer(operands: list[Operand], type_: Type) -> Result:
+    """Convert numbers to `number` or `unsigned`; fractions are cut off."""
+    ((values, source),) = operands
+    match source.kind:
+        case Kind.FLOAT:
+            top = 2.0**64 if type_.kind is Kind.UNSIGNED else 2.0**63
+            bottom = 0.0 if type_.kind is Kind.UNSIGNED else -(2.0**63)
+            cut = np.trunc(values)
+            bad = ~(np.isfinite(values) & (cut < top) & (cut >= bottom))
+            safe = np.where(bad, 0.0, cut)
+            return safe.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)
+        case Kind.DECIMAL:
+            unit = 10**source.scale
+            listed = [(-1 if each < 0 else 1) * (abs(each) // unit) for each in values.tolist()]
+            values, faults = _exact(lambda each: each, [np.array(listed, object)], type_.kind)
+        case _:
+            values, faults = _exact(lambda each: each, [values], type_.kind)
+    return values, [(mask, FAILED_CONVERSION) for mask, _ in faults]
+
+
+def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+    """Convert numbers to `float`, correctly rounded."""
+    ((values, source),) = operands
+    if source.kind is Kind.DECIMAL:
+        unit = 10**source.scale
+        return np.array([each / unit for each in values.tolist()], np.float64), []
+    return values.astype(np.float64), []
+
+
+ARITHMETIC_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "%": _modulo,
+    "^": _power,
+    "neg": _negate,
+    "band": _bits(np.bitwise_and),
+    "bor": _bits(np.bitwise_or),
+    "bxor": _bits(np.bitwise_xor),
+    "bnot": _bits(np.bitwise_not),
+    "bshl": _bits(lambda one, two: one << (two & np.uint64(63))),
+    "bshru": _bits(lambda one, two: one >> (two & np.uint64(63))),
+    "bshr": _shift_right,
+    "land": _logical(np.logical_and),
+    "lor": _logical(np.logical_or),
+    "lxor": _logical(np.logical_xor),
+    "lnot": _logical(np.logical_not),
+    "min": _extreme(is_larger=False),
+    "max": _extreme(is_larger=True),
+}

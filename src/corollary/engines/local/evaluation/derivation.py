@@ -1,0 +1,149 @@
+"""One `Derive` step: the heads of its pipelines as one sorted array."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+
+from corollary.core.pipeline import Reference
+from corollary.core.plans import Derive, Reduce
+from corollary.engines.local.evaluation.aggregates import sum_groups
+from corollary.engines.local.evaluation.judge import judge
+from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
+from corollary.engines.local.storage.layout import Codes, Layout, Words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+
+
+class Derivation:
+    """A step, prepared to run on the tables of a plan."""
+
+    def __init__(
+        self,
+        step: Derive,
+        tables: Mapping[str, Table],
+        dictionary: Dictionary,
+        engine_relations: Collection[str],
+    ) -> None:
+        self._step = step
+        self._tables = tables
+        self._dictionary = dictionary
+        self._runners = [
+            PipelineRunner(pipeline, tables, dictionary, engine_relations)
+            for pipeline in step.pipelines
+        ]
+        self._is_set = step.reduce is not Reduce.SUM
+
+    def run(self, context: RunContext) -> tuple[Words, int]:
+        """Return the tuples of the step, packed and sorted for its target, and the leads' size."""
+        target = self._tables[self._step.target]
+        # Each with its layout: a later pipeline may widen that of the target.
+        pieces: list[tuple[Words, Layout]] = []
+        led = 0
+        for runner in self._runners:
+            if runner.lead is not None:
+                size = self._tables[runner.lead.relation].size(runner.lead.state)
+                if not size:
+                    continue
+                led += size
+            if runner.copied_source is not None and self._is_set:
+                words = self._subtract_known(runner.copy(context))
+                self._add(words, pieces, runner, target, context)
+                continue
+            for columns, count in _heads(runner, context):
+                words = target.fit(columns, runner.head_widths).pack(columns, count)
+                words = self._new_tuples(words) if self._is_set else words
+                self._add(words, pieces, runner, target, context)
+        if not pieces:
+            return target.layout.empty, led
+        context.budget.release_batches()
+        layout = target.layout
+        return self._reduce(target, [layout.convert(*each) for each in pieces]), led
+
+    @staticmethod
+    def _add(
+        words: Words,
+        pieces: list[tuple[Words, Layout]],
+        runner: PipelineRunner,
+        target: Table,
+        context: RunContext,
+    ) -> None:
+        if len(words):
+            pieces.append((words, target.layout))
+            context.budget.count_tuples(runner.pipeline, words)
+
+    def _new_tuples(self, words: Words) -> Words:
+        """Return the tuples sorted, each once, without the known ones."""
+        # A lookup in a bitmap is cheaper than sorting: do these first, the searches afterwards.
+        marked = [each for each in self._step.without if self._tables[each.relation].has_bitmap]
+        for each in marked:
+            words = words[~self._tables[each.relation].contains(words, each.state)]
+        return self._subtract_known(sort_distinct(words), marked)
+
+    def _subtract_known(self, words: Words, skipped: Collection[Reference] = ()) -> Words:
+        """Return the tuples without those of the step's `without`, some of which are skipped."""
+        for each in self._step.without:
+            table = self._tables[each.relation]
+            if each not in skipped and table.size(each.state):
+                found = table.contains(words, each.state)
+                if np.count_nonzero(found):
+                    words = words[~found]
+        return words
+
+    def _reduce(self, target: Table, pieces: list[Words]) -> Words:
+        words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        match self._step.reduce:
+            case None:
+                return words if len(pieces) == 1 else sort_distinct(words)
+            case Reduce.MIN:
+                # The last column is the value: the first tuple of a sorted group has the least.
+                # Least by code, which for the small non-negative ranks is least by value.
+                words = words if len(pieces) == 1 else sort_distinct(words)
+                return words[_starts(words, target.layout)]
+            case Reduce.SUM:
+                return self._subtract_known(self._sums(words, target))
+
+    def _sums(self, words: Words, target: Table) -> Words:
+        """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
+        words = np.sort(words)
+        layout, type_ = target.layout, target.types[-1]
+        last = len(target.types) - 1
+        words = words[layout.unpack_column(words, last) != 0]
+        if not len(words):
+            return words
+        starts = _starts(words, layout)
+        values = self._dictionary.decode(layout.unpack_column(words, last), type_)
+        sizes = np.diff(np.append(starts, len(words)))
+        sums, too_large = sum_groups(values, starts, sizes, type_, type_)
+        nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
+        codes = self._dictionary.encode(
+            sums[nonzero], None if too_large is None else too_large[nonzero], type_
+        )
+        firsts = words[starts[nonzero]]
+        keys = [layout.unpack_column(firsts, at) for at in range(last)]
+        return target.pack([*keys, codes], len(firsts))
+
+
+def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[Codes], int]]:
+    """Yield the heads of a pipeline; raise if an instance lacks a value and that is an error."""
+    pipeline = runner.pipeline
+    frames = runner.frames(context)
+    if pipeline.is_bag and pipeline.is_lenient and pipeline.judge:
+        # The judge returns the heads of rows without faults as well: in a bag they must count once.
+        frames = list(frames)
+        if runner.has_fault:
+            yield from judge(runner, context)
+            return
+    for frame in frames:
+        yield runner.head_columns(frame), frame.count
+    if pipeline.judge and runner.has_fault:
+        yield from judge(runner, context)
+
+
+def _starts(words: Words, layout: Layout) -> Codes:
+    """Return the indices of the first tuple of each group that differs in the last column only."""
+    prefix = layout.prefix_keys(words, len(layout.widths) - 1)
+    is_start = np.empty(len(words), np.bool_)
+    is_start[:1] = True
+    is_start[1:] = prefix[1:] != prefix[:-1]
+    return is_start.nonzero()[0]

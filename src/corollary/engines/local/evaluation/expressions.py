@@ -1,0 +1,260 @@
+"""Expressions and conditions, evaluated over columns: decode, compute with NumPy, mark faults.
+
+Evaluation never raises: rows whose expression has no value (overflow, division by zero, a failed
+conversion) are marked with the reason, and the caller decides whether that is an error. A missing
+value dominates null: `null + 1 / 0` has no value.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from corollary.core import functors
+from corollary.core.logic import (
+    TEXT_PREDICATES,
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Value,
+    Variable,
+)
+from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation import arithmetic, text_functions
+from corollary.engines.local.storage.layout import Codes, Mask
+from corollary.engines.local.values import native
+from corollary.engines.local.values.codes import Dictionary
+
+RANGE_BATCH_ROWS = 1 << 16
+
+Columns = Mapping[str, Codes]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueVector:
+    """The values of an expression for all rows.
+
+    Attributes:
+        values: native ones, arbitrary where they are null or missing.
+        nulls: the mask of nulls, None for none.
+        faults: masks of rows without a value, each with the reason.
+    """
+
+    values: native.NativeArray
+    type: Type
+    nulls: Mask | None = None
+    faults: tuple[tuple[Mask, str], ...] = ()
+
+    @property
+    def fault_mask(self) -> Mask | None:
+        """The mask of rows without a value, None for none."""
+        return _fault_mask(self.faults)
+
+
+def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
+    mask: Mask | None = None
+    for fault, _ in faults:
+        mask = fault if mask is None else mask | fault
+    return mask
+
+
+@lru_cache(maxsize=1024)
+def _native(value: Value, type_: Type) -> native.NativeArray:
+    """Return a constant as an array of length 1."""
+    return native.from_python([value], type_)
+
+
+def union_masks(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return the union of two masks, each None for none."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one | other
+
+
+def dense_mask(mask: Mask | None, count: int) -> Mask:
+    """Return a mask as an array, None for none."""
+    return np.zeros(count, np.bool_) if mask is None else mask
+
+
+def type_of(expression: Expression) -> Type:
+    """Return the type that inference gave to an expression."""
+    assert expression.type is not None, f"{expression} has no type"
+    return expression.type
+
+
+def evaluate(expression: Expression, frame: Columns, count: int, codes: Dictionary) -> ValueVector:
+    """Return the values of an expression for every row of a frame."""
+    type_ = type_of(expression)
+    match expression:
+        case Variable(name=name):
+            column = frame[name]
+            nulls = column == 0
+            has_null = np.count_nonzero(nulls)
+            return ValueVector(codes.decode(column, type_), type_, nulls if has_null else None)
+        case Constant(value=value):
+            if value is None:
+                return ValueVector(
+                    native.filler_values(count, type_), type_, np.ones(count, np.bool_)
+                )
+            return ValueVector(_native(value, type_).repeat(count), type_)
+        case Functor(name=functors.CHECKED_SUM, arguments=(Variable() as total,)):
+            # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
+            batch = evaluate(total, frame, count, codes)
+            missing = dense_mask(batch.nulls, count)
+            return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
+        case Functor(
+            name=functors.PARTITION_OF, arguments=(value, Constant(value=int() as shares))
+        ):
+            batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
+            return ValueVector(
+                native.partition_of(batch.values, batch.nulls, batch.type, shares), type_
+            )
+        case Functor(name=name, arguments=arguments):
+            inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
+            return _apply(name, inputs, type_)
+
+
+def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
+    nulls: Mask | None = None
+    faults: tuple[tuple[Mask, str], ...] = ()
+    for each in inputs:
+        nulls = union_masks(nulls, each.nulls)
+        faults += each.faults
+    compute: Callable[..., Any] = (
+        text_functions.TEXT_FUNCTIONS.get(name) or arithmetic.ARITHMETIC_FUNCTIONS[name]
+    )
+    # Rows with a null or a missing operand are not computed: they must not add faults.
+    skip = union_masks(nulls, _fault_mask(faults))
+    operands = [(each.values, each.type) for each in inputs]
+    if skip is not None:
+        operands = [(values[~skip], kind) for values, kind in operands]
+    values, new_faults = compute(operands, type_)
+    if skip is not None:
+        all_values = native.filler_values(len(skip), type_)
+        all_values[~skip] = values
+        values, expanded = all_values, []
+        for mask, reason in new_faults:
+            all_rows = np.zeros(len(skip), np.bool_)
+            all_rows[~skip] = mask
+            expanded.append((all_rows, reason))
+        new_faults = expanded
+    if type_.kind is Kind.FLOAT:
+        values = native.canonical_floats(values)
+    return ValueVector(values, type_, nulls, faults + tuple(new_faults))
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionResult:
+    """The mask of rows in which a condition is true, and its faults."""
+
+    true: Mask
+    faults: tuple[tuple[Mask, str], ...] = ()
+
+
+def evaluate_condition(
+    condition: Condition, frame: Columns, count: int, codes: Dictionary
+) -> ConditionResult:
+    """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
+    left, right = condition.left, condition.right
+    operator = condition.operator
+    match left, right:
+        case Variable(name=one_name), Variable(name=two_name) if operator in ("=", "!="):
+            if type_of(left).domain == type_of(right).domain:
+                # One domain: values are equal if and only if codes are, no need to decode.
+                return ConditionResult(_same_codes(frame[one_name], frame[two_name], operator))
+        case _:
+            pass
+    one = evaluate(left, frame, count, codes)
+    two = evaluate(right, frame, count, codes)
+    if operator.removeprefix("!") in TEXT_PREDICATES:
+        true, new_faults = text_functions.evaluate_constraint(
+            operator.removeprefix("!"), one.values, two.values
+        )
+        true = ~true if operator.startswith("!") else true
+    else:
+        equation = "=" if operator == "is" else operator
+        true = arithmetic.compare_values(equation, one.values, one.type, two.values, two.type)
+        new_faults = []
+    nulls = union_masks(one.nulls, two.nulls)
+    both = one.nulls & two.nulls if one.nulls is not None and two.nulls is not None else None
+    faults = one.faults + two.faults + tuple(new_faults)
+    if nulls is not None:
+        true &= ~nulls
+    for mask, _ in faults:
+        true &= ~mask
+    if operator == "is" and both is not None:
+        true |= both
+    return ConditionResult(true, faults)
+
+
+def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
+    if one is other:
+        return one != 0 if operator == "=" else np.zeros(len(one), np.bool_)
+    same = one == other if operator == "=" else one != other
+    result: Mask = same & (one != 0) & (other != 0)
+    return result
+
+
+def encode_vector(batch: ValueVector, codes: Dictionary) -> Codes:
+    """Return the codes of values, null for rows without a value."""
+    faulty = batch.fault_mask
+    if faulty is None or not np.count_nonzero(faulty):
+        return codes.encode(batch.values, batch.nulls, batch.type)
+    return codes.encode(batch.values, union_masks(batch.nulls, faulty), batch.type)
+
+
+class RangeValues:
+    """The numbers of `range(a, b, step)` for every row of a frame, in batches.
+
+    Without a step it counts up, or down if the end is below the start. A step that does not change
+    the number (0, or too small beside a large float) is a fault.
+
+    Attributes:
+        faulty_rows: the rows whose range has no value.
+    """
+
+    def __init__(
+        self, functor: Functor, frame: Columns, count: int, dictionary: Dictionary
+    ) -> None:
+        inputs = [
+            evaluate(each, frame, count, dictionary)  # type: ignore[arg-type]
+            for each in functor.arguments
+        ]
+        skip = np.zeros(count, np.bool_)
+        faulty = np.zeros(count, np.bool_)
+        for each in inputs:
+            skip |= dense_mask(each.nulls, count)
+            faulty |= dense_mask(each.fault_mask, count)
+        start, end = inputs[0].values, inputs[1].values
+        step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
+        faulty |= start + step.astype(start.dtype) == start
+        self.faulty_rows: Codes = np.flatnonzero(faulty & ~skip)
+        self._bounds = [
+            (row, start[row].item(), end[row].item(), step[row].item())
+            for row in np.flatnonzero(~(skip | faulty)).tolist()
+        ]
+        self._dtype = start.dtype
+        self._type = type_of(functor)
+        self._dictionary = dictionary
+
+    def batches(self) -> Iterator[tuple[Codes, Codes]]:
+        """Yield for each number the row that it belongs to, and its code."""
+        for row, start, end, step in self._bounds:
+            values = _between(start, end, step)
+            while batch := list(islice(values, RANGE_BATCH_ROWS)):
+                codes = self._dictionary.encode(np.array(batch, self._dtype), None, self._type)
+                yield np.full(len(codes), row, np.int64), codes
+
+
+def _between(start: float, end: float, step: float) -> Iterator[float]:
+    if isinstance(start, int):
+        yield from range(start, int(end), int(step))
+        return
+    value, last = start, None
+    while (value < end if step > 0 else value > end) and value != last:
+        yield value
+        value, last = value + step, value

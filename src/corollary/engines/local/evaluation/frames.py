@@ -1,0 +1,143 @@
+"""Frames: rows of codes that flow through a pipeline, and the operands that its stages read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from corollary.core.logic import Constant, Slot, Variable, Wildcard
+from corollary.core.pipeline import Compute, Probe, Stage
+from corollary.engines.local.evaluation.expressions import type_of
+from corollary.engines.local.storage.layout import Codes, Layout, Mask, layout_of
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+
+BITMAP_MAX_BITS = 20
+"""The maximum width of rows that are deduplicated by a bitmap."""
+
+CONSTANT_BLOCK_ROWS = 64
+"""A constant operand keeps an array of this length, to be sliced for frames with few rows."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """A number of rows, and the codes of the variables that are still needed."""
+
+    columns: Mapping[str, Codes]
+    count: int
+
+    def select(self, rows: Mask) -> "Frame":
+        """Return the rows where the mask is set."""
+        count = int(np.count_nonzero(rows))
+        if count == self.count:
+            return self
+        return Frame({name: column[rows] for name, column in self.columns.items()}, count)
+
+    def deduplicate(self, widths: Mapping[str, int]) -> "Frame":
+        """Remove duplicate rows, if there are so many rows that most must be equal.
+
+        Args:
+            widths: for each column, a number of bits that all its codes fit in.
+        """
+        layout = layout_of(tuple(widths.values()))
+        if layout.bits > BITMAP_MAX_BITS or self.count >> 2 < 1 << layout.bits:
+            return self
+        occurs = np.zeros(1 << layout.bits, np.bool_)
+        occurs[layout.pack([self.columns[name] for name in widths], self.count)] = True
+        words = occurs.nonzero()[0]
+        columns = dict(zip(widths, layout.unpack(words), strict=True))
+        return Frame(columns, len(words))
+
+
+UNIT_FRAME = Frame({}, 1)
+EMPTY_FRAME = Frame({}, 0)
+
+
+class VariableOperand:
+    """A variable in an argument place."""
+
+    __slots__ = ("_name", "_scope")
+
+    def __init__(self, name: str, scope: "VariableScope") -> None:
+        self._name = name
+        self._scope = scope
+
+    @property
+    def width(self) -> int | None:
+        """A number of bits that all its codes fit in, or None if unknown."""
+        return self._scope.width(self._name)
+
+    def column(self, frame: Frame) -> Codes:
+        """Return its codes."""
+        return frame.columns[self._name]
+
+
+class ConstantOperand:
+    """A constant in an argument place."""
+
+    __slots__ = ("_block", "width")
+
+    def __init__(self, code: int) -> None:
+        self.width = code.bit_length()
+        self._block = np.full(CONSTANT_BLOCK_ROWS, code, np.int64)
+
+    def column(self, frame: Frame) -> Codes:
+        """Return its code, once for each row."""
+        if frame.count <= CONSTANT_BLOCK_ROWS:
+            return self._block[: frame.count]
+        return np.full(frame.count, self._block[0], np.int64)
+
+
+Operand = VariableOperand | ConstantOperand
+
+
+class VariableScope:
+    """The variables of a pipeline.
+
+    The codes of a variable that a probe binds fit in the width of the column they are read from:
+    most codes need not be inspected to know that they fit another table.
+    """
+
+    def __init__(
+        self, stages: Iterable[Stage], tables: Mapping[str, Table], dictionary: Dictionary
+    ) -> None:
+        self.tables = tables
+        self.dictionary = dictionary
+        self._places: dict[str, tuple[str, int] | None] = {}
+        for stage in stages:
+            if isinstance(stage, Compute):
+                self._places.setdefault(stage.variable.name, None)
+            elif isinstance(stage, Probe):
+                for column, slot in enumerate(stage.slots):
+                    if isinstance(slot, Variable):
+                        self._places.setdefault(slot.name, (stage.source.relation, column))
+
+    def width(self, name: str) -> int | None:
+        """Return a number of bits that all codes of a variable fit in, or None if unknown."""
+        place = self._places.get(name)
+        return None if place is None else self.tables[place[0]].layout.widths[place[1]]
+
+    def operand(self, slot: Slot) -> Operand:
+        """Return the operand for an argument place."""
+        match slot:
+            case Variable(name=name):
+                return VariableOperand(name, self)
+            case Constant(value=value):
+                return ConstantOperand(self.dictionary.encode_value(value, type_of(slot)))
+            case Wildcard():
+                raise AssertionError("`_` has no value")
+            case _:
+                assert_never(slot)
+
+
+def overflow_mask(operands: Iterable[Operand], columns: list[Codes], layout: Layout) -> Mask | None:
+    """Return the mask of rows with a code too large for the layout's first columns, None for none.
+
+    The codes are inspected only if the widths of the operands do not decide.
+    """
+    for operand, width in zip(operands, layout.widths, strict=False):
+        known = operand.width
+        if known is None or known > width:
+            return layout.overflow_mask(columns)
+    return None

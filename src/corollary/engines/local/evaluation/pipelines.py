@@ -1,0 +1,199 @@
+"""Running one pipeline: frames of coded columns flow through the stages."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from corollary.core.logic import Slot, Variable, variable_names, variables_of
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.budget import Budget
+from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope
+from corollary.engines.local.evaluation.stages import (
+    ComputeStage,
+    FilterStage,
+    MemberStage,
+    PreparedStage,
+    ProbeStage,
+)
+from corollary.engines.local.storage.layout import Codes, Words
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+
+_Pending = tuple[int, Iterator[Frame]]
+"""The index of a stage, and the frames that it has still to process."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """The run that pipelines belong to: its limits, and the recorder of its lookups."""
+
+    budget: Budget
+    recorder: Recorder
+
+
+class PipelineRunner:
+    """Runs a pipeline over the tables of an engine; created once, used in every round.
+
+    Attributes:
+        tables, dictionary: what it runs on.
+        lead: the source of the first stage, if that is a probe.
+        copied_source: the relation and state that the pipeline copies, if that is all it does.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        tables: Mapping[str, Table],
+        dictionary: Dictionary,
+        engine_relations: Collection[str] = (),
+    ) -> None:
+        self.pipeline = pipeline
+        self.tables = tables
+        self.dictionary = dictionary
+        first = pipeline.stages[0] if pipeline.stages else None
+        self.lead = first.source if isinstance(first, Probe) else None
+        self.copied_source = copied_reference(pipeline)
+        self._scope = VariableScope(pipeline.stages, tables, dictionary)
+        self._head = [self._scope.operand(slot) for slot in pipeline.head]
+        self._stages = _prepare_stages(pipeline, self._scope, engine_relations)
+        self._evaluating = [
+            stage for stage, _ in self._stages if isinstance(stage, FilterStage | ComputeStage)
+        ]
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether rows of the last run were dropped because an expression had no value."""
+        return any(stage.has_fault for stage in self._evaluating)
+
+    @property
+    def head_widths(self) -> list[int | None]:
+        """For each column of the head a number of bits that all codes fit in, None if unknown."""
+        return [operand.width for operand in self._head]
+
+    def frames(self, context: RunContext) -> Iterable[Frame]:
+        """Return the frames that pass all stages, lazily if there are several.
+
+        Once all are consumed, `has_fault` is whether rows were dropped.
+        """
+        for stage in self._evaluating:
+            stage.has_fault = False
+        result = self._apply_stages(0, UNIT_FRAME, context)
+        if isinstance(result, Frame):
+            return (result,) if result.count else ()
+        return self._run_pending(result, context)
+
+    def head_columns(self, frame: Frame) -> list[Codes]:
+        """Return the columns of the head."""
+        return [operand.column(frame) for operand in self._head]
+
+    def _apply_stages(self, index: int, frame: Frame, context: RunContext) -> Frame | _Pending:
+        """Send a frame through the stages, up to the first that makes several frames of it."""
+        pipeline, tick = self.pipeline, context.budget.count_rows
+        stages = self._stages
+        while index < len(stages):
+            tick(pipeline, frame.count)
+            stage, recorded = stages[index]
+            if recorded is not None:
+                context.recorder.probe(recorded, frame.count)
+            index += 1
+            result = stage.apply(frame)
+            if not isinstance(result, Frame):
+                return index, result
+            if not result.count:
+                return result
+            frame = result
+        tick(pipeline, frame.count)
+        return frame
+
+    def _run_pending(self, first: _Pending, context: RunContext) -> Iterator[Frame]:
+        # Depth first, with an explicit stack: at most one batch per stage is in memory.
+        stack = [first]
+        while stack:
+            index, frames = stack[-1]
+            frame = next(frames, None)
+            if frame is None:
+                stack.pop()
+            elif frame.count:
+                result = self._apply_stages(index, frame, context)
+                if not isinstance(result, Frame):
+                    stack.append(result)
+                elif result.count:
+                    yield result
+
+    def copy(self, context: RunContext) -> Words:
+        """Return the heads of a pipeline that only copies: the words of its source."""
+        assert self.copied_source is not None
+        words = self.tables[self.copied_source.relation].tuples(self.copied_source.state)
+        if (recorded := self._stages[0][1]) is not None:
+            context.recorder.probe(recorded, 1)
+        context.budget.count_rows(self.pipeline, 1 + len(words))
+        return words
+
+    def operand_column(self, slot: Slot, frame: Frame) -> Codes:
+        """Return the codes of an argument place."""
+        return self._scope.operand(slot).column(frame)
+
+
+def _prepare_stages(
+    pipeline: Pipeline, scope: VariableScope, held: Collection[str]
+) -> list[tuple[PreparedStage, str | None]]:
+    """Return the prepared stages, each with the relation to record a lookup of, if any."""
+    result: list[tuple[PreparedStage, str | None]] = []
+    known: set[str] = set()
+    for stage, needed in zip(pipeline.stages, live_variables(pipeline), strict=True):
+        prepared: PreparedStage
+        match stage:
+            case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
+                prepared = MemberStage(stage, scope)
+            case Probe(slots=slots):
+                prepared = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
+                known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
+                known &= needed
+            case AntiProbe():
+                prepared = MemberStage(stage, scope)
+            case Filter():
+                prepared = FilterStage(stage, scope)
+            case Compute(variable=variable):
+                prepared = ComputeStage(stage, scope)
+                known.add(variable.name)
+            case _:
+                assert_never(stage)
+        result.append((prepared, _recorded_relation(stage, held)))
+    return result
+
+
+def _recorded_relation(stage: Stage, held: Collection[str]) -> str | None:
+    """Return the relation of the engine that a stage reads in OLD or NEW, not only its change."""
+    if isinstance(stage, Probe | AntiProbe) and stage.source.relation in held:
+        return stage.source.relation if stage.source.state in (State.OLD, State.NEW) else None
+    return None
+
+
+def copied_reference(pipeline: Pipeline) -> Reference | None:
+    """Return the relation and state that a pipeline copies unchanged, None if it does more."""
+    if len(pipeline.stages) == 1 and isinstance(stage := pipeline.stages[0], Probe):
+        names = [slot.name for slot in stage.slots if isinstance(slot, Variable)]
+        is_whole = len(names) == len(set(names)) == len(stage.slots)
+        if is_whole and not stage.bound and stage.slots == pipeline.head:
+            return stage.source
+    return None
+
+
+def live_variables(pipeline: Pipeline) -> list[frozenset[str]]:
+    """Return for each stage the live variables after it, which later stages or the head read."""
+    needed = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
+    result: list[frozenset[str]] = []
+    for stage in reversed(pipeline.stages):
+        result.append(frozenset(needed))
+        match stage:
+            case Probe(slots=slots) | AntiProbe(slots=slots):
+                needed |= {slot.name for slot in slots if isinstance(slot, Variable)}
+            case Filter(condition=condition):
+                needed |= variable_names(condition)
+            case Compute(expression=expression):
+                needed |= {variable.name for variable in variables_of(expression)}
+            case _:
+                assert_never(stage)
+    return result[::-1]

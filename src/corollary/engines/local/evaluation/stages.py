@@ -1,0 +1,230 @@
+"""The stages of a pipeline, prepared: whatever does not depend on rows is computed once.
+
+A stage maps a frame to a frame, or to several where one would become too large.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from corollary.core.logic import Functor, Variable
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Probe
+from corollary.engines.local.evaluation import expressions
+from corollary.engines.local.evaluation.frames import (
+    EMPTY_FRAME,
+    Frame,
+    VariableScope,
+    overflow_mask,
+)
+from corollary.engines.local.evaluation.matches import (
+    MatchedRows,
+    concatenate_matches,
+    find_matches,
+    match_all,
+    match_mask,
+)
+from corollary.engines.local.storage.arrangement import Order
+from corollary.engines.local.storage.layout import Codes, Layout, Mask
+
+FRAME_MAX_ROWS = 1 << 14
+"""Up to this many matches are one frame, those of several layers concatenated."""
+
+DEDUPLICATE_MIN_ROWS = 1 << 16
+"""Frames with at least this many rows are deduplicated, if most rows must be equal."""
+
+
+class ProbeStage:
+    """Joins rows with the tuples of a relation whose bound columns, not all of them, match."""
+
+    def __init__(
+        self,
+        stage: Probe,
+        scope: VariableScope,
+        known: frozenset[str],
+        needed: frozenset[str],
+        is_bag: bool,
+    ) -> None:
+        self._stage = stage
+        self._scope = scope
+        self._tables = scope.tables
+        self._relation, self._state = stage.source.relation, stage.source.state
+        self._operands = {column: scope.operand(stage.slots[column]) for column in stage.bound}
+        self._known = known
+        self._needed = needed
+        self._is_bag = is_bag
+        self._order: Order | None = None
+
+    def _arrange(self, order: Order) -> None:
+        """Set the order to probe in, and with it which position of a match holds which variable."""
+        self._order = order
+        length = len(self._stage.bound)
+        self._keys = [self._operands[column] for column in order[:length]]
+        names = [
+            (slot.name, position)
+            for position, column in enumerate(order[length:], length)
+            if isinstance(slot := self._stage.slots[column], Variable)
+        ]
+        occurrences = [name for name, _ in names]
+        self._reads: list[tuple[str, int]] = []  # variables that the match binds
+        self._equals: list[tuple[str, int]] = []  # variables that the match must agree with
+        bound = set(self._known)
+        for name, position in names:
+            if name in bound:
+                self._equals.append((name, position))
+            elif name in self._needed or occurrences.count(name) > 1:
+                self._reads.append((name, position))
+                bound.add(name)
+        compared = {name for name, _ in self._equals}
+        self._carried = [name for name in self._known if name in self._needed | compared]
+        self._is_test = not self._reads and not self._equals
+        # Only a projection can make equal rows: of the tuples, or of the frame.
+        used = len(self._keys) + len(self._reads) + len(self._equals)
+        self._is_projection = used < len(order) or len(self._carried) < len(self._known)
+
+    def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
+        """Return the rows joined with the tuples that match."""
+        table = self._tables[self._relation]
+        if self._order is None:
+            self._arrange(table.order_for(self._stage.bound))
+        assert self._order is not None
+        arrangement = table.arrangement(self._order)
+        layers = arrangement.layers(self._state)
+        if not layers:
+            return EMPTY_FRAME
+        layout = arrangement.layout
+        keys: list[Codes] = []
+        if self._keys:
+            keys = [operand.column(frame) for operand in self._keys]
+            # A code that is too large for the column is in no tuple of it, and cannot be packed.
+            overflow = overflow_mask(self._keys, keys, layout)
+            if overflow is not None:
+                frame = frame.select(~overflow)
+                if not frame.count:
+                    return EMPTY_FRAME
+                keys = [operand.column(frame) for operand in self._keys]
+        if self._is_test and not self._is_bag and not any(layer.excluded for layer in layers):
+            columns = {name: frame.columns[name] for name in self._carried}
+            return Frame(columns, frame.count).select(match_mask(layers, layout, keys, frame.count))
+        if not keys and frame.count == 1:
+            found = [match_all(layer) for layer in layers]
+        else:
+            found = [find_matches(layer, layout, keys, frame.count) for layer in layers]
+        found = [each for each in found if each.total]
+        if not found:
+            return EMPTY_FRAME
+        if len(found) > 1 and sum(each.total for each in found) <= FRAME_MAX_ROWS:
+            return self._join(frame, concatenate_matches(found), layout)
+        if len(found) > 1 or found[0].total > FRAME_MAX_ROWS:
+            return (
+                self._join(frame, matched, layout) for each in found for matched in each.batches()
+            )
+        return self._join(frame, found[0].gather(), layout)
+
+    def _join(self, frame: Frame, matched: MatchedRows, layout: Layout) -> Frame:
+        rows, words = matched
+        count = len(words)
+        columns: dict[str, Codes]
+        if rows is not None:
+            columns = {name: frame.columns[name][rows] for name in self._carried}
+        elif count == 1:
+            columns = {name: frame.columns[name] for name in self._carried}
+        else:
+            columns = {name: frame.columns[name].repeat(count) for name in self._carried}
+        for name, position in self._reads:
+            columns[name] = layout.unpack_column(words, position)
+        same: Mask | None = None
+        for name, position in self._equals:
+            equal = columns[name] == layout.unpack_column(words, position)
+            same = equal if same is None else same & equal
+        joined = Frame(columns, count)
+        if same is not None:
+            joined = joined.select(same)
+        if count < DEDUPLICATE_MIN_ROWS or self._is_bag or not self._is_projection:
+            return joined
+        widths = {name: self._scope.width(name) for name in self._carried}
+        widths |= {name: layout.widths[position] for name, position in self._reads}
+        known = {name: width for name, width in widths.items() if width is not None}
+        return joined.deduplicate(known) if len(known) == len(widths) else joined
+
+
+class MemberStage:
+    """Keeps the rows whose tuple is in a relation, or, negated, those whose tuple is not."""
+
+    def __init__(self, stage: Probe | AntiProbe, scope: VariableScope) -> None:
+        self._tables = scope.tables
+        self._relation, self._state = stage.source.relation, stage.source.state
+        self._operands = [scope.operand(slot) for slot in stage.slots]
+        self._is_negated = isinstance(stage, AntiProbe)
+
+    def apply(self, frame: Frame) -> Frame:
+        """Return the rows whose tuple is in the relation, or not."""
+        table = self._tables[self._relation]
+        if not table.size(self._state):
+            return frame if self._is_negated else EMPTY_FRAME
+        columns = [operand.column(frame) for operand in self._operands]
+        layout = table.layout
+        if overflow_mask(self._operands, columns, layout) is None:
+            found = table.contains(layout.pack(columns, frame.count), self._state)
+        else:
+            found = table.contains_codes(columns, frame.count, self._state)
+        return frame.select(~found if self._is_negated else found)
+
+
+class FilterStage:
+    """Keeps the rows for which a condition is true.
+
+    Attributes:
+        has_fault: whether the condition had no value for some row.
+    """
+
+    def __init__(self, stage: Filter, scope: VariableScope) -> None:
+        self._condition = stage.condition
+        self._dictionary = scope.dictionary
+        self.has_fault = False
+
+    def apply(self, frame: Frame) -> Frame:
+        """Return the rows for which the condition is true."""
+        verdict = expressions.evaluate_condition(
+            self._condition, frame.columns, frame.count, self._dictionary
+        )
+        self.has_fault |= any(np.count_nonzero(mask) for mask, _ in verdict.faults)
+        return frame.select(verdict.true)
+
+
+class ComputeStage:
+    """Binds a variable to the value of an expression.
+
+    Attributes:
+        has_fault: whether the expression had no value for some row.
+    """
+
+    def __init__(self, stage: Compute, scope: VariableScope) -> None:
+        self._stage = stage
+        self._dictionary = scope.dictionary
+        self.has_fault = False
+
+    def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
+        """Return the rows with the value; a range makes several rows of one."""
+        expression = self._stage.expression
+        if isinstance(expression, Functor) and expression.name == "range":
+            return self._range(expression, frame)
+        batch = expressions.evaluate(expression, frame.columns, frame.count, self._dictionary)
+        codes = expressions.encode_vector(batch, self._dictionary)
+        computed = Frame({**frame.columns, self._stage.variable.name: codes}, frame.count)
+        drop = batch.fault_mask
+        if drop is not None and np.count_nonzero(drop):
+            self.has_fault = True
+        if not self._stage.accepts_null:
+            drop = expressions.union_masks(drop, batch.nulls)
+        return computed if drop is None else computed.select(~drop)
+
+    def _range(self, functor: Functor, frame: Frame) -> Iterator[Frame]:
+        numbers = expressions.RangeValues(functor, frame.columns, frame.count, self._dictionary)
+        self.has_fault |= len(numbers.faulty_rows) > 0
+        for rows, codes in numbers.batches():
+            columns = {name: column[rows] for name, column in frame.columns.items()}
+            columns[self._stage.variable.name] = codes
+            yield Frame(columns, len(codes))
+
+
+PreparedStage = ProbeStage | MemberStage | FilterStage | ComputeStage

@@ -1,0 +1,230 @@
+"""Prepared plans: the working tables and prepared steps of a plan, created once for many runs."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import assert_never
+
+import pyarrow as pa
+
+from corollary.core.engine import Limits
+from corollary.core.pipeline import Reference
+from corollary.core.plans import (
+    Add,
+    Aggregate,
+    Call,
+    CancelOut,
+    Clear,
+    Derive,
+    Extend,
+    ExtendWithRound,
+    Loop,
+    PlacedCall,
+    Plan,
+    RecordTrace,
+    Remove,
+    Step,
+    Store,
+    When,
+    Within,
+    steps_of,
+)
+from corollary.core.program import Relation
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.core.types import NUMBER
+from corollary.engines.budget import Budget
+from corollary.engines.local.evaluation.aggregates import aggregate
+from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
+from corollary.engines.local.evaluation.derivation import Derivation
+from corollary.engines.local.evaluation.linear_loops import find_linear_loop
+from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
+from corollary.engines.local.storage.layout import Words
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import decode_table
+from corollary.engines.local.values.codes import Dictionary
+
+SPARE_TABLES_MAX = 64
+"""The maximum number of sets of local tables that are kept for a procedure's next invocations."""
+
+
+class PreparedPlan:
+    """A plan, the tables it runs on, and its prepared steps.
+
+    Attributes:
+        tables: the relations that the plan names, the engine's and the working ones. The name of a
+            local stands for the table of the innermost invocation, so prepared steps look up
+            tables here at every run and never keep them.
+        relations: those of the engine.
+        budget, recorder: of the current run.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine_tables: Mapping[str, Table],
+        relations: Mapping[str, Relation],
+        dictionary: Dictionary,
+        place: "Callable[[PreparedPlan, PlacedCall], bool]",
+    ) -> None:
+        self.plan = plan
+        self._place = place
+        self.dictionary = dictionary
+        self.relations = relations
+        self._held = engine_tables
+        self._working = [name for name in plan.types if name not in engine_tables]
+        self.tables = {
+            name: engine_tables[name] if name in engine_tables else Table(types)
+            for name, types in plan.types.items()
+        }
+        for step in steps_of(plan):
+            for one, other in _exchanges(step, plan):
+                self.tables[one].share_layout(self.tables[other])
+        for name in plan.orders:
+            self._arrange(name, self.tables[name])
+        self._derivations: dict[int, Derivation] = {}
+        self._searches: dict[int, BreadthFirstSearch | None] = {}
+        self._spare: dict[str, list[tuple[Table, ...]]] = {}
+
+    def begin_run(self, recorder: Recorder, limits: Limits) -> None:
+        """Begin a run."""
+        self.recorder = recorder
+        self.budget = Budget(limits, self._all_tables, self.dictionary)
+        self._context = RunContext(self.budget, recorder)
+
+    def _all_tables(self) -> Iterator[Table]:
+        yield from self._held.values()
+        yield from (self.tables[name] for name in self._working)
+
+    def end_run(self) -> None:
+        """End a run: release what it has derived."""
+        for name in self._working:
+            self.tables[name].clear()
+        for search in self._searches.values():
+            if search is not None:
+                search.reset()
+
+    def _arrange(self, name: str, table: Table) -> None:
+        for order in self.plan.orders.get(name, ()):
+            table.arrangement(order)
+
+    # --- steps ---------------------------------------------------------------------------------
+
+    def derive(self, step: Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
+        """Return the tuples of a step, packed and sorted for its target, and the leads' size."""
+        derivation = self._derivations.get(id(step))
+        if derivation is None:
+            derivation = Derivation(step, self.tables, self.dictionary, self._held.keys())
+            self._derivations[id(step)] = derivation
+        return derivation.run(self._context)
+
+    def aggregate(self, step: Aggregate) -> Words:
+        """Return the tuples of a step, packed and sorted for its target."""
+        body, target = self.tables[step.body.relation], self.tables[step.target]
+        words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
+        for each in step.without:
+            words = words[~self.tables[each.relation].contains(words, each.state)]
+        return words
+
+    def extend_with_round(self, target: str, source: str, number: int) -> None:
+        """Extend a table by the tuples of another, with a number as last column."""
+        table, plain = self.tables[target], self.tables[source]
+        code = self.dictionary.encode_value(number, NUMBER)
+        table.widen((*plain.layout.widths, code.bit_length()))
+        plain.widen(table.layout.widths[:-1])  # with equal widths, appending is one shift
+        numbered = table.layout.append_column(plain.layout, plain.tuples(State.NEW), code)
+        table.extend(numbered[~table.contains(numbered, State.NEW)])
+
+    def read(self, reference: Reference) -> pa.Table:
+        """Return the tuples of a relation in a state."""
+        table = self.tables[reference.relation]
+        relation = self.relations.get(reference.relation)
+        unnamed = [f"c{at}" for at in range(len(table.types))]
+        names = unnamed if relation is None else relation.columns
+        return decode_table(table, reference.state, names, self.dictionary)
+
+    def run_placed_call(self, step: PlacedCall) -> bool:
+        """Run a procedure outside this process if possible; return whether it was run."""
+        return self._place(self, step)
+
+    def run_breadth_first(self, loop: Loop, number: int) -> int:
+        """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
+        key = id(loop)
+        if key not in self._searches:
+            procedure_locals = {name for names in self.plan.locals.values() for name in names}
+            linear = find_linear_loop(loop, procedure_locals)
+            self._searches[key] = (
+                None
+                if linear is None
+                else BreadthFirstSearch(linear, self.tables, self.dictionary, self._held.keys())
+            )
+        search = self._searches[key]
+        if search is None:
+            return 0
+        if not number:
+            search.reset()
+        return search.run_rounds(self._context, number)
+
+    # --- locals --------------------------------------------------------------------------------
+
+    def enter(self, procedure: str) -> tuple[Table, ...]:
+        """Give the locals of a procedure empty tables; return the tables of its caller."""
+        names = self.plan.locals.get(procedure)
+        if not names:
+            return ()
+        saved = tuple([self.tables[name] for name in names])
+        spare = self._spare.setdefault(procedure, [])
+        empty = spare.pop() if spare else tuple([self._new_local(name) for name in names])
+        self.tables.update(zip(names, empty, strict=True))
+        self.budget.count_shadowed(saved, 1)
+        return saved
+
+    def _new_local(self, name: str) -> Table:
+        table = Table(self.plan.types[name], self.tables[name].family)
+        self._arrange(name, table)
+        return table
+
+    def leave(self, procedure: str, saved: tuple[Table, ...]) -> None:
+        """Give the locals of a procedure the tables of its caller again."""
+        if not saved:
+            return
+        names = self.plan.locals[procedure]
+        spare = self._spare[procedure]
+        if len(spare) < SPARE_TABLES_MAX:
+            used = tuple([self.tables[name] for name in names])
+            for table in used:
+                table.clear()
+            spare.append(used)
+        self.tables.update(zip(names, saved, strict=True))
+        self.budget.count_shadowed(saved, -1)
+
+
+def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
+    """Return the pairs of relations whose tuples a step moves or compares: they share a layout."""
+    match step:
+        case Derive(target=target, pipelines=pipelines, without=without):
+            sources = [
+                source for each in pipelines if (source := copied_reference(each)) is not None
+            ]
+            return [(target, each.relation) for each in (*without, *sources)]
+        case Aggregate(target=target, without=without):
+            return [(target, each.relation) for each in without]
+        case Extend(target=target, source=source):
+            return [(target, source)]
+        case Store(relation=target, source=source):
+            return [(target, source)]
+        case Remove(relation=target, source=source) | Add(relation=target, source=source):
+            return [(target, source)]
+        case Call(procedure=procedure, argument=argument):
+            return [] if argument is None else [(argument, plan.locals[procedure][0])]
+        case (
+            ExtendWithRound()
+            | Clear()
+            | CancelOut()
+            | Loop()
+            | When()
+            | Within()
+            | PlacedCall()
+            | RecordTrace()
+        ):
+            return []
+        case _:
+            assert_never(step)

@@ -1,0 +1,249 @@
+"""The tuples of a table in one column order: sorted runs, tombstones, and the open change.
+
+OLD is the runs minus the tombstones. A change is ADDED and REMOVED; NEW is a view over all of
+them, so that creating a state costs O(change). `commit` folds the change into the runs: these are
+merged geometrically, tombstones are applied when there are many.
+
+Invariants: runs are disjoint; every tombstone is in some run; once settled, ADDED and OLD are
+disjoint and REMOVED is part of OLD. Arrays are never modified, so references to them stay valid.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from corollary.core.states import State
+from corollary.engines.local.storage.layout import Layout, Mask, Words
+from corollary.engines.local.storage.runs import (
+    SINGLE_RUN_MAX_WORDS,
+    MemoryRun,
+    SortedRun,
+    append_run,
+    is_member,
+    merge_words,
+    subtract_words,
+)
+
+Order = tuple[int, ...]
+
+
+class Layer(NamedTuple):
+    """A run without the tuples of some sorted arrays, none of them empty."""
+
+    run: SortedRun
+    excluded: tuple[Words, ...] = ()
+
+    def present_mask(self, words: Words) -> Mask | None:
+        """Return the mask of the words, all from the run, that the layer has; None for all."""
+        mask: Mask | None = None
+        for absent in self.excluded:
+            present = ~is_member(words, absent)
+            mask = present if mask is None else mask & present
+        return mask
+
+
+def merge_layers(layers: Sequence[Layer], layout: Layout) -> Words:
+    """Return the tuples of disjoint layers as one sorted array."""
+    parts = []
+    for layer in layers:
+        words = layer.run.words
+        mask = layer.present_mask(words)
+        parts.append(words if mask is None else words[mask])
+    return merge_words(*parts) if parts else layout.empty
+
+
+class Arrangement:
+    """One column order of a table.
+
+    The primary order of a table is always up to date. The others are updated when they are read, so
+    that a change costs nothing in orders that no pipeline reads.
+
+    Attributes:
+        is_stale: whether the open change of the table has changed since this order was updated.
+    """
+
+    __slots__ = (
+        "_cached",
+        "_late_added",
+        "_late_removed",
+        "added",
+        "is_stale",
+        "layout",
+        "order",
+        "removed",
+        "runs",
+        "tombstones",
+    )
+
+    def __init__(self, order: Order, layout: Layout) -> None:
+        self.order = order
+        self.layout = layout
+        # What the open change has gained since the last update, None if it has been replaced.
+        self._late_added: list[Words] | None = []
+        self._late_removed: list[Words] = []
+        self.is_stale = False
+        self.reset(layout.empty)
+
+    def reset(self, added: Words) -> None:
+        """Replace the contents by these tuples, as ADDED."""
+        self.runs: list[SortedRun] = []
+        self.tombstones: Words = self.layout.empty
+        self.added: list[SortedRun] = [MemoryRun(added)] if len(added) else []
+        self.removed: Words = self.layout.empty
+        self._cached: dict[State, list[Layer]] = {}
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def layers(self, state: State) -> list[Layer]:
+        """Return the layers of a state, whose union it is; none is empty."""
+        known = self._cached.get(state)
+        if known is None:
+            known = self._cached[state] = self._layers(state)
+        return known
+
+    def _layers(self, state: State) -> list[Layer]:
+        if state is State.ADDED:
+            return [Layer(run) for run in self.added]
+        if state is State.REMOVED:
+            return [Layer(MemoryRun(self.removed))] if len(self.removed) else []
+        absent = (self.tombstones,) if len(self.tombstones) else ()
+        if state is State.OLD:
+            return [Layer(run, absent) for run in self.runs]
+        absent = (*absent, self.removed) if len(self.removed) else absent
+        return [*(Layer(run, absent) for run in self.runs), *map(Layer, self.added)]
+
+    def words(self, state: State) -> Words:
+        """Return all tuples of a state as one sorted array."""
+        return merge_layers(self.layers(state), self.layout)
+
+    def contains(self, words: Words, state: State) -> Mask:
+        """Return for each tuple whether it is in a state."""
+        result: Mask | None = None
+        for layer in self.layers(state):
+            found = layer.run.contains(words)
+            if layer.excluded and np.count_nonzero(found):
+                mask = layer.present_mask(words)
+                assert mask is not None
+                found &= mask
+            result = found if result is None else result | found
+        return np.zeros(len(words), np.bool_) if result is None else result
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its arrays in bytes."""
+        runs = sum(run.nbytes for run in (*self.runs, *self.added))
+        return runs + self.removed.nbytes + self.tombstones.nbytes
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def set_change(self, added: Words, removed: Words) -> None:
+        """Set the open change."""
+        self.added = [MemoryRun(added)] if len(added) else []
+        self.removed = removed
+        self._cached = {}
+
+    def add(self, words: Words) -> None:
+        """Add tuples to the open change."""
+        append_run(self.added, words)
+        self._cached = {}
+
+    def remove(self, words: Words) -> None:
+        """Remove tuples in the open change."""
+        self.removed = merge_words(self.removed, words)
+        self._cached = {}
+
+    def prefetch(self, added: int, removed: int) -> None:
+        """Read all runs that `commit` may need for a change of this size, so that it cannot fail.
+
+        The conditions are those of `commit` and `append`, or weaker.
+        """
+        total = sum(map(len, self.runs))
+        is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > total
+        later = added  # the tuples of all runs after this one: as many as could be merged with it
+        for run in reversed(self.runs):
+            if is_purged or (added and len(run) <= 2 * later + SINGLE_RUN_MAX_WORDS):
+                _ = run.words
+            later += len(run)
+
+    def commit(self) -> None:
+        """Fold the change into the runs."""
+        if self.added:
+            added = merge_words(*[run.words for run in self.added])
+            if len(self.tombstones):
+                # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
+                revived = is_member(added, self.tombstones)
+                if np.count_nonzero(revived):
+                    self.tombstones = subtract_words(self.tombstones, added)
+                    added = added[~revived]
+            if len(added):
+                append_run(self.runs, added)
+            self.added = []
+        if len(self.removed):
+            self.tombstones = merge_words(self.tombstones, self.removed)
+            self.removed = self.layout.empty
+            if 4 * len(self.tombstones) > sum(map(len, self.runs)):
+                rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
+                self.runs = [MemoryRun(words) for words in rest if len(words)]
+                self.tombstones = self.layout.empty
+        self._cached = {}
+
+    # --- following the primary order -----------------------------------------------------------
+
+    def sort_words(self, words: Words, primary: Layout) -> Words:
+        """Return tuples of the primary order, packed and sorted in this order."""
+        if not len(words):
+            return self.layout.empty
+        columns = [primary.unpack_column(words, column) for column in self.order]
+        packed = self.layout.pack(columns, len(words))
+        return np.sort(packed) if len(words) > 1 else packed
+
+    def mark_stale(self, added: Words | None, removed: Words | None) -> None:
+        """Record tuples that the open change has gained; without any, that it was replaced."""
+        if added is not None and self._late_added is not None:
+            self._late_added.append(added)
+        elif removed is not None and self._late_added is not None:
+            self._late_removed.append(removed)
+        else:
+            self._late_added = None
+            self._late_removed = []
+        self.is_stale = True
+
+    def catch_up(self, primary: "Arrangement") -> None:
+        """Update the open change from the primary order."""
+        if self._late_added is None:
+            self.added = [
+                MemoryRun(self.sort_words(run.words, primary.layout)) for run in primary.added
+            ]
+            self.removed = self.sort_words(primary.removed, primary.layout)
+        else:
+            for words in self._late_added:
+                append_run(self.added, self.sort_words(words, primary.layout))
+            for words in self._late_removed:
+                self.removed = merge_words(self.removed, self.sort_words(words, primary.layout))
+        self._late_added, self._late_removed = [], []
+        self._cached = {}
+        self.is_stale = False
+
+    def repack(self, layout: Layout) -> None:
+        """Pack all tuples in another layout of the same order; they stay sorted."""
+        before = self.layout
+        if before == layout:
+            self.layout = layout
+            return
+        self.runs = [MemoryRun(layout.convert(run.words, before)) for run in self.runs]
+        self.tombstones = layout.convert(self.tombstones, before)
+        self.added = [MemoryRun(layout.convert(run.words, before)) for run in self.added]
+        self.removed = layout.convert(self.removed, before)
+        self.layout = layout
+        self._cached = {}
+
+
+def build_arrangement(primary: Arrangement, order: Order) -> Arrangement:
+    """Return the tuples of the primary order in another one."""
+    other = Arrangement(order, primary.layout.permute(order))
+    other.runs = [MemoryRun(other.sort_words(run.words, primary.layout)) for run in primary.runs]
+    other.tombstones = other.sort_words(primary.tombstones, primary.layout)
+    other.mark_stale(None, None)
+    other.catch_up(primary)
+    return other

@@ -1,0 +1,207 @@
+"""Sorted arrays of packed tuples: set operations, and runs that are probed by binary search."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from corollary.engines.local.storage.layout import Codes, Layout, Mask, Words
+
+SORTED_SEARCH_MIN_WORDS = 1 << 14
+"""With more needles and more words than this, sorting the needles before searching pays."""
+
+DIRECTORY_MAX_BITS = 24
+"""The maximum width of a prefix that has a directory (the start of every prefix)."""
+
+SINGLE_RUN_MAX_WORDS = 4096
+"""Runs that fit in this size together are merged: copying costs less than probing two runs."""
+
+SAMPLE_TUPLES = 1 << 15
+"""The approximate number of tuples from which distinct values are estimated."""
+
+
+def sort_distinct(words: Words) -> Words:
+    """Return the words sorted, each once."""
+    # Sorting and comparing neighbours is faster than `np.unique`.
+    if len(words) < 2:
+        return words
+    words = words.copy()
+    words.sort()
+    is_first = np.empty(len(words), np.bool_)
+    is_first[0] = True
+    is_first[1:] = words[1:] != words[:-1]
+    return words if np.count_nonzero(is_first) == len(is_first) else words[is_first]
+
+
+def is_member(needles: Words, words: Words) -> Mask:
+    """Return for each needle whether it is among the sorted words."""
+    if not len(words):
+        return np.zeros(len(needles), np.bool_)
+    is_large = (
+        len(needles) > SORTED_SEARCH_MIN_WORDS
+        and len(words) > SORTED_SEARCH_MIN_WORDS
+        and needles.dtype == np.int64
+    )
+    if is_large and not (needles[1:] >= needles[:-1]).all():
+        # Sort the needles first: binary searches that jump far miss every cache.
+        order = needles.argsort()
+        result = np.empty(len(needles), np.bool_)
+        result[order] = _is_found(needles[order], words)
+        return result
+    return _is_found(needles, words)
+
+
+def _is_found(needles: Words, words: Words) -> Mask:
+    # Clip: a needle above all words gets the index after the last one.
+    found: Mask = words.take(words.searchsorted(needles), mode="clip") == needles
+    return found
+
+
+def merge_words(*runs: Words) -> Words:
+    """Return the union of sorted, disjoint arrays, sorted."""
+    filled = [run for run in runs if len(run)]
+    if len(filled) < 2:
+        return filled[0] if filled else runs[0]
+    joined = np.concatenate(filled)
+    joined.sort(kind="stable")  # timsort: merges the sorted parts in linear time
+    return joined
+
+
+def subtract_words(words: Words, others: Words) -> Words:
+    """Return the sorted words without the sorted others."""
+    if not len(words) or not len(others):
+        return words
+    return words[~is_member(words, others)]
+
+
+class SortedRun(Protocol):
+    """Sorted, distinct words, in memory or in a file."""
+
+    def __len__(self) -> int:
+        """Return the number of words."""
+
+    @property
+    def words(self) -> Words:
+        """All words; a run of a file is read as a whole, which probing avoids."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+
+    def slice(self, first: int, last: int) -> Words:
+        """Return the words at the indices from the first to before the last."""
+
+    def take(self, indices: npt.NDArray[Any]) -> Words:
+        """Return the words at some indices."""
+
+    def contains(self, needles: Words) -> Mask:
+        """Return for each needle whether it is among the words."""
+
+    def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
+        """Return for each key (values of the first columns) the slice of words that have it."""
+
+
+class MemoryRun:
+    """One sorted array in memory and, once it has been searched enough, directories of prefixes.
+
+    A directory holds the start of every possible prefix, so that a probe is two gathers instead
+    of two binary searches. Building it costs a search for every prefix, or one pass over all words;
+    it is built when a comparable number of needles has been searched for.
+    """
+
+    __slots__ = ("_directories", "_searched", "words")
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self._searched = 0
+        self._directories: dict[int, npt.NDArray[np.int64]] = {}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+        return self.words.nbytes + sum(each.nbytes for each in self._directories.values())
+
+    def slice(self, first: int, last: int) -> Words:
+        """Return the words at the indices from the first to before the last."""
+        return self.words[first:last]
+
+    def take(self, indices: npt.NDArray[Any]) -> Words:
+        """Return the words at some indices."""
+        found: Words = self.words[indices]
+        return found
+
+    def contains(self, needles: Words) -> Mask:
+        """Return for each needle whether it is among the words."""
+        return is_member(needles, self.words)
+
+    def ranges(self, layout: Layout, keys: list[Codes], count: int) -> tuple[Codes, Codes]:
+        """Return for each key (values of the first columns) the slice of words that have it."""
+        length = len(keys)
+        words = self.words
+        if not length:
+            return np.zeros(count, np.int64), np.full(count, len(words), np.int64)
+        low, high = layout.prefix_bounds(keys, count)
+        self._searched += count
+        directory = self._directory(layout, length) if layout.is_narrow else None
+        if directory is not None:
+            key = layout.prefix_keys(low, length)
+            return directory[key], directory[key + 1]
+        return words.searchsorted(low), words.searchsorted(high, "right")
+
+    def _directory(self, layout: Layout, length: int) -> npt.NDArray[np.int64] | None:
+        known = self._directories.get(length)
+        if known is not None:
+            return known
+        rest = layout.shifts[length - 1]
+        bits = layout.bits - rest
+        size = 1 << bits
+        has_few_prefixes = size << 3 < len(self.words)
+        cost = size if has_few_prefixes else size + len(self.words)
+        if bits > DIRECTORY_MAX_BITS or self._searched << 2 < cost:
+            return None
+        directory = np.zeros(size + 1, np.int64)
+        if has_few_prefixes:
+            directory[:-1] = self.words.searchsorted(np.arange(size) << rest)
+            directory[-1] = len(self.words)
+        else:
+            np.cumsum(np.bincount(self.words >> rest, minlength=size), out=directory[1:])
+        self._directories[length] = directory
+        return directory
+
+
+def append_run(runs: list[SortedRun], words: Words) -> None:
+    """Add a sorted array to disjoint runs; runs of similar size are merged, so that they stay few.
+
+    Sizes more than halve from run to run, so there are O(log n) runs, and a word is copied
+    O(log n) times in all.
+    """
+    size = len(words)
+    while runs and len(runs[-1]) <= max(2 * size, SINGLE_RUN_MAX_WORDS - size):
+        words = merge_words(runs[-1].words, words)
+        del runs[-1]
+        size = len(words)
+    runs.append(MemoryRun(words))
+
+
+def estimate_distinct_values(words: Words, layout: Layout) -> tuple[int, ...]:
+    """Return estimates of the number of distinct values of every column."""
+    size = len(words)
+    if not size:
+        return (0,) * len(layout.widths)
+    sample = words[:: 1 + size // SAMPLE_TUPLES]
+    return tuple(_distinct_values(column, size) for column in layout.unpack(sample))
+
+
+def _distinct_values(sample: Codes, size: int) -> int:
+    """Estimate the distinct values of a column from a sample.
+
+    The GEE estimator of Charikar et al. (PODS 2000): √(n/r) · f₁ + Σ_{j>1} f_j, where f_j is the
+    number of values that occur j times in the sample.
+    """
+    _, counts = np.unique(sample, return_counts=True)
+    once = int(np.count_nonzero(counts == 1))
+    scale = (size / len(sample)) ** 0.5
+    return int(scale * once) + len(counts) - once

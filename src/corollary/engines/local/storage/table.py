@@ -1,0 +1,383 @@
+"""A relation in memory: the same tuples in several column orders, read in four states."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from corollary.core.states import State
+from corollary.core.types import Type
+from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
+from corollary.engines.local.storage.layout import (
+    Codes,
+    Layout,
+    LayoutFamily,
+    Mask,
+    Words,
+    layout_of,
+)
+from corollary.engines.local.storage.runs import (
+    SortedRun,
+    estimate_distinct_values,
+    is_member,
+    sort_distinct,
+    subtract_words,
+)
+
+BITMAP_MIN_LOOKUPS = 1 << 10
+"""Fewer lookups at once never build a bitmap, so that small transactions do not pay for one."""
+
+BITMAP_MAX_BITS = 27
+"""The maximum width of tuples in a table with a bitmap."""
+
+BITMAP_BITS_PER_LOOKUP = 256
+"""A bitmap is built only if it has at most this many bits for each lookup so far…"""
+
+BITMAP_BITS_PER_TUPLE = 64
+"""…and at most this many for each tuple."""
+
+
+class Table:
+    """The tuples of one relation, coded and packed.
+
+    Attributes:
+        family: the tables that share its layout; words can be moved between them unchanged.
+        primary_order: the order of the columns as declared; words are in this order unless stated.
+        distinct_estimates: estimates of the distinct values of its columns, for a restored table.
+    """
+
+    __slots__ = (
+        "_added",
+        "_bitmap",
+        "_layout",
+        "_main",
+        "_old",
+        "_others",
+        "_removed",
+        "_restored",
+        "_searched",
+        "distinct_estimates",
+        "family",
+        "primary_order",
+        "types",
+    )
+
+    def __init__(self, types: Sequence[Type], family: LayoutFamily | None = None) -> None:
+        self.types = tuple(types)
+        self.family = LayoutFamily(len(self.types)) if family is None else family.current
+        assert self.family.layout is not None
+        self._layout = self.family.layout
+        self.primary_order: Order = tuple(range(len(self.types)))
+        self._main = Arrangement(self.primary_order, self._layout)
+        self._others: dict[Order, Arrangement] = {}
+        self._old = self._added = self._removed = 0
+        self._bitmap: Mask | None = None
+        self._searched = 0
+        self._restored = 0
+        self.distinct_estimates: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """The current layout; the tuples are repacked first if that of the family has changed."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        return self._layout
+
+    def _repack(self) -> None:
+        self.family = self.family.current
+        assert self.family.layout is not None
+        if self.family.layout == self._layout:
+            self._layout = self.family.layout
+            return
+        for other in self._others.values():
+            if other.is_stale:
+                other.catch_up(self._main)
+            other.repack(self.family.layout.permute(other.order))
+        self._main.repack(self.family.layout)
+        self._layout = self.family.layout
+        self._bitmap = None
+
+    def share_layout(self, other: "Table") -> None:
+        """Share one layout with another table from now on."""
+        self.family.join(other.family)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def arrangement(self, order: Order) -> Arrangement:
+        """Return the tuples sorted in an order, which is maintained from now on."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        if order == self.primary_order:
+            return self._main
+        other = self._others.get(order)
+        if other is None:
+            other = self._others[order] = build_arrangement(self._main, order)
+        elif other.is_stale:
+            other.catch_up(self._main)
+        return other
+
+    def order_for(self, bound: tuple[int, ...]) -> Order:
+        """Return an order whose first columns are the bound ones, one that exists if possible."""
+        prefix = set(bound)
+        for order in (self.primary_order, *self._others):
+            if set(order[: len(bound)]) == prefix:
+                return order
+        return (*bound, *(column for column in self.primary_order if column not in prefix))
+
+    def tuples(self, state: State, order: Order | None = None) -> Words:
+        """Return all tuples of a state as one sorted array."""
+        return self.arrangement(self.primary_order if order is None else order).words(state)
+
+    def size(self, state: State) -> int:
+        """Return the number of tuples of a state."""
+        if state is State.ADDED:
+            return self._added
+        if state is State.REMOVED:
+            return self._removed
+        return self._old if state is State.OLD else self._old + self._added - self._removed
+
+    @property
+    def has_change(self) -> bool:
+        """Whether there is an open change."""
+        return self._added > 0 or self._removed > 0
+
+    def contains(self, words: Words, state: State) -> Mask:
+        """Return for each tuple, packed in the current layout, whether it is in a state."""
+        main = self.arrangement(self.primary_order)
+        if state is State.NEW:
+            if self._bitmap is None and len(words) >= BITMAP_MIN_LOOKUPS and self.size(state):
+                self._make_bitmap(len(words))
+            if self._bitmap is not None:
+                return self._bitmap[words]
+        return main.contains(words, state)
+
+    def contains_codes(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
+        """Return for each tuple of codes, of any width, whether it is in a state."""
+        overflow = self.layout.overflow_mask(columns)
+        if overflow is None:
+            return self.contains(self._layout.pack(columns, count), state)
+        found = np.zeros(count, np.bool_)
+        rows = (~overflow).nonzero()[0]
+        fitting = [column[rows] for column in columns]
+        found[rows] = self.contains(self._layout.pack(fitting, len(rows)), state)
+        return found
+
+    def distinct_values(self) -> tuple[int, ...]:
+        """Estimate the distinct values of the columns in NEW.
+
+        Estimates of an index file serve until the size of the table has halved or doubled.
+        """
+        if 0 < self._restored // 2 <= self.size(State.NEW) <= 2 * self._restored:
+            return self.distinct_estimates
+        return estimate_distinct_values(self.tuples(State.NEW), self.layout)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of its arrays in bytes."""
+        bitmap = 0 if self._bitmap is None else self._bitmap.nbytes
+        return bitmap + self._main.nbytes + sum(each.nbytes for each in self._others.values())
+
+    # --- bitmaps -------------------------------------------------------------------------------
+
+    @property
+    def has_bitmap(self) -> bool:
+        """Whether lookups in NEW read a bitmap."""
+        return self._bitmap is not None
+
+    def _make_bitmap(self, lookups: int) -> None:
+        """Build a bitmap of NEW if it is worth the time and not too large."""
+        self._searched += lookups
+        bits = self._layout.bits
+        size = min(
+            BITMAP_BITS_PER_LOOKUP * self._searched, BITMAP_BITS_PER_TUPLE * self.size(State.NEW)
+        )
+        if bits <= BITMAP_MAX_BITS and 1 << bits <= size:
+            self._bitmap = np.zeros(1 << bits, np.bool_)
+            self._bitmap[self.tuples(State.NEW)] = True
+
+    def _forget_bitmap(self) -> None:
+        self._bitmap = None
+        self._searched = 0
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def pack(self, columns: Sequence[Codes], count: int) -> Words:
+        """Return codes as packed tuples in the primary order, neither sorted nor distinct."""
+        return self.fit(columns, (None,) * len(columns)).pack(columns, count)
+
+    def fit(self, columns: Sequence[Codes], bounds: Sequence[int | None]) -> Layout:
+        """Return the layout, made wide enough for these columns; their widths may be known."""
+        self.family = self.family.current
+        self.family.fit(columns, bounds)
+        return self.layout
+
+    def widen(self, widths: Sequence[int]) -> None:
+        """Make the columns at least as wide as given."""
+        self.family = self.family.current
+        self.family.widen(widths)
+
+    def set_change(self, added: Words, removed: Words) -> None:
+        """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        self._forget_bitmap()
+        self._open(added, removed)
+
+    def _open(self, added: Words, removed: Words) -> None:
+        self._main.set_change(added, removed)
+        self._added, self._removed = len(added), len(removed)
+        for other in self._others.values():
+            other.mark_stale(None, None)
+
+    def remove(self, words: Words) -> None:
+        """Remove sorted tuples of OLD from NEW; some may have been removed and added again."""
+        main = self.arrangement(self.primary_order)
+        if not len(words):
+            return
+        if self._bitmap is not None:
+            self._bitmap[words] = False
+        if self._added:
+            self._open(subtract_words(main.words(State.ADDED), words), main.removed)
+            words = subtract_words(words, main.removed)
+        main.remove(words)
+        self._removed += len(words)
+        for other in self._others.values():
+            other.mark_stale(None, words)
+
+    def add(self, words: Words) -> None:
+        """Add sorted tuples that are not in NEW; some may have been removed before."""
+        main = self.arrangement(self.primary_order)
+        if not len(words):
+            return
+        if self._bitmap is not None:
+            self._bitmap[words] = True
+        main.add(words)
+        self._added += len(words)
+        for other in self._others.values():
+            other.mark_stale(words, None)
+
+    def cancel_out(self) -> None:
+        """Drop tuples that were removed and added again from both sides of the change."""
+        main = self.arrangement(self.primary_order)
+        if not self._added or not self._removed:
+            return
+        added, removed = main.words(State.ADDED), main.removed
+        is_back = is_member(removed, added)
+        if np.count_nonzero(is_back):
+            self._open(subtract_words(added, removed), removed[~is_back])
+
+    def prefetch(self) -> None:
+        """Read all that `commit` may need from files, so that it cannot fail."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        for arrangement in (self._main, *self._others.values()):
+            arrangement.prefetch(self._added, self._removed)
+
+    def commit(self) -> None:
+        """Make NEW the OLD; the change must be settled."""
+        main = self.arrangement(self.primary_order)
+        if not self.has_change:
+            return
+        for other in self._others.values():
+            if other.is_stale:
+                other.catch_up(main)
+            other.commit()
+        main.commit()
+        self._old += self._added - self._removed
+        self._added = self._removed = 0
+
+    def rollback(self) -> None:
+        """Discard the open change."""
+        if self.family.layout is not self._layout:
+            # Do not repack here: that may read a file, and fail; a rollback must not.
+            self._bitmap = None
+        if self._bitmap is not None:
+            self._bitmap[self._main.words(State.ADDED)] = False
+            self._bitmap[self._main.words(State.REMOVED)] = True
+        self._open(self._layout.empty, self._layout.empty)
+
+    def assign(self, words: Words) -> None:
+        """Replace the contents by these sorted tuples, as ADDED."""
+        self.arrangement(self.primary_order).reset(words)
+        for other in self._others.values():
+            other.reset(other.layout.empty)
+            other.mark_stale(None, None)
+        self._added = len(words)
+        self._old = self._removed = self._restored = 0
+        self._forget_bitmap()
+
+    def clear(self) -> None:
+        """Remove all tuples, in every state."""
+        if self._old or self._added or self._removed:
+            self.assign(self.layout.empty)
+
+    def extend(self, words: Words) -> None:
+        """Commit, then add sorted tuples that are not in NEW; ADDED is these and nothing else."""
+        self.commit()
+        self.add(words)
+
+    def replace(self, words: Words) -> None:
+        """Make NEW equal to the sorted tuples given; the change becomes the difference from OLD."""
+        old = self.tuples(State.OLD)
+        self.set_change(subtract_words(words, old), subtract_words(old, words))
+
+    def insert(self, columns: Sequence[Codes], count: int) -> None:
+        """Add tuples to NEW; those that it contains already have no effect."""
+        words = sort_distinct(self.pack(columns, count))
+        words = words[~self.contains(words, State.NEW)]
+        if self._removed:
+            removed = self._main.removed
+            is_back = is_member(words, removed)
+            if np.count_nonzero(is_back):
+                if self._bitmap is not None:
+                    self._bitmap[words[is_back]] = True
+                self._open(self._main.words(State.ADDED), subtract_words(removed, words))
+                words = words[~is_back]
+        self.add(words)
+
+    def delete(self, columns: Sequence[Codes], count: int) -> None:
+        """Remove tuples from NEW; those that it does not contain have no effect."""
+        overflow = self.layout.overflow_mask(columns)
+        if overflow is not None:
+            rows = (~overflow).nonzero()[0]
+            columns, count = [column[rows] for column in columns], len(rows)
+        words = sort_distinct(self._layout.pack(columns, count))
+        words = words[self.contains(words, State.NEW)]
+        if len(words) and self._added:
+            added = self._main.words(State.ADDED)
+            if self._bitmap is not None:
+                self._bitmap[words] = False
+            self._open(subtract_words(added, words), self._main.removed)
+            words = subtract_words(words, added)
+        self.remove(words)
+
+    def old_layers(self) -> dict[Order, list[Layer]]:
+        """Return the layers of OLD in every order, packed in the current layout."""
+        if self.family.layout is not self._layout:
+            self._repack()
+        arrangements = (self._main, *self._others.values())
+        return {each.order: each.layers(State.OLD) for each in arrangements}
+
+    def restore(
+        self, widths: Sequence[int], runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
+    ) -> None:
+        """Replace the contents by tuples packed with some widths, as OLD, in these orders."""
+        self.clear()
+        self.widen(widths)
+        self._others = {}
+        before, layout = layout_of(tuple(widths)), self.layout
+        for order, run in runs.items():
+            arrangement = Arrangement(order, before.permute(order))
+            arrangement.runs = [run] if len(run) else []
+            arrangement.repack(layout.permute(order))
+            if order == self.primary_order:
+                self._main = arrangement
+            else:
+                self._others[order] = arrangement
+        self._old = self._restored = len(runs[self.primary_order])
+        self.distinct_estimates = estimates
+
+    def copy_from(self, other: "Table") -> None:
+        """Replace the contents by what another table of the same types has in NEW, as OLD."""
+        self.widen(other.layout.widths)
+        self.assign(self.layout.convert(other.tuples(State.NEW), other.layout))
+        self.commit()

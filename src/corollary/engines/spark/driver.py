@@ -1,0 +1,491 @@
+"""The engine of a driver: strata run on the driver, or in the remote stores of their relations.
+
+Small relations are held and computed here by the local engine, and Spark is never started for them.
+A partitioned stratum is maintained by one Spark job. Its relations are then remote: the driver has
+at most their open changes, or a copy if a step here reads them.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from corollary.core.engine import Engine, Limits, LocalTable, TableHandle
+from corollary.core.pipeline import Reference
+from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
+from corollary.core.program import Relation
+from corollary.core.recorder import Recorder
+from corollary.core.states import State
+from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.spark.partitions.driver import PartitionedStratum
+from corollary.engines.spark.partitions.job import run_spark_job
+from corollary.engines.spark.partitions.messages import Request
+from corollary.engines.spark.remote import (
+    CHANGES,
+    DriverNeeds,
+    PlanCache,
+    RelationDelta,
+    RemoteRun,
+    RemoteStore,
+    driver_needs,
+    placed_parts,
+)
+from corollary.engines.spark.session import parallelism_of, private_session, release_session
+from corollary.engines.spark.sql.queries import Queries
+from corollary.rewrite.partitions import PARTITIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITIONS_MIN_TUPLES = 1 << 24
+"""A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
+
+PARTITIONS_MIN_INPUT_TUPLES = 1 << 20
+"""…and so is one that is still empty and reads so many."""
+
+SQL_MIN_TUPLES = 1 << 28
+"""A stratum without a pivot that has and reads so many tuples is left to queries."""
+
+MANIFEST = "shares.json"
+"""The file of an index that describes the partitioned strata."""
+
+
+class DriverEngine(LocalEngine):
+    """Holds relations on the driver and in remote stores; runs plans here and placed strata there.
+
+    Args:
+        spark: the user's session; a local one is started if it is needed and there is none.
+        placement: where strata run that have a pivot; `auto` decides by size.
+        partition_count: how many partitions a stratum has; by default, as many as tasks run at once.
+        scratch: a directory that the driver and all tasks see, for the files of partitions.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession | None" = None,
+        *,
+        placement: str = "auto",
+        partition_count: int | None = None,
+        scratch: Path | None = None,
+    ) -> None:
+        super().__init__()
+        self._spark = spark
+        self._placement = placement
+        self._partition_count = partition_count
+        self._scratch = scratch
+        self._partitioned: dict[str, PartitionedStratum] = {}
+        """By procedure."""
+        self._remote: dict[str, RemoteStore] = {}
+        """The store that maintains each remote relation."""
+        self._copied: set[str] = set()
+        """The remote relations that the driver has a copy of."""
+        self._needs = PlanCache(driver_needs)
+        self._parts = PlanCache(placed_parts)
+        self._limits = Limits()
+        self._private_session: SparkSession | None = None
+        self._directory: Path | None = None
+        self._queries: Queries | None = None
+        super().declare({PARTITIONS.name: PARTITIONS})
+
+    # --- Spark ---------------------------------------------------------------------------------
+
+    @property
+    def _session(self) -> "SparkSession":
+        if self._private_session is None:
+            self._private_session = private_session(self._spark)
+        return self._private_session
+
+    @property
+    def _root(self) -> Path:
+        """The directory of the files of partitions."""
+        if self._directory is None:
+            made = tempfile.mkdtemp(prefix="corollary-partitions-", dir=self._scratch)
+            self._directory = Path(made)
+        return self._directory
+
+    def _new_sql_engine(self) -> Engine:
+        from corollary.engines.spark.sql.engine import SparkEngine
+
+        return SparkEngine(self._spark, scratch=self._scratch)
+
+    @property
+    def _stores(self) -> list[RemoteStore]:
+        queries = [] if self._queries is None else [self._queries]
+        return [*self._partitioned.values(), *queries]
+
+    @property
+    def default_placement(self) -> str:
+        """The placement of strata by default."""
+        return "driver"
+
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions of a stratum."""
+        if self._partition_count is None:
+            self._partition_count = parallelism_of(self._session)
+        return self._partition_count
+
+    def placement(
+        self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
+    ) -> Placement:
+        """Return where a stratum should run."""
+        if self._placement != "auto":
+            forced = Placement(self._placement)
+            return forced if has_pivot or forced is not Placement.TASKS else Placement.DRIVER
+        stores = {type(self._remote[name]) for name in relations if name in self._remote}
+        if stores:  # they stay where they are
+            return Placement.TASKS if PartitionedStratum in stores else Placement.SQL
+        if self._spark is None and find_spec("pyspark") is None:
+            return Placement.DRIVER
+        size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
+        lower = sum(self.size(name) for name in below if name in self._relations)
+        is_large = size >= PARTITIONS_MIN_TUPLES
+        if has_pivot and (is_large or (not size and lower >= PARTITIONS_MIN_INPUT_TUPLES)):
+            return Placement.TASKS
+        return Placement.SQL if size + lower >= SQL_MIN_TUPLES else Placement.DRIVER
+
+    def close(self) -> None:
+        """Remove all files and release the session."""
+        for store in self._stores:
+            store.close()
+        self._partitioned.clear()
+        self._remote.clear()
+        if self._private_session is not None:
+            release_session(self._private_session)
+            self._private_session = None
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+    def _run_job(self, request: Request) -> list[bytes]:
+        return run_spark_job(self._session, request)
+
+    # --- relations -----------------------------------------------------------------------------
+
+    def drop(self, relations: Iterable[str]) -> None:
+        """Drop relations."""
+        names = list(relations)
+        self._forget_remote(names)
+        super().drop(names)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a relation another name, which no relation has."""
+        self._fetch_copy(old)
+        self._forget_remote([old])
+        super().rename(old, new)
+
+    def copy(self, source: str, target: str) -> None:
+        """Make the NEW tuples of one relation the OLD and NEW ones of another."""
+        self._fetch_copy(source)
+        self._forget_remote([target])
+        super().copy(source, target)
+
+    def clear(self, relations: Iterable[str]) -> None:
+        """Empty relations, in all states."""
+        names = list(relations)
+        self._forget_remote(names)
+        super().clear(names)
+
+    def insert(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+        """Add tuples to NEW of a relation; those already there are no change."""
+        self._take_back(relation)
+        super().insert(relation, rows)
+
+    def delete(self, relation: str, rows: Sequence[tuple[Any, ...]] | pa.Table) -> None:
+        """Remove tuples from NEW of a relation; those not there are no change."""
+        self._take_back(relation)
+        super().delete(relation, rows)
+
+    def apply_change(self, relation: str, added: pa.Table, removed: pa.Table) -> None:
+        """Apply a change to OLD and NEW of a relation; it adds and removes just these tuples."""
+        store = self._remote.get(relation)
+        if store is not None:
+            store.apply_change(relation, RelationDelta(added, removed))
+        if not self._is_remote_only(relation):
+            super().delete(relation, removed)
+            super().insert(relation, added)
+
+    # --- index files ---------------------------------------------------------------------------
+
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
+        names = list(relations)
+        yield from super().save(name for name in names if name not in self._remote)
+        manifest = []
+        for number, (procedure, stratum) in enumerate(self._partitioned.items()):
+            if not set(stratum.pivots) & set(names):
+                continue
+            for partition, directory in enumerate(stratum.fold()):
+                for file in sorted(directory.iterdir()):
+                    yield f"{_prefix(number, partition)}{file.name}", file.read_bytes()
+            manifest.append({"number": number, "procedure": procedure, **stratum.manifest()})
+        if manifest:
+            described = {"shares": self.partition_count, "strata": manifest}
+            yield MANIFEST, json.dumps(described).encode()
+
+    def restore(self, files: Mapping[str, pa.Buffer]) -> set[str]:
+        """Fill declared relations from the files of an index; return which ones."""
+        found = super().restore(files)
+        if MANIFEST not in files:
+            return found
+        manifest = json.loads(files[MANIFEST].to_pybytes())
+        self._partition_count = manifest["shares"]
+        for each in manifest["strata"]:
+            copies = each["relations"].keys() - each["pivots"].keys()
+            if copies <= found and all(
+                name in self._relations and repr(self._relations[name].types) == types
+                for name, types in each["relations"].items()
+            ):
+                found |= self._restore_partitions(each, files)
+        return found
+
+    def _restore_partitions(
+        self, manifest: Mapping[str, Any], files: Mapping[str, pa.Buffer]
+    ) -> set[str]:
+        """Restore the partitions of a stratum from the files of an index; return its relations."""
+        directories = []
+        for partition in range(self.partition_count):
+            prefix = _prefix(manifest["number"], partition)
+            directory = self._root / f"{prefix}restored"
+            directory.mkdir()
+            for name, data in files.items():
+                if name.startswith(prefix):
+                    (directory / name.removeprefix(prefix)).write_bytes(data)
+            directories.append(directory)
+        stratum = self._new_stratum(manifest["procedure"], manifest["pivots"])
+        stratum.restore(manifest, self._relations, directories)
+        self._remote |= dict.fromkeys(stratum.pivots, stratum)
+        return set(stratum.pivots)
+
+    def _new_stratum(self, procedure: str, pivots: Iterable[str]) -> PartitionedStratum:
+        """Return a partitioned stratum that holds nothing yet."""
+        title = ", ".join(pivots)
+        stratum = PartitionedStratum(self._run_job, self._root, self.partition_count, title)
+        self._partitioned[procedure] = stratum
+        return stratum
+
+    # --- remote relations ----------------------------------------------------------------------
+
+    def _is_remote_only(self, relation: str) -> bool:
+        """Whether a relation is remote, and the driver has no copy of it."""
+        return relation in self._remote and relation not in self._copied
+
+    def _fetch_copy(self, relation: str) -> None:
+        """Get a copy of a relation, with its open change."""
+        if not self._is_remote_only(relation):
+            return
+        store, table = self._remote[relation], self._tables[relation]
+        rows = store.read(relation, State.OLD)
+        table.clear()
+        super().insert(relation, rows)
+        table.commit()
+        if store.has_open_run:
+            self._apply_open_change(relation, store)
+        self._copied.add(relation)
+
+    def _apply_open_change(self, relation: str, store: RemoteStore) -> None:
+        """Apply the change that a run of a store has found to the copy."""
+        super().delete(relation, store.read(relation, State.REMOVED))
+        super().insert(relation, store.read(relation, State.ADDED))
+
+    def _take_back(self, relation: str) -> None:
+        """Hold a remote relation here, and no longer remotely."""
+        if relation in self._remote:
+            self._fetch_copy(relation)
+            self._forget_remote([relation])
+
+    def _forget_remote(self, relations: Iterable[str]) -> None:
+        """Drop relations from all stores, whose tuples are no longer valid."""
+        names = list(relations)
+        for name in names:
+            self._remote.pop(name, None)
+            self._copied.discard(name)
+        for store in self._stores:
+            store.drop(names)
+
+    # --- changes -------------------------------------------------------------------------------
+
+    def commit(self, relations: Iterable[str] | None = None) -> None:
+        """Make NEW the OLD of some relations, or of all."""
+        named = None if relations is None else list(relations)
+        if named is None:
+            # All changes are read first: a store that has committed has no open change to read.
+            pending = [(store, self._unsynced_changes(store)) for store in self._stores]
+            for store, changes in pending:
+                store.commit(changes)
+        else:
+            self._forget_remote(named)
+        super().commit(named)
+        self._clear_remote_tables()
+
+    def _clear_remote_tables(self) -> None:
+        """Drop the changes of remote relations that were loaded for a plan."""
+        for name in self._remote:
+            if self._is_remote_only(name):
+                self._tables[name].clear()
+
+    def _unsynced_changes(self, store: RemoteStore) -> dict[str, RelationDelta]:
+        """Return the open changes that the copies of a store lack."""
+        return {
+            name: RelationDelta(*(self.read(name, sign) for sign in CHANGES))
+            for name in store.relations
+            if not store.maintains(name)
+            and name not in store.synced
+            and any(self.size(name, sign) for sign in CHANGES)
+        }
+
+    def rollback(self) -> None:
+        """Make OLD the NEW of every relation."""
+        for store in self._stores:
+            store.rollback()
+        self._clear_remote_tables()
+        super().rollback()
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(self, relation: str, state: State = State.NEW) -> pa.Table:
+        """Return the tuples of a relation in a state, as an Arrow table."""
+        store = self._remote.get(relation)
+        if store is not None and relation not in self._copied:
+            # A store reads OLD and changes; NEW often equals one of them.
+            if state is State.NEW and not store.has_open_run:
+                state = State.OLD
+            elif state is State.NEW and not store.size(relation, State.OLD):
+                state = State.ADDED
+            if state is not State.NEW:
+                return store.read(relation, state)
+            self._fetch_copy(relation)
+        return super().read(relation, state)
+
+    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
+        """Return a handle of the tuples of a relation in a state, as they are now."""
+        if not self._is_remote_only(relation):
+            return super().handle(relation, state)
+        handle = self._remote[relation].handle(relation, state)
+        return LocalTable(self.read(relation, state)) if handle is None else handle
+
+    def size(self, relation: str, state: State = State.NEW) -> int:
+        """Return the number of tuples of a relation in a state."""
+        if self._is_remote_only(relation):
+            return self._remote[relation].size(relation, state)
+        return super().size(relation, state)
+
+    def distinct(self, relation: str) -> tuple[int, ...]:
+        """Return about how many distinct values each column of a relation has."""
+        if self._is_remote_only(relation):
+            return self._remote[relation].distinct(relation)
+        return super().distinct(relation)
+
+    # --- plans ---------------------------------------------------------------------------------
+
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+        """Run the main procedure of a plan; return how many rows it handled.
+
+        If it fails, the relations that the plan writes have no open change; those that `insert` and
+        `delete` have changed keep theirs.
+        """
+        needs = self._needs(plan)
+        for name in needs.written & self._remote.keys():
+            self._take_back(name)
+        for name in needs.copies & self._remote.keys():
+            self._fetch_copy(name)
+        self._limits = limits
+        if not self.size(PARTITIONS.name) and PARTITIONS.name in plan.types:
+            super().insert(PARTITIONS.name, [(number,) for number in range(self.partition_count)])
+            super().commit([PARTITIONS.name])
+        try:
+            return super().run(plan, recorder, limits)
+        except BaseException:
+            for store in self._stores:
+                store.rollback()
+            raise
+
+    def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
+        """Run the procedure of a stratum in a remote store."""
+        store = self._store_of(step)
+        part = self._parts(prepared.plan)[step.procedure]
+        relations = [each for each in part.types if each in self._relations]
+        columns = dict(step.columns)
+        # The payload of a relation, `p•rank` say, is partitioned as the relation itself.
+        pivots = {
+            each: columns[owner]
+            for each in relations
+            if (owner := each.partition(WORKING_SEPARATOR)[0]) in columns
+        }
+        for name in relations:
+            if name != PARTITIONS.name and not store.holds(name, pivots.get(name)):
+                if name in pivots:
+                    self._take_back(name)
+                store.add(self._relations[name], self.read(name, State.OLD), pivots.get(name))
+        remote_run = RemoteRun(
+            part,
+            frozenset(pivots),
+            self._unsynced_changes(store),
+            self._working_relations(part, prepared),
+            prepared.budget.handled_rows,
+            self._limits,
+        )
+        try:
+            prepared.budget.handled_rows = store.run(remote_run, prepared.recorder)
+        except BaseException:
+            store.drop([name for name in pivots if name not in self._remote])
+            raise
+        needs = self._needs(prepared.plan)
+        for name in pivots:
+            self._note_maintained(name, store, needs)
+        return True
+
+    def _store_of(self, step: PlacedCall) -> RemoteStore:
+        if step.placement is Placement.TASKS:
+            known = self._partitioned.get(step.procedure)
+            return known or self._new_stratum(step.procedure, dict(step.columns))
+        if self._queries is None:
+            self._queries = Queries(self._new_sql_engine())
+        return self._queries
+
+    def _working_relations(
+        self, part: Plan, prepared: PreparedPlan
+    ) -> dict[str, tuple[Relation, pa.Table]]:
+        """Return the working relations that a part of a plan reads and does not derive."""
+        derived = set(relations_written(part))
+        found = {}
+        for name, types in part.types.items():
+            if name not in self._relations and name not in derived:
+                rows = prepared.read(Reference(name))
+                columns = tuple(rows.column_names)
+                found[name] = Relation(name, columns, types, False, is_declared=False), rows
+        return found
+
+    def _note_maintained(self, relation: str, store: RemoteStore, needs: DriverNeeds) -> None:
+        """Make a relation remote that a store has maintained; update what the driver has of it."""
+        if relation in self._remote:
+            if relation in self._copied:
+                self._apply_open_change(relation, store)
+            elif relation in needs.changes:
+                self._load_changes(relation, store)
+            return
+        self._remote[relation] = store
+        if relation in needs.copies or relation in needs.changes:
+            self._copied.add(relation)
+            self._apply_open_change(relation, store)
+        else:
+            self._tables[relation].clear()
+
+    def _load_changes(self, relation: str, store: RemoteStore) -> None:
+        """Fill the table of a remote relation so that ADDED and REMOVED are right, and no more."""
+        table = self._tables[relation]
+        table.clear()
+        # What is removed has to be there first.
+        super().insert(relation, store.read(relation, State.REMOVED))
+        table.commit()
+        self._apply_open_change(relation, store)
+
+
+def _prefix(number: int, partition: int) -> str:
+    return f"share-{number}-{partition}-"

@@ -1,0 +1,208 @@
+"""Declarations and directives from the grammar's rules; lark calls the methods while it parses."""
+# ruff: noqa: D102 (each method is named after the rule of the grammar that it builds)
+
+from dataclasses import replace
+
+from lark import Transformer, v_args
+
+from corollary.core.program import (
+    Column,
+    Declaration,
+    Directive,
+    FunctionalDependency,
+    Reaction,
+    TypeDeclaration,
+    TypeName,
+)
+from corollary.errors import Diagnostic, InputError, Severity
+from corollary.frontends.datalog.lexer import Lexeme
+from corollary.frontends.datalog.parse_nodes import (
+    BracketedList,
+    Item,
+    SpannedName,
+    bracketed_list,
+    span_between,
+)
+
+
+@v_args(inline=True)
+class DeclarationBuilder(Transformer[Lexeme, object]):
+    """One method per rule of the grammar; items are tuples of nodes."""
+
+    # --- declarations ---------------------------------------------------------------------------
+
+    def declaration(
+        self,
+        start: Lexeme,
+        names: tuple[SpannedName, ...],
+        columns: BracketedList,
+        qualifiers: tuple[Lexeme | BracketedList, ...],
+    ) -> tuple[Item, ...]:
+        key: tuple[str, ...] = ()
+        storage = ""
+        hints: list[str] = []
+        directives: list[str] = []
+        end = columns.span
+        for qualifier in qualifiers:
+            end = qualifier.span
+            if isinstance(qualifier, BracketedList):
+                if key:
+                    raise InputError.of("C0101", "A relation has one `key` only.", end)
+                key = tuple(str(word) for word in qualifier.items)
+            elif qualifier.text in ("stored", "virtual"):
+                if storage not in ("", qualifier.text):
+                    message = "A relation is either `stored` or `virtual`."
+                    raise InputError.of("C0101", message, end)
+                storage = qualifier.text
+            elif qualifier.text in ("input", "output", "printsize"):
+                directives.append(qualifier.text)
+            else:
+                hints.append(qualifier.text)
+        found: list[Item] = []
+        for name in names:
+            span = span_between(start.span if len(names) == 1 else name.span, end)
+            found.append(
+                Declaration(
+                    name.name,
+                    tuple(column for column in columns.items if isinstance(column, Column)),
+                    key,
+                    storage,
+                    tuple(hint for hint in hints if hint != "eqrel"),
+                    "eqrel" in hints,
+                    span,
+                )
+            )
+            found += [Directive(directive, name.name, (), span) for directive in directives]
+        return tuple(found)
+
+    def names(self, *names: SpannedName) -> tuple[SpannedName, ...]:
+        return names
+
+    def columns(self, *children: Lexeme | Column) -> BracketedList:
+        return bracketed_list(children)
+
+    def column(self, word: SpannedName, type_name: TypeName) -> Column:
+        return Column(word.name, type_name, span_between(word.span, type_name.span))
+
+    def qualifiers(self, *qualifiers: Lexeme | BracketedList) -> tuple[Lexeme | BracketedList, ...]:
+        return qualifiers
+
+    def key(
+        self, start: Lexeme, _: Lexeme, words: tuple[SpannedName, ...], end: Lexeme
+    ) -> BracketedList:
+        return BracketedList(tuple(word.name for word in words), span_between(start.span, end.span))
+
+    def words(self, *words: SpannedName) -> tuple[SpannedName, ...]:
+        return words
+
+    def plain_type(self, name: SpannedName) -> TypeName:
+        return TypeName(name.name, span=name.span)
+
+    def sized_type(self, name: SpannedName, _: Lexeme, *rest: Lexeme) -> TypeName:
+        *digits, end = rest
+        precision, scale = (*(_integer(digit) for digit in digits), 0)[:2]
+        return TypeName(name.name, (precision, scale), span=span_between(name.span, end.span))
+
+    def type_name(self, base: TypeName) -> TypeName:
+        return base
+
+    def nullable(self, base: TypeName) -> TypeName:
+        return replace(base, nullable=True)
+
+    def old_type(self, start: Lexeme, name: SpannedName) -> tuple[Item, ...]:
+        kind = "number" if start.text == ".number_type" else "symbol"
+        span = span_between(start.span, name.span)
+        return (TypeDeclaration(name.name, (TypeName(kind, span=name.span),), True, span),)
+
+    def subtype(self, start: Lexeme, name: SpannedName, base: TypeName) -> tuple[Item, ...]:
+        return (TypeDeclaration(name.name, (base,), True, span_between(start.span, base.span)),)
+
+    def union(
+        self, start: Lexeme, name: SpannedName, _: Lexeme, *bases: TypeName
+    ) -> tuple[Item, ...]:
+        return (TypeDeclaration(name.name, bases, False, span_between(start.span, bases[-1].span)),)
+
+    def dependency(
+        self,
+        start: Lexeme,
+        name: SpannedName,
+        _: Lexeme,
+        determinants: tuple[SpannedName, ...],
+        dependents: tuple[SpannedName, ...],
+        end: Lexeme,
+    ) -> tuple[Item, ...]:
+        return (
+            FunctionalDependency(
+                name.name,
+                tuple(word.name for word in determinants),
+                tuple(word.name for word in dependents),
+                span_between(start.span, end.span),
+            ),
+        )
+
+    # --- directives -----------------------------------------------------------------------------
+
+    def directive(
+        self, start: Lexeme, names: tuple[SpannedName, ...], parameters: BracketedList | None = None
+    ) -> tuple[Item, ...]:
+        end = names[-1].span if parameters is None else parameters.span
+        return tuple(
+            Directive(
+                start.text.removeprefix("."),
+                name.name,
+                _pairs(parameters),
+                span_between(start.span if len(names) == 1 else name.span, end),
+            )
+            for name in names
+        )
+
+    def parameters(self, *children: Lexeme | tuple[str, str]) -> BracketedList:
+        return bracketed_list(children)
+
+    def parameter(self, word: SpannedName, _: Lexeme, value: str) -> tuple[str, str]:
+        return (word.name, value)
+
+    def value(self, value: Lexeme | SpannedName) -> str:
+        if isinstance(value, SpannedName):
+            return value.name
+        return str(value.value) if value.type == "STRING" else value.text
+
+    def reaction(
+        self,
+        start: Lexeme,
+        name: SpannedName,
+        message: Lexeme,
+        parameters: BracketedList | None = None,
+    ) -> tuple[Item, ...]:
+        span = span_between(start.span, message.span if parameters is None else parameters.span)
+        kind, text = start.text.removeprefix("."), str(message.value)
+        return (Reaction(kind, name.name, text, _pairs(parameters), span),)
+
+    def plan(self, *_: object) -> tuple[Item, ...]:
+        return ()
+
+    def plan_order(self, *_: Lexeme) -> None:
+        return None
+
+    def pragma(self, start: Lexeme, *_: Lexeme) -> tuple[Item, ...]:
+        message = "Corollary does not support `.pragma`; it is ignored."
+        return (Diagnostic("C0102", message, start.span, severity=Severity.WARNING),)
+
+    # --- names ----------------------------------------------------------------------------------
+
+    def name(self, lexeme: Lexeme) -> SpannedName:
+        return SpannedName(str(lexeme.value), lexeme.span)
+
+    def word(self, lexeme: Lexeme) -> SpannedName:
+        name = str(lexeme.value) if lexeme.type == "QUOTED" else lexeme.text
+        return SpannedName(name, lexeme.span)
+
+
+def _pairs(parameters: BracketedList | None) -> tuple[tuple[str, str], ...]:
+    items = () if parameters is None else parameters.items
+    return tuple((pair[0], pair[1]) for pair in items if isinstance(pair, tuple))
+
+
+def _integer(lexeme: Lexeme) -> int:
+    assert isinstance(lexeme.value, int)
+    return lexeme.value

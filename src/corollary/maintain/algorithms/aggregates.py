@@ -1,0 +1,72 @@
+"""Aggregates: only the groups that a change touches are aggregated again.
+
+    touched = keys of (ADDED ∪ REMOVED of the body)
+    Δ⁺A = A_new(touched) − A_old(touched),   Δ⁻A = A_old(touched) − A_new(touched)
+
+| symbol | name here |
+|---|---|
+| touched | `a•touched` |
+| A_new(touched), A_old(touched) | `a•now`, `a•was` |
+
+A stored relation is looked up in OLD; NEW, and any virtual relation, is solved for the touched
+keys. A group that becomes empty has no tuple in NEW, a new one has none in OLD, and a row that
+moves touches two groups: all are ordinary cases.
+
+Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: touched {x}; now (x,1), was
+(x,3).
+"""
+
+from corollary.analysis.strata import Stratum
+from corollary.core.logic import Literal
+from corollary.core.pipeline import Reference
+from corollary.core.plans import Add, Remove, Role, Step, When, working_relation
+from corollary.core.states import State
+from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.sip import Goal
+from corollary.maintain.trace import trace_rows
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that maintain an aggregate."""
+    (aggregation,) = stratum.aggregations
+    name, body = aggregation.relation, aggregation.body
+    columns = draft.variables(name)
+    keys = columns[:-1]
+    touched = working_relation(name, "touched")
+    draft.types[touched] = draft.types[name][:-1]
+    row = draft.variables(body)
+    steps: list[Step] = []
+    changes = [draft.changes_of(body, sign) for sign in sorted(draft.update.signs_of(body))]
+    bodies = [
+        Body(
+            tuple(row[at] for at in aggregation.groups),
+            (goal := Goal(Literal(body, row), source),),
+            (),
+            aggregation.origin,
+            goal,
+        )
+        for source in changes
+    ]
+    steps += draft.derive(touched, bodies, role=Role.APPROXIMATED, about=name)
+    lead = working_goal(touched, keys)
+    compare: list[Step] = []
+    for role, state in (("now", State.NEW), ("was", State.OLD)):
+        goal = Goal(Literal(name, columns), Reference(name, state))
+        groups = Body(columns, (lead, goal), (), aggregation.origin, lead)
+        compare += draft.derive(draft.working_relation(name, role), [groups])
+    was, now = (
+        Reference(draft.working_relation(name, "was")),
+        Reference(draft.working_relation(name, "now")),
+    )
+    if draft.update.is_virtual(name):
+        added, removed = (
+            draft.working_relation(name, State.ADDED),
+            draft.working_relation(name, State.REMOVED),
+        )
+    else:
+        added, removed = draft.working_relation(name, "came"), draft.working_relation(name, "gone")
+    compare.append(draft.copy(added, now, without=(was,), role=Role.ACTUAL, about=name))
+    compare.append(draft.copy(removed, was, without=(now,), role=Role.ACTUAL, about=name))
+    if not draft.update.is_virtual(name):
+        compare += [Remove(name, removed), Add(name, added)]
+    return [*steps, When((Reference(touched),), tuple(compare)), *trace_rows(stratum, draft)]

@@ -1,0 +1,128 @@
+"""DRed: delete and rederive.
+
+Reference: A. Gupta, I. S. Mumick, V. S. Subrahmanian, "Maintaining views incrementally", SIGMOD
+1993; by example in "Maintenance of recursive views" (Dietrich), Table 1.
+
+    δ⁻(p) :- δ⁻(Li), the other literals in OLD              overestimate, to a fixpoint
+    δ⁺(p) :- δ⁻(p), body in NEW without δ⁻                  alternative derivations
+    Δ⁻(p) = δ⁻(p) − δ⁺(p)
+
+| symbol | name here |
+|---|---|
+| δ⁻(p) | `p•over`, new ones `p•next_over` |
+| p − δ⁻(p), superscript v | NEW of p after `Remove` |
+| δ⁺(p), and what is inserted | `p•found`, all of them `p•new` |
+
+Stages: (1) overdelete, by rem_i for the changes below and by the growing overestimate for literals
+of the stratum; everything that is not in the overestimate has a derivation without removed tuples;
+(2) take the overestimate out; (3) rederive its tuples from what is left, insert what the additions
+below derive, and continue semi-naively; (4) tuples that were taken out and came back are no change.
+Where no tuple has two derivations, the overestimate is exact and nothing is rederived.
+
+Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
+
+| stage | reach |
+|---|---|
+| overestimate | bc ac |
+| rederived | ac |
+| removed | bc |
+"""
+
+from corollary.analysis.strata import Stratum
+from corollary.core.logic import Rule, head_arguments
+from corollary.core.pipeline import Reference
+from corollary.core.plans import CancelOut, Extend, Loop, Remove, Role, Step, working_relation
+from corollary.core.states import State
+from corollary.maintain.algorithms.seminaive import insert
+from corollary.maintain.delta import (
+    make_body,
+    read_in_state,
+    recursive_positions,
+    seed_bodies,
+    unchanged_rules,
+)
+from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.payload import has_single_derivations
+from corollary.maintain.sip import Goal
+from corollary.maintain.trace import trace_rows
+
+
+def plan(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps that maintain a stored stratum."""
+    overestimate = _overdelete(stratum, draft)
+    additions, first = seed_bodies(
+        draft, unchanged_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add_body
+    )
+    if overestimate and not _is_exact(stratum, draft):
+        for name in stratum.relations:
+            first[name] += _rederive(name, stratum, draft)
+    steps = [*overestimate, *additions, *insert(stratum, draft, first)]
+    steps += [CancelOut(name) for name in stratum.relations]
+    return [*steps, *trace_rows(stratum, draft, "over" if overestimate else "")]
+
+
+def _is_exact(stratum: Stratum, draft: Draft) -> bool:
+    """Whether the overestimate is exact: no tuple has a second derivation."""
+    return has_single_derivations(stratum) and not draft.update.redefined & set(stratum.relations)
+
+
+def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return stages (1) and (2): take out every tuple that may have lost a derivation."""
+    members, kept = stratum.relations, unchanged_rules(draft, stratum.relations)
+    steps, bodies = seed_bodies(draft, kept, members, State.REMOVED, _remove_body)
+    if not any(bodies.values()):
+        return []
+    again: list[Step] = []
+    extend: list[Step] = []
+    take_out: list[Step] = []
+    for name in members:
+        following, over = (
+            draft.working_relation(name, "next_over"),
+            draft.working_relation(name, "over"),
+        )
+        steps += draft.derive(following, bodies[name], role=Role.APPROXIMATED, about=name)
+        further = [
+            _overdelete_further(rule, position)
+            for rule in kept
+            if rule.head.relation == name
+            for position in recursive_positions(rule, members)
+        ]
+        again += draft.derive(
+            following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
+        )
+        extend.append(Extend(over, following))
+        take_out.append(Remove(name, over))
+    steps += extend
+    if stratum.is_recursive:
+        fresh = tuple(
+            Reference(draft.working_relation(name, "over"), State.ADDED) for name in members
+        )
+        steps.append(Loop((*again, *extend), fresh))
+    return [*steps, *take_out]
+
+
+def _remove_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
+    """Return rem_i, or the whole body in OLD of a removed rule."""
+    return make_body(rule, read_in_state(State.OLD), lead=lead, position=position)
+
+
+def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
+    """Return add_i, or the whole body in NEW of an added rule."""
+    return make_body(rule, read_in_state(State.NEW), lead=lead, position=position, is_judged=True)
+
+
+def _overdelete_further(rule: Rule, position: int) -> Body:
+    """Return rem_i for a literal of the stratum: its removals are the last overestimate."""
+    literal = rule.literals[position]
+    source = Reference(working_relation(literal.relation, "over"), State.ADDED)
+    return make_body(rule, read_in_state(State.OLD), lead=Goal(literal, source), position=position)
+
+
+def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
+    """Return the bodies of δ⁺: other derivations of tuples that were taken out."""
+    over = draft.working_relation(name, "over")
+    return [
+        make_body(rule, read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule)))
+        for rule in stratum.rules
+        if rule.head.relation == name
+    ]

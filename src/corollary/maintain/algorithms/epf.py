@@ -1,0 +1,306 @@
+"""EPF: propagate an update, filter its approximation at once, go on with the actual updates.
+
+Reference: J. V. Harrison, S. W. Dietrich, "An efficient propagation/filtration algorithm for
+incremental view maintenance" (1994), Figure 1:
+
+    propagate_filter(p ← Q', U_type):
+      1–4  additions: propagate in NEW, filter in OLD; removals: propagate in OLD, filter in NEW
+      5    A     = π(query_appr(Q', U, Prop-State))          approximation
+      6    A_red = A − ΔP                                     without updates found before
+      7    D     = query_disq(p, A_red, Filter-State)         disqualified: provable in both states
+      8    Uᵖ    = A_red − D                                  actual updates
+      9–11 if Uᵖ ≠ ∅: ΔP = ΔP ∪ Uᵖ; select_propagation_rules(p, Uᵖ)
+
+| symbol | name here |
+|---|---|
+| propagate_filter(p ← Q − q_i, type) | a procedure for each rule, position and type |
+| U | its parameter, `p•rule.place•updates` |
+| A, D, Uᵖ | its locals `…•approximation`, `…•disqualified`, `…•actual` |
+| ΔP_add, ΔP_rem | `p•added`, `p•removed` |
+| Θ_P, the extension tables | the calls and answers of `solve` |
+| the part of A_red that no table answers | `…•filtered` |
+
+The view need not be stored, so it may be virtual; a stored one is looked up in OLD. The tables of
+calls and answers live as long as the transaction and are shared by propagation and filtration. A
+tuple that a table already holds is disqualified without a proof (Proposition 2), one in ΔP is left
+out (Proposition 1), so every potential update is filtered once (Proposition 3). A negated q_i swaps
+the types. Depth first inside a stratum, strata in order.
+
+Example: Figures 2 and 3 of the paper; edges a→b, a→c, b→d, c→d, d→e; edge(b,d) removed, tc
+left-linear:
+
+| rule | U | A | D | Uᵖ |
+|---|---|---|---|---|
+| 1 | edge bd | bd | | bd |
+| 2 | tc bd | be | | be |
+| 2 | edge bd | ad | ad | |
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from corollary.analysis.strata import Stratum
+from corollary.core.logic import NO_RULE, Rule
+from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    Add,
+    Call,
+    Clear,
+    Extend,
+    RecordTrace,
+    Remove,
+    Role,
+    Step,
+    When,
+    working_relation,
+)
+from corollary.core.states import State
+from corollary.maintain.delta import (
+    ChangedLiteral,
+    apply_selections,
+    changed_literals,
+    make_body,
+    read_in_state,
+    recursive_positions,
+    unchanged_rules,
+)
+from corollary.maintain.draft import Draft
+from corollary.maintain.sip import Goal
+from corollary.maintain.solve import solve_procedures
+
+CLEAR_TABLES = working_relation("", "forget")
+"""The procedure that empties all tables of calls and answers."""
+
+
+def plan(
+    stratum: Stratum, draft: Draft, *, has_memo: bool = True, is_minimised: bool = True
+) -> list[Step]:
+    """Return the steps that maintain a stratum, stored or virtual.
+
+    Args:
+        stratum: what to maintain.
+        draft: the plan under construction.
+        has_memo: whether the answers of a query are kept for the next one.
+        is_minimised: whether updates found before are left out of an approximation (line 6).
+    """
+    return _Propagation(stratum, draft, has_memo, is_minimised).process_updates()
+
+
+@dataclass(slots=True)
+class _Propagation:
+    """The procedures `propagate_filter` of one stratum under construction."""
+
+    stratum: Stratum
+    draft: Draft
+    has_memo: bool
+    is_minimised: bool
+
+    def process_updates(self) -> list[Step]:
+        """Return the steps that start the propagation of every change below the stratum."""
+        draft, members = self.draft, self.stratum.relations
+        kept = unchanged_rules(draft, members)
+        signs = {name: draft.update.signs_of(name) for name in members}
+        for rule in kept:
+            for position in recursive_positions(rule, members):
+                for sign in sorted(signs[rule.head.relation]):
+                    self._procedure(rule, position, sign)
+        steps: list[Step] = []
+        for sign in (State.REMOVED, State.ADDED):
+            for changed in changed_literals(draft, kept, members, sign):
+                if sign in signs[changed.rule.head.relation]:
+                    steps += self._start(changed)
+            rules = draft.update.added_rules if sign is State.ADDED else draft.update.removed_rules
+            for rule in rules:
+                if rule.head.relation in members:
+                    # Its whole body is the approximation.
+                    steps.append(Call(self._procedure(rule, None, sign)))
+        for name in members:
+            for sign in (State.ADDED, State.REMOVED):
+                draft.working_relation(name, sign)
+            if not draft.update.is_virtual(name):
+                steps.append(Remove(name, working_relation(name, State.REMOVED)))
+                steps.append(Add(name, working_relation(name, State.ADDED)))
+        if not self.has_memo:
+            draft.procedures[CLEAR_TABLES] = ()
+        return steps
+
+    def _start(self, changed: ChangedLiteral) -> list[Step]:
+        """Return the call for a change below, made if any tuple passes its selections."""
+        selection, chosen = apply_selections(self.draft, changed)
+        procedure = self._procedure(chosen.rule, chosen.position, chosen.sign)
+        updates = working_relation(procedure, "given")
+        self.draft.types[updates] = self.draft.types[changed.literal.relation]
+        call = (self.draft.copy(updates, chosen.source), Call(procedure, updates))
+        return [*selection, When((chosen.source,), call)]
+
+    def _procedure(self, rule: Rule, position: int | None, sign: State) -> str:
+        """Return the name of propagate_filter for a rule, a position and a type, made once."""
+        draft, name = self.draft, rule.head.relation
+        number = _number(rule, draft)
+        at = "" if position is None else f".{position + 1}"
+        procedure = f"{name}{WORKING_SEPARATOR}rule {number}{at}{WORKING_SEPARATOR}{sign}"
+        if procedure in draft.procedures:
+            return procedure
+        draft.procedures[procedure] = ()  # taken, so that a recursive rule finds itself
+        updates = working_relation(procedure, "updates")
+        lead = None
+        if position is not None:
+            literal = replace(rule.literals[position], negated=False)
+            draft.types[updates] = draft.types[literal.relation]
+            lead = Goal(literal, Reference(updates))
+        else:
+            draft.types[updates] = ()
+        steps, local = self._propagate_filter(procedure, rule, position, lead, sign)
+        draft.procedures[procedure] = tuple(steps)
+        draft.locals[procedure] = (updates, *local)
+        return procedure
+
+    def _propagate_filter(
+        self, procedure: str, rule: Rule, position: int | None, lead: Goal | None, sign: State
+    ) -> tuple[list[Step], list[str]]:
+        draft, name = self.draft, rule.head.relation
+        prop_state, filter_state = (
+            (State.NEW, State.OLD) if sign is State.ADDED else (State.OLD, State.NEW)
+        )
+        types = draft.types[name]
+        local = {
+            role: working_relation(procedure, role)
+            for role in ("approximation", "filtered", "refiltered", "disqualified", "actual")
+        }
+        draft.types |= dict.fromkeys(local.values(), types)
+        approximation = Reference(local["approximation"])
+        known = Reference(draft.working_relation(name, sign))
+        body = make_body(
+            rule,
+            read_in_state(prop_state),
+            lead=lead,
+            position=position,
+            is_judged=sign is State.ADDED,
+        )
+        steps = self._clear_tables()
+        steps += draft.derive(approximation.relation, [body], role=Role.APPROXIMATED, about=name)
+        filtering, proved = self._query_disq(local, name, filter_state, known, sign)
+        filtering.append(
+            draft.intersect(
+                local["disqualified"], approximation, proved, role=Role.DISQUALIFIED, about=name
+            )
+        )
+        filtering.append(
+            draft.copy(
+                local["actual"],
+                approximation,
+                without=(Reference(local["disqualified"]), known),
+                role=Role.ACTUAL,
+                about=name,
+            )
+        )
+        steps.append(When((approximation,), tuple(filtering)))
+        if draft.is_traced:
+            updates = () if lead is None else (lead.source,)
+            steps.append(
+                RecordTrace(
+                    rule.origin.text,
+                    updates,
+                    (approximation,),
+                    (Reference(local["disqualified"]),),
+                    (Reference(local["actual"]),),
+                    name,
+                    sign,
+                    "" if position is None else rule.literals[position].relation,
+                )
+            )
+        further = [
+            Extend(known.relation, local["actual"]),
+            *self._select_propagation_rules(name, local["actual"], sign),
+        ]
+        steps.append(When((Reference(local["actual"]),), tuple(further)))
+        return steps, list(local.values())
+
+    def _query_disq(
+        self, local: dict[str, str], name: str, state: State, known: Reference, sign: State
+    ) -> tuple[list[Step], Reference]:
+        """Return the steps that prove the approximation, and where the proved tuples are."""
+        draft = self.draft
+        approximation, filtered = Reference(local["approximation"]), local["filtered"]
+        stored = Reference(name, state)
+        if draft.tables.is_available(stored):
+            left_out = (known, stored) if self.is_minimised else ()
+            steps: list[Step] = [
+                draft.copy(
+                    filtered, approximation, without=left_out, role=Role.FILTERED, about=name
+                )
+            ]
+            return [*steps, *self._note_filtered(local, name, sign)], stored
+        node = draft.tables.adorn(name, range(len(draft.types[name])), state)
+        answers = Reference(node.answers)
+        memo: list[Step] = []
+        if self.has_memo:
+            # Only the size of this result is recorded; the next step overwrites it.
+            hits = draft.intersect(
+                filtered, approximation, answers, role=Role.MEMO_HITS, about=name
+            )
+            memo.append(hits)
+        known_before = [known] if self.is_minimised else []
+        known_before += [answers] if self.has_memo else []
+        variables = draft.variables(filtered)
+        call = Pipeline((Probe(Reference(filtered), variables, ()),), variables, NO_RULE)
+        return [
+            *memo,
+            draft.copy(
+                filtered, approximation, without=known_before, role=Role.FILTERED, about=name
+            ),
+            *self._note_filtered(local, name, sign),
+            *self._clear_tables(),
+            *draft.tables.call(node, [call]),
+        ], answers
+
+    def _note_filtered(self, local: dict[str, str], name: str, sign: State) -> list[Step]:
+        """Return the steps that record which tuples were filtered before, and remember the rest."""
+        draft = self.draft
+        seen = draft.working_relation(name, f"seen_{sign}")
+        again = local["refiltered"]
+        return [
+            draft.intersect(
+                again,
+                Reference(local["filtered"]),
+                Reference(seen),
+                role=Role.REFILTERED,
+                about=name,
+            ),
+            draft.copy(again, Reference(local["filtered"]), without=(Reference(seen),)),
+            Extend(seen, again),
+        ]
+
+    def _select_propagation_rules(self, name: str, actual: str, sign: State) -> Iterator[Step]:
+        """Yield the calls that propagate actual updates inside the stratum."""
+        draft, members = self.draft, self.stratum.relations
+        for rule in unchanged_rules(draft, members):
+            if sign not in draft.update.signs_of(rule.head.relation):
+                continue
+            for position in recursive_positions(rule, members):
+                if rule.literals[position].relation == name:
+                    yield Call(self._procedure(rule, position, sign), actual)
+
+    def _clear_tables(self) -> list[Step]:
+        """Return the step that empties all tables before a query, where there is no memo."""
+        return [] if self.has_memo else [Call(CLEAR_TABLES)]
+
+
+def _number(rule: Rule, draft: Draft) -> int:
+    """Return the number of a rule among those of its relation, in NEW and then in OLD."""
+    rules = dict.fromkeys(
+        [
+            each
+            for each in (*draft.update.new.rules, *draft.update.old.rules)
+            if each.head.relation == rule.head.relation
+        ]
+    )
+    return list(rules).index(rule) + 1
+
+
+def complete_clear_tables(draft: Draft) -> None:
+    """Complete the procedure that empties the tables, once all tables are registered."""
+    if CLEAR_TABLES in draft.procedures:
+        solve_procedures(draft.tables)  # which registers the tables that calls need in turn
+        draft.procedures[CLEAR_TABLES] = (Clear(draft.tables.memo_relations()),)

@@ -1,0 +1,278 @@
+"""Semi-naive evaluation of a stratum, and insertion into it.
+
+Reference: F. Bancilhon, "Naive evaluation of recursively defined relations" (1986); the form with
+one variant per recursive literal is that of Balbin and Ramamohanarao (1987).
+
+A tuple derived in round n+1 uses at least one tuple that was new in round n. So a rule
+`p :- …, p1, …, pk, …` with k literals of its own stratum has k variants:
+
+    variant i:   p1 … p(i-1) in ALL,   pi in NEW-IN-LAST-ROUND,   p(i+1) … pk in OLD-OF-LAST-ROUND
+
+| symbol | name here |
+|---|---|
+| ALL | `p•so_far`, state NEW |
+| NEW-IN-LAST-ROUND (ΔP) | `p•so_far`, state ADDED |
+| OLD-OF-LAST-ROUND | `p•so_far`, state OLD |
+| candidates of a round, less ALL | `p•next` |
+
+Stages: (1) rules without a literal of the stratum give the first round; (2) the loop derives the
+variants, drops tuples that are in ALL and extends ALL; before round n, ALL has every tuple with a
+derivation of height n; (3) when a round derives nothing new, ALL is the relation.
+
+Insertion into a stored stratum is the same loop, started with the seeds of a change instead of all
+tuples (`insert`). Ranks are the numbers of the rounds in an evaluation, and 1 + the largest rank of
+the premises in an insertion.
+
+Example: edges a→b→c→d, `tc(x,y) :- edge(x,y). tc(x,z) :- tc(x,y), edge(y,z).`
+
+| round | tc•next |
+|---|---|
+| first | ab bc cd |
+| 1 | ac bd |
+| 2 | ad |
+| 3 | nothing |
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from corollary.analysis.strata import Stratum, strata
+from corollary.core.logic import Constant, Literal, Rule
+from corollary.core.pipeline import Reference
+from corollary.core.plans import (
+    Add,
+    Aggregate,
+    Call,
+    Extend,
+    ExtendWithRound,
+    Loop,
+    PlacedCall,
+    Plan,
+    Reduce,
+    Step,
+    Store,
+    procedure_name,
+    working_relation,
+)
+from corollary.core.program import NormalProgram
+from corollary.core.states import State
+from corollary.core.statistics import Statistics
+from corollary.core.types import NUMBER
+from corollary.maintain.delta import make_body, read_in_state, recursive_positions
+from corollary.maintain.draft import Body, Draft
+from corollary.maintain.payload import (
+    Payload,
+    absent_head,
+    count_relation,
+    rank_body,
+    rank_equation,
+    rank_relation,
+)
+from corollary.maintain.sip import Goal
+from corollary.maintain.update import EMPTY_PROGRAM, Update
+
+
+def plan_program(
+    program: NormalProgram, statistics: Statistics, places: Mapping[str, PlacedCall] | None = None
+) -> Plan:
+    """Return the plan that evaluates a program once, one stratum after another.
+
+    Args:
+        program: what to evaluate.
+        statistics: of its relations.
+        places: where strata run that do not run on the driver, by procedure.
+    """
+    relations = {name: replace(each, is_virtual=False) for name, each in program.relations.items()}
+    draft = Draft(Update(EMPTY_PROGRAM, replace(program, relations=relations), {}, statistics))
+    for stratum in strata(program):
+        draft.procedures[procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
+        draft.readable.update(stratum.relations)
+    placed = places or {}
+    return draft.finish([placed.get(name, Call(name)) for name in draft.procedures])
+
+
+def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[Step]:
+    """Return the steps that evaluate one stratum from the relations below it, in NEW."""
+    steps, results = fixpoint(stratum, draft, State.NEW, payload)
+    return [*steps, *(Store(name, result) for name, result in results.items())]
+
+
+def fixpoint(
+    stratum: Stratum, draft: Draft, state: State, payload: Payload | None = None
+) -> tuple[list[Step], dict[str, str]]:
+    """Return the steps that evaluate a stratum in a state, and the relations that hold the result.
+
+    With payload, the relations of ranks or counts are results too.
+    """
+    if stratum.is_recursive:
+        return _rounds(stratum, draft, state, with_ranks=payload is Payload.RANK)
+    (name,) = stratum.relations
+    if stratum.aggregations:
+        return _aggregation(stratum, draft, state), {name: _next(name)}
+    target = draft.working_relation(name, "next")
+    if payload is Payload.COUNT:
+        counted = draft.working_relation(name, "counted", NUMBER)
+        one = Constant(1, NUMBER)
+        bodies = [
+            replace(body, head=(*body.head, one), is_bag=True)
+            for body in _first(name, stratum, state)
+        ]
+        steps = draft.derive(counted, bodies, reduce=Reduce.SUM)
+        steps.append(draft.copy(target, Reference(counted)))
+        return steps, {name: target, count_relation(draft, name): counted}
+    return draft.derive(target, _first(name, stratum, state)), {name: target}
+
+
+def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
+    (aggregation,) = stratum.aggregations
+    target = draft.working_relation(aggregation.relation, "next")
+    source, steps = draft.source_of(aggregation.body, state), list[Step]()
+    if not draft.tables.is_available(source):
+        rows = working_relation(aggregation.body, "rows")
+        draft.types[rows] = draft.types[aggregation.body]
+        slots = draft.variables(aggregation.body)
+        goal = Goal(Literal(aggregation.body, slots), source)
+        steps = draft.derive(rows, [Body(slots, (goal,), (), aggregation.origin)])
+        source = Reference(rows)
+    return [*steps, Aggregate(target, aggregation, source)]
+
+
+def _rounds(
+    stratum: Stratum, draft: Draft, state: State, *, with_ranks: bool
+) -> tuple[list[Step], dict[str, str]]:
+    """Return the first round and the loop of a recursive stratum, and its results."""
+    members = stratum.relations
+    steps: list[Step] = []
+    results: dict[str, str] = {}
+    extend: list[Step] = []
+    for name in members:
+        target, every = draft.working_relation(name, "next"), draft.working_relation(name, "so_far")
+        steps += draft.derive(target, _first(name, stratum, state))
+        extend.append(Extend(every, target))
+        results[name] = every
+        if with_ranks:
+            ranked = draft.working_relation(name, "ranked", NUMBER)
+            extend.append(ExtendWithRound(ranked, target))
+            results[rank_relation(draft, name)] = ranked
+    derive: list[Step] = []
+    for name in members:
+        bodies = list(_variants(stratum, name, state))
+        derive += draft.derive(_next(name), bodies, without=(Reference(_so_far(name)),))
+    limits = tuple(
+        (_so_far(name), limit)
+        for name in members
+        if (limit := draft.relation(name).limit) is not None
+    )
+    fresh = tuple(Reference(_so_far(name), State.ADDED) for name in members)
+    return [*steps, *extend, Loop((*derive, *extend), fresh, limits)], results
+
+
+def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
+    """Return the bodies of the first round: rules without a literal of the stratum."""
+    return [
+        make_body(rule, read_in_state(state), is_judged=state is State.NEW)
+        for rule in stratum.rules
+        if rule.head.relation == name and not recursive_positions(rule, stratum.relations)
+    ]
+
+
+def _variants(stratum: Stratum, name: str, state: State) -> Iterator[Body]:
+    """Yield the k variants of every rule of a relation with k literals of its stratum."""
+    for rule in stratum.rules:
+        if rule.head.relation == name:
+            positions = recursive_positions(rule, stratum.relations)
+            for position in positions:
+                yield _variant(rule, positions, position, state)
+
+
+def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) -> Body:
+    """Return one variant: the literal at `position` is read in NEW-IN-LAST-ROUND."""
+
+    def read(at: int, literal: Literal) -> Goal:
+        if at not in positions:
+            return Goal(literal, Reference(literal.relation, state))
+        seen = State.NEW if at < position else State.OLD
+        return Goal(literal, Reference(_so_far(literal.relation), seen))
+
+    literal = rule.literals[position]
+    lead = Goal(literal, Reference(_so_far(literal.relation), State.ADDED))
+    return make_body(rule, read, lead=lead, position=position, is_judged=state is State.NEW)
+
+
+def insert(
+    stratum: Stratum, draft: Draft, first: Mapping[str, Sequence[Body]], *, with_ranks: bool = False
+) -> list[Step]:
+    """Return the steps that add to NEW what `first` derives, and all that follows from it.
+
+    Args:
+        stratum: the relations to add to; tuples that were taken out before may come back.
+        draft: the plan under construction.
+        first: for each relation the bodies that start the insertion. With ranks, their last column
+            is the rank, and their heads are not in NEW.
+        with_ranks: whether the added tuples get ranks.
+    """
+    members = stratum.relations
+    rank = (NUMBER,) if with_ranks else ()
+    reduce = Reduce.MIN if with_ranks else None
+    start: list[Step] = []
+    again: list[Step] = []
+    grow: list[Step] = []
+    for name in members:
+        found, new = (
+            draft.working_relation(name, "found", *rank),
+            draft.working_relation(name, "new", *rank),
+        )
+        known = () if with_ranks else (Reference(name),)
+        start += draft.derive(found, first.get(name, ()), reduce=reduce, without=known)
+        bodies = [
+            _following(rule, stratum, draft, position, with_ranks)
+            for rule in stratum.rules
+            if rule.head.relation == name
+            for position in recursive_positions(rule, members)
+        ]
+        again += draft.derive(found, bodies, reduce=reduce, without=known)
+        grow.append(Extend(new, found))
+        if with_ranks:
+            unranked = draft.working_relation(name, "came")
+            grow += [draft.copy(unranked, Reference(found)), Add(rank_relation(draft, name), found)]
+            found = unranked
+        grow.append(Add(name, found))
+    if not stratum.is_recursive:
+        return [*start, *grow]
+    fresh = tuple(Reference(working_relation(name, "new"), State.ADDED) for name in members)
+    return [*start, *grow, Loop((*again, *grow), fresh)]
+
+
+def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_ranks: bool) -> Body:
+    """Return what a rule derives from the tuples that the last round added at one literal."""
+    literal = rule.literals[position]
+    source = Reference(working_relation(literal.relation, "new"), State.ADDED)
+    if not with_ranks:
+        return make_body(
+            rule,
+            read_in_state(State.NEW),
+            lead=Goal(literal, source),
+            position=position,
+            is_judged=True,
+        )
+    ranked = rank_body(rule, stratum.relations, draft, State.NEW)
+    return make_body(
+        rule,
+        ranked.read,
+        lead=Goal(ranked.ranked_literal(position), source),
+        position=position,
+        goals=[absent_head(rule)],
+        conditions=[rank_equation(ranked)],
+        head=ranked.head,
+        is_judged=True,
+    )
+
+
+def _so_far(relation: str) -> str:
+    """Return the name of the working relation ALL."""
+    return working_relation(relation, "so_far")
+
+
+def _next(relation: str) -> str:
+    """Return the name of the working relation of a round's candidates."""
+    return working_relation(relation, "next")

@@ -1,0 +1,83 @@
+"""Plans on base relations: the union of their parts, and tuples that a change may concern.
+
+A base relation is the union of what its writers assert, and each writer changes its own part.
+
+    R = R₁ ∪ R₂ ∪ …
+    Δ⁻R = ∪ Δ⁻Ri − ∪ Rj in NEW        tuples that no part asserts any more
+    Δ⁺R = ∪ Δ⁺Ri − R in OLD           tuples that no part asserted before
+
+A relation that only one writer has written to is its own part, at no extra cost.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from corollary.core.logic import NO_RULE, Literal, Slot, Wildcard
+from corollary.core.pipeline import Reference
+from corollary.core.plans import Add, Plan, Remove, Step
+from corollary.core.program import NormalProgram
+from corollary.core.states import State
+from corollary.core.statistics import Statistics
+from corollary.maintain.draft import Body, Draft
+from corollary.maintain.sip import Goal
+from corollary.maintain.update import Update
+
+
+def plan_union_of_parts(program: NormalProgram, relations: Sequence[str]) -> Plan:
+    """Return the plan that brings base relations to NEW when their parts have changed."""
+    draft = _new_draft(program)
+    steps: list[Step] = []
+    for name in relations:
+        parts = tuple(program.parts[name].values())
+        gone, come = draft.working_relation(name, "gone"), draft.working_relation(name, "come")
+        removed = (Reference(part, State.REMOVED) for part in parts)
+        added = (Reference(part, State.ADDED) for part in parts)
+        steps += [
+            draft.copy(gone, *removed, without=tuple(Reference(part) for part in parts)),
+            draft.copy(come, *added, without=(Reference(name, State.OLD),)),
+            Remove(name, gone),
+            Add(name, come),
+        ]
+    return draft.finish(steps)
+
+
+def plan_intersections(
+    program: NormalProgram, tuples: Mapping[str, str], targets: Mapping[str, str]
+) -> Plan:
+    """Return the plan that finds which of some tuples are in base relations.
+
+    Args:
+        program: whose base relations they are.
+        tuples: for each base relation the one that holds the tuples to look up.
+        targets: for each base relation the one that receives those that are in it.
+    """
+    draft = _new_draft(program)
+    for name, other in (*tuples.items(), *targets.items()):
+        draft.types[other] = draft.types[name]
+    return draft.finish(
+        [
+            draft.intersect(targets[name], Reference(other), Reference(name))
+            for name, other in tuples.items()
+        ]
+    )
+
+
+def plan_key_matches(
+    program: NormalProgram, relation: str, determinants: Sequence[int], into: str
+) -> Plan:
+    """Return the plan that finds all tuples of NEW that agree with an added one in some columns.
+
+    Only they can violate a functional dependency that held before.
+    """
+    draft = _new_draft(program)
+    draft.types[into] = draft.types[relation]
+    columns = draft.variables(relation)
+    key: tuple[Slot, ...] = tuple(
+        column if at in determinants else Wildcard() for at, column in enumerate(columns)
+    )
+    lead = Goal(Literal(relation, key), Reference(relation, State.ADDED))
+    every = Goal(Literal(relation, columns), Reference(relation))
+    return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
+
+
+def _new_draft(program: NormalProgram) -> Draft:
+    return Draft(Update(program, program, {}, Statistics()))

@@ -1,0 +1,134 @@
+"""What a body binds, what depends on what in it, and which of its expressions may fail."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from corollary.analysis.traverse import aggregates_in, all_variables
+from corollary.core.functors import may_fail
+from corollary.core.graph import strongly_connected_components
+from corollary.core.logic import (
+    AggregateTerm,
+    Atom,
+    BodyItem,
+    Clause,
+    Comparison,
+    Functor,
+    Term,
+    Variable,
+    literals_of,
+    terms_of,
+)
+from corollary.rewrite.translation_unit import Conjunction, outer_variables
+
+
+def liftable_aggregates(conjunction: Conjunction) -> Iterator[AggregateTerm]:
+    """Yield the outermost aggregates whose keys do not depend on another aggregate's value."""
+    items = conjunction.items
+    found = [each for item in (*items, conjunction.head) for each in _aggregates(item)]
+    if not found:
+        return
+    bound = _names_in_atoms(items)
+    equalities = [each for each in items if isinstance(each, Comparison) and each.operator == "="]
+    dependent = _dependent(set(), bound, equalities)
+    outside = {variable.name for variable in outer_variables(items)}
+    for aggregate in found:
+        inner = {variable.name for variable in all_variables(aggregate)}
+        if not inner & outside & dependent:
+            yield aggregate
+
+
+def independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem, ...]:
+    """Return the items that depend neither on the result nor on another aggregate."""
+    bound = _names_in_atoms(items) - {result.name}
+    comparisons = [each for each in items if isinstance(each, Comparison)]
+    dependent = _dependent({result.name}, bound, comparisons)
+    return tuple(item for item in items if not _aggregates(item) and not _names(item) & dependent)
+
+
+def _dependent(start: set[str], bound: set[str], comparisons: Sequence[Comparison]) -> set[str]:
+    """Return the unbound variables that depend on some variables or on an aggregate."""
+    dependent = set(start)
+    size = -1
+    while size != len(dependent):
+        size = len(dependent)
+        for item in comparisons:
+            names = _names(item)
+            if names & dependent or _aggregates(item):
+                dependent |= names - bound
+    return dependent
+
+
+def bound_by(items: tuple[BodyItem, ...]) -> set[str]:
+    """Return the variables that a body binds by itself."""
+    bound = {
+        argument.name
+        for item in items
+        if isinstance(item, Atom)
+        for argument in item.arguments
+        if isinstance(argument, Variable)
+    }
+    size = -1
+    while size != len(bound):
+        size = len(bound)
+        for item in items:
+            if isinstance(item, Comparison) and item.operator == "=":
+                for one, other in ((item.left, item.right), (item.right, item.left)):
+                    if (
+                        isinstance(one, Variable)
+                        and {v.name for v in all_variables(other)} <= bound
+                    ):
+                        bound.add(one.name)
+    return bound
+
+
+def may_have_no_value(aggregate: AggregateTerm) -> bool:
+    """Whether an expression of the aggregate may fail (overflow, division by zero …)."""
+    terms = [aggregate.target] if aggregate.target is not None else []
+    terms += [term for item in literals_of(aggregate.body) for term in terms_of(item)]
+    return any(_is_fallible(term) for term in terms)
+
+
+def _is_fallible(term: Term) -> bool:
+    match term:
+        case Functor(name=name, arguments=arguments):
+            return may_fail(name, term.type) or any(_is_fallible(each) for each in arguments)
+        case AggregateTerm():
+            return may_have_no_value(term)
+        case _:
+            return False
+
+
+def recursion_test(clauses: Sequence[Clause]) -> Callable[[str, Iterable[str]], bool]:
+    """Return a test whether a head and one of some relations depend on each other."""
+    graph: dict[str, set[str]] = {}
+    for clause in clauses:
+        below = {item.relation for item in literals_of(clause.body) if isinstance(item, Atom)}
+        for head in clause.heads:
+            graph.setdefault(head.relation, set()).update(below)
+    for below in list(graph.values()):
+        for name in below:
+            graph.setdefault(name, set())
+    component = {
+        name: index
+        for index, names in enumerate(strongly_connected_components(graph))
+        for name in names
+    }
+
+    def is_recursive(head: str, relations: Iterable[str]) -> bool:
+        return any(component.get(name) == component.get(head, -1) for name in relations)
+
+    return is_recursive
+
+
+def _names(item: BodyItem) -> set[str]:
+    return {variable.name for variable in outer_variables((item,))}
+
+
+def _names_in_atoms(items: Iterable[BodyItem]) -> set[str]:
+    return set().union(*(_names(item) for item in items if isinstance(item, Atom)))
+
+
+def _aggregates(item: BodyItem) -> list[AggregateTerm]:
+    """Return the outermost aggregates of an item."""
+    return [
+        found for each in literals_of((item,)) for t in terms_of(each) for found in aggregates_in(t)
+    ]

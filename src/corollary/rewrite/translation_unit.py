@@ -1,0 +1,111 @@
+"""What passes work on: the program under rewriting, its conjunctions, and names not yet taken."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from corollary.core.logic import (
+    Aggregation,
+    Atom,
+    BodyItem,
+    Clause,
+    Origin,
+    Rule,
+    Value,
+    Variable,
+    literals_of,
+    terms_of,
+    variables_of,
+)
+from corollary.core.program import Declaration, NormalProgram, Relation
+from corollary.core.types import Type
+
+
+def unused_name(name: str, *taken: Container[str]) -> str:
+    """Return the name, with a number appended where it is taken.
+
+    >>> unused_name("t.base", {"t.base"})
+    't.base2'
+    """
+    candidate, number = name, 1
+    while any(candidate in names for names in taken):
+        number += 1
+        candidate = f"{name}{number}"
+    return candidate
+
+
+class FreshVariables:
+    """Makes variables that do not occur in a clause yet; its alternatives share one supply."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._count = 0
+
+    def variable(self, type_: Type | None) -> Variable:
+        """Return a new variable of a type."""
+        while True:
+            self._count += 1
+            name = f"_{self._count}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return Variable(name, type_)
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """One alternative of a clause on its way to a rule."""
+
+    head: Atom
+    items: tuple[BodyItem, ...]
+    origin: Origin
+    fresh: FreshVariables = field(compare=False, repr=False)
+    is_lenient: bool = False
+
+    def with_items(self, items: Iterable[BodyItem], by: str) -> "Conjunction":
+        """Return the conjunction with other items and the pass `by` in its origin."""
+        return replace(self, items=tuple(items), origin=self.origin.with_pass(by))
+
+
+@dataclass(slots=True)
+class TranslationUnit:
+    """A program on its way to normal form; every pass changes it in place.
+
+    Attributes:
+        clauses: what is rewritten.
+        relations: the relations that the clauses name, and those that passes make.
+        reserved: further names that no relation of a pass may get.
+        declarations: those of the program, with their `eqrel`.
+        inputs: the relations with an `.input`.
+        before: the program in force until now, if there is one.
+        conjunctions: the clauses by head and alternative; an iterator is consumed by the next pass.
+        facts: the tuples that clauses without a body state.
+        bases: for each derived relation with base tuples, the relation that holds them.
+    """
+
+    clauses: Sequence[Clause]
+    relations: dict[str, Relation]
+    reserved: Container[str]
+    declarations: tuple[Declaration, ...] = ()
+    inputs: frozenset[str] = frozenset()
+    before: NormalProgram | None = None
+    conjunctions: Iterable[Conjunction] = ()
+    rules: list[Rule] = field(default_factory=list)
+    aggregations: list[Aggregation] = field(default_factory=list)
+    facts: dict[str, list[tuple[Value, ...]]] = field(default_factory=dict)
+    bases: Mapping[str, str] = field(default_factory=dict)
+
+    def unused_name(self, name: str) -> str:
+        """Return the name, with a number appended where a relation has it."""
+        return unused_name(name, self.relations, self.reserved)
+
+    def declare(self, name: str, columns: Sequence[str], types: Sequence[Type]) -> None:
+        """Add a derived relation that the user did not declare."""
+        self.relations[name] = Relation(
+            name, tuple(columns), tuple(types), is_derived=True, is_declared=False
+        )
+
+
+def outer_variables(items: Iterable[BodyItem]) -> Iterator[Variable]:
+    """Yield the variables of a body that occur outside of aggregates."""
+    for item in literals_of(tuple(items)):
+        for term in terms_of(item):
+            yield from variables_of(term)

@@ -1,0 +1,266 @@
+"""The outbox: alerts on their way to their sinks, in the catalog.
+
+An alert is inserted in the transaction that makes its commit, once for each sink. Until it is
+marked as delivered
+
+| it is | when | and next |
+|---|---|---|
+| due | its time has come, and no process has claimed it | a process claims it |
+| claimed | a process is about to deliver it | it is delivered or postponed; or the claim expires |
+| postponed | an attempt has failed | it is due again, each time after twice as long |
+
+Claims are made in write transactions of the catalog, which are serialized: no two processes hold
+the same alert at the same time. The id of an alert is a digest of its content and its warehouse, so
+it is the same in every attempt, and shows whether a row has been damaged.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from corollary.core.alerts import Alert, Sink, SinkKind
+from corollary.core.types import Kind, Type
+from corollary.core.values import value_from_json
+from corollary.errors import ClaimError, WarehouseError
+from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog.catalog_rows import NewCommit
+from corollary.warehouse.catalog.connections import Connections
+from corollary.warehouse.catalog.queued_alert import (
+    RETRY_MAX_SECONDS,
+    OutboxState,
+    QueuedAlert,
+    alert_digest,
+    alert_id,
+    retry_delay,
+)
+
+CLAIM_SECONDS = 120.0
+"""The time after which a claim expires."""
+ERROR_MAX_CHARACTERS = 500
+"""The maximum length of an error message that is stored."""
+
+_table = schema.outbox
+
+
+# --- with a commit -------------------------------------------------------------------------------
+
+
+def record_alerts(connection: sa.Connection, number: int, new: NewCommit, warehouse: str) -> None:
+    """Insert the alerts of a commit into the outbox, and mark those that it delivers.
+
+    The committing process prints alerts for the console itself; here they are a record of that,
+    already marked as delivered.
+
+    Raises:
+        ClaimError: the claim on the alerts that it delivers has expired.
+    """
+    now = time.time()
+    rows: dict[str, dict[str, Any]] = {}
+    for place, alert in enumerate(new.alerts):
+        id_ = alert_id(warehouse, number, alert)
+        is_printed = alert.sink.kind is SinkKind.CONSOLE
+        rows.setdefault(
+            id_,
+            {
+                "id": id_,
+                "commit_number": number,
+                "place_in_commit": place,
+                "depth": new.depth,
+                **_columns(alert),
+                "attempts": 0,
+                "due": now,
+                "delivered": now if is_printed else None,
+            },
+        )
+    if rows:
+        connection.execute(_table.insert(), list(rows.values()))
+    # In the same transaction as the commit, so that a relation gets each alert exactly once.
+    if new.delivers is not None and not _mark(connection, new.delivers.ids, new.delivers.claim):
+        raise ClaimError("another process delivers these alerts; nothing was changed")
+
+
+def _columns(alert: Alert) -> dict[str, Any]:
+    types = [[str(each.kind), each.nullable, each.precision, each.scale] for each in alert.types]
+    return {
+        "event": alert.event,
+        "shape": json.dumps({"columns": alert.columns, "types": types}),
+        "row": json.dumps(alert.as_json()["row"]),
+        "message": alert.message,
+        "sink": str(alert.sink.kind),
+        "place": alert.sink.location,
+    }
+
+
+def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
+    """Return the alerts of a commit that are still in the outbox."""
+    query = sa.select(_table).where(_table.c.commit_number == number)
+    with catalog.read_transaction() as connection:
+        return [_queued_alert(row).alert for row in connection.execute(query)]
+
+
+def _queued_alert(row: Any, attempts: int = 0) -> QueuedAlert:
+    try:
+        shape = json.loads(row.shape)
+        types = tuple(Type(Kind(kind), *rest) for kind, *rest in shape["types"])
+        values = zip(json.loads(row.row), types, strict=True)
+        alert = Alert(
+            row.event,
+            tuple(value_from_json(value, type_) for value, type_ in values),
+            row.message,
+            tuple(shape["columns"]),
+            types,
+            Sink(SinkKind(row.sink), row.place),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise WarehouseError.damaged(f"alert {row.id} in the catalog") from error
+    return QueuedAlert(row.id, row.commit_number, alert, attempts, row.depth)
+
+
+# --- delivery ------------------------------------------------------------------------------------
+
+
+class Outbox:
+    """The outbox of a catalog, for the processes that deliver alerts."""
+
+    def __init__(self, catalog: Connections) -> None:
+        self._catalog = catalog
+
+    def sinks(self) -> list[Sink]:
+        """Return the sinks for which alerts are due."""
+        query = sa.select(_table.c.sink, _table.c.place).distinct().where(_is_due(time.time()))
+        with self._catalog.read_transaction() as connection:
+            rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
+            return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
+
+    def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[QueuedAlert]:
+        """Claim alerts that are due for a sink, oldest first, up to a maximum number."""
+        now = time.time()
+        is_claimable = sa.and_(_is_due(now), _is_for(sink))
+        order = _table.c.commit_number, _table.c.place_in_commit
+        query = sa.select(_table).where(is_claimable).order_by(*order).limit(max_alerts)
+        with self._catalog.write_transaction() as connection:
+            found = []
+            for row in connection.execute(query).all():
+                values = {"claim": claim, "claimed": now + CLAIM_SECONDS}
+                try:
+                    found.append(_queued_alert(row, row.attempts + 1))
+                except WarehouseError as error:  # a damaged row must not hold up the others
+                    values = {
+                        "due": now + RETRY_MAX_SECONDS,
+                        "error": str(error)[:ERROR_MAX_CHARACTERS],
+                    }
+                connection.execute(
+                    _table.update()
+                    .where(_table.c.id == row.id)
+                    .values(attempts=row.attempts + 1, **values)
+                )
+        return found
+
+    def renew(self, claim: str, ids: Sequence[str]) -> bool:
+        """Extend a claim; return whether it still held all of the alerts."""
+        with self._catalog.write_transaction() as connection:
+            done = connection.execute(
+                _table.update()
+                .where(_is_claimed(claim, ids))
+                .values(claimed=time.time() + CLAIM_SECONDS)
+            )
+        return done.rowcount == len(ids)
+
+    def mark(self, claim: str, ids: Sequence[str]) -> None:
+        """Mark alerts as delivered, except those that another process has claimed meanwhile."""
+        with self._catalog.write_transaction() as connection:
+            _mark(connection, ids, claim)
+
+    def postpone(self, claim: str, waiting: Iterable[QueuedAlert], error: str) -> None:
+        """Record that an attempt to deliver some alerts has failed, and when they are due again."""
+        now = time.time()
+        with self._catalog.write_transaction() as connection:
+            for each in waiting:
+                connection.execute(
+                    _table.update()
+                    .where(_is_claimed(claim, [each.id]))
+                    .values(
+                        claim=None,
+                        claimed=None,
+                        due=now + retry_delay(each.attempts),
+                        error=error[:ERROR_MAX_CHARACTERS],
+                    )
+                )
+
+    def pause_sink(self, sink: Sink, seconds: float) -> None:
+        """Delay all alerts for a sink that cannot be reached."""
+        now = time.time()
+        with self._catalog.write_transaction() as connection:
+            connection.execute(
+                _table.update().where(_is_due(now), _is_for(sink)).values(due=now + seconds)
+            )
+
+    def state(self) -> OutboxState:
+        """Return how many alerts are queued, and the last error."""
+        return outbox_state(self._catalog)
+
+
+def _is_due(now: float) -> sa.ColumnElement[bool]:
+    is_free = sa.or_(_table.c.claimed.is_(None), _table.c.claimed <= now)
+    return sa.and_(_table.c.delivered.is_(None), _table.c.due <= now, is_free)
+
+
+def _is_for(sink: Sink) -> sa.ColumnElement[bool]:
+    return sa.and_(_table.c.sink == str(sink.kind), _table.c.place == sink.location)
+
+
+def _is_claimed(claim: str, ids: Sequence[str]) -> sa.ColumnElement[bool]:
+    is_claimed = sa.and_(_table.c.claim == claim, _table.c.delivered.is_(None))
+    return sa.and_(_table.c.id.in_(ids), is_claimed)
+
+
+def _mark(connection: sa.Connection, ids: Sequence[str], claim: str) -> bool:
+    """Mark alerts as delivered; return whether the claim held all of them."""
+    done = connection.execute(
+        _table.update()
+        .where(_is_claimed(claim, ids))
+        .values(delivered=time.time(), claim=None, claimed=None, error=None)
+    )
+    return done.rowcount == len(ids)
+
+
+# --- upkeep --------------------------------------------------------------------------------------
+
+
+def outbox_state(catalog: Connections) -> OutboxState:
+    """Return how many alerts are queued, since when, and the last error."""
+    commits = schema.commits
+    is_queued = _table.c.delivered.is_(None)
+    counted = (
+        sa.select(sa.func.count(), sa.func.min(commits.c.created))
+        .select_from(_table.join(commits, commits.c.number == _table.c.commit_number))
+        .where(is_queued)
+    )
+    failed = (
+        sa.select(_table.c.error)
+        .where(is_queued, _table.c.error.is_not(None))
+        .order_by(_table.c.due.desc())
+        .limit(1)
+    )
+    with catalog.read_transaction() as connection:
+        waiting, oldest = connection.execute(counted).one()
+        return OutboxState(int(waiting), oldest, connection.execute(failed).scalar())
+
+
+def damaged_alerts(catalog: Connections, warehouse: str) -> list[str]:
+    """Return the ids of alerts whose rows are not as they were written."""
+    found = []
+    with catalog.read_transaction() as connection:
+        for row in connection.execute(sa.select(_table)):
+            try:
+                _queued_alert(row)
+            except WarehouseError:
+                found.append(row.id)
+                continue
+            content = row.event, json.loads(row.row), row.message, row.sink, row.place
+            if alert_digest(warehouse, row.commit_number, *content) != row.id:
+                found.append(row.id)
+    return found

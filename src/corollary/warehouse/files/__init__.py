@@ -1,0 +1,1 @@
+"""Data files of a warehouse, and the files that users name."""

@@ -1,0 +1,1 @@
+"""Formats of files: delimited text, typed values, entries of a Delta log."""

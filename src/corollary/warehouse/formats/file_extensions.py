@@ -1,0 +1,112 @@
+"""The format of a file by the extension of its name, where no directive gives it.
+
+| name                            | format                                             |
+|---------------------------------|----------------------------------------------------|
+| `edges.csv`                     | commas, `"…"` around texts (`rfc4180`)             |
+| `edges.tsv`, `edges.facts`      | tabs, as in Soufflé                                |
+| `edges.jsonl`, `edges.ndjson`   | JSON lines                                         |
+| `edges.parquet`                 | Parquet                                            |
+| a folder with `_delta_log`      | a Delta table; for input only                      |
+
+Text may be compressed: `edges.csv.gz`.
+"""
+
+import json
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corollary.core.arrow import sort_rows, to_python
+from corollary.core.program import Directive, Relation
+from corollary.core.values import value_to_json
+from corollary.errors import InputError
+from corollary.warehouse.files.durable_files import HOLDS_COLUMN
+from corollary.warehouse.formats import delimited
+from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
+from corollary.warehouse.formats.dialect import FORMAT_BY_SUFFIX, format_of
+from corollary.warehouse.formats.output_files import OutputFile
+
+_DELIMITED = {
+    ".csv": (("delimiter", ","), ("rfc4180", "true")),
+    ".tsv": (),
+    ".facts": (),
+}
+_GZIP = ".gz"
+
+
+def input_of(relation: Relation, file: str, *, has_headers: bool = False) -> Directive:
+    """Return the `.input` that would read a file, or a Delta table, for a relation.
+
+    >>> from corollary.core.types import NUMBER
+    >>> edge = Relation("edge", ("x",), (NUMBER,), is_derived=False)
+    >>> input_of(edge, "new/edges.csv").parameter("delimiter")
+    ','
+
+    Raises:
+        InputError: `C0972`, the name does not tell.
+    """
+    if (Path(file) / LOG_DIRECTORY).is_dir():
+        return Directive("input", relation.name, (("filename", file), ("format", "delta")))
+    return Directive("input", relation.name, _parameters(file, has_headers))
+
+
+def output_of(
+    table: pa.Table, relation: Relation, file: str, *, has_headers: bool = False
+) -> OutputFile:
+    """Return an output file for the rows of a relation.
+
+    Raises:
+        InputError: `C0972`, the name does not tell the format.
+    """
+    parameters = _parameters(file, has_headers)
+    if file.endswith(_GZIP):
+        parameters = (*parameters, ("compress", "true"))
+    directive = Directive("output", relation.name, parameters)
+    return OutputFile(table, Path(file), relation, directive, _WRITERS[format_of(directive, file)])
+
+
+def is_delimited(file: str) -> bool:
+    """Return whether a file is delimited text, whose first line may name the columns."""
+    return _suffix(file) in _DELIMITED
+
+
+def _parameters(file: str, has_headers: bool) -> tuple[tuple[str, str], ...]:
+    suffix = _suffix(file)
+    named = ("filename", file)
+    if suffix in _DELIMITED:
+        headers = (("headers", "true"),) if has_headers else ()
+        return (named, *_DELIMITED[suffix], *headers)
+    if suffix not in FORMAT_BY_SUFFIX or (suffix == ".parquet" and file.endswith(_GZIP)):
+        *most, last = (*_DELIMITED, *FORMAT_BY_SUFFIX)
+        raise InputError.of(
+            "C0972",
+            f"The name of `{file}` does not tell its format.",
+            None,
+            f"let it end in {', '.join(most)} or {last}; all but the last also with {_GZIP}",
+        )
+    return (named,)
+
+
+def _suffix(file: str) -> str:
+    return PurePath(file.removesuffix(_GZIP)).suffix
+
+
+def _write_json_lines(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
+    """Write each row as an object on a line, by column names."""
+    for row in to_python(sort_rows(table)):
+        values = map(value_to_json, row, relation.types)
+        named = dict(zip(relation.columns, values, strict=True))
+        stream.write(json.dumps(named, ensure_ascii=False).encode() + b"\n")
+
+
+def _write_parquet(table: pa.Table, stream: BinaryIO, relation: Relation, _: Directive) -> None:
+    """Write the rows; a relation without columns gets a column that is true."""
+    whole = (
+        sort_rows(table) if relation.arity else pa.table({HOLDS_COLUMN: [True] * table.num_rows})
+    )
+    pq.write_table(whole, stream, compression="zstd")
+
+
+_WRITERS = {"csv": delimited.write, "jsonl": _write_json_lines, "parquet": _write_parquet}

@@ -1,0 +1,273 @@
+"""Converts values of formats with types of their own to our types, without loss or guessing.
+
+| type      | JSON                               | Arrow (Parquet, Delta)                          |
+|-----------|------------------------------------|-------------------------------------------------|
+| symbol    | string                             | string, also large, view or dictionary          |
+| number    | number without fraction            | integer; decimal with scale 0                   |
+| unsigned  | the same                           | the same                                        |
+| float     | number; `"nan"`, `"inf"`, `"-inf"` | float; integer that a float holds               |
+| decimal   | string or number                   | decimal or integer that needs no rounding       |
+| bool      | true, false                        | bool                                            |
+| date      | string                             | date                                            |
+| timestamp | string                             | timestamp of whole microseconds; no zone is UTC |
+
+Null is null, in a nullable column.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow import arrow_type, canonical_floats, schema_of
+from corollary.core.logic import Value
+from corollary.core.program import Relation
+from corollary.core.types import Kind, Type
+from corollary.core.values import canonical_float, is_encodable, parse_value, quote_text
+
+_MAX_DIGITS = 40
+_FIRST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min.replace(tzinfo=UTC)}
+_LAST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max.replace(tzinfo=UTC)}
+
+Failures = dict[int, str]
+"""By the number of a row, from 0, why its value does not have the type."""
+
+
+def is_readable(found: pa.DataType, type_: Type) -> bool:
+    """Return whether values of an Arrow type can be converted to one of ours."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    is_whole = pa.types.is_integer(found) or (pa.types.is_decimal(found) and found.scale == 0)
+    match type_.kind:
+        case Kind.SYMBOL:
+            return found in {pa.string(), pa.large_string(), pa.string_view()}
+        case Kind.NUMBER | Kind.UNSIGNED:
+            return bool(is_whole)
+        case Kind.FLOAT:
+            return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+        case Kind.DECIMAL:
+            return bool(pa.types.is_decimal(found) or pa.types.is_integer(found))
+        case Kind.BOOL:
+            return bool(pa.types.is_boolean(found))
+        case Kind.DATE:
+            return bool(pa.types.is_date(found))
+        case Kind.TIMESTAMP:
+            return bool(pa.types.is_timestamp(found))
+        case _:
+            assert_never(type_.kind)
+
+
+def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
+    """Return a column as one of our types, null where a value cannot be converted."""
+    converted = _cast(column, type_)
+    if converted is not None:
+        return converted, {}
+    values: list[object] = []
+    for each in column:
+        try:
+            values.append(each.as_py())
+        except (ValueError, OverflowError) as error:  # UnicodeDecodeError is a ValueError
+            values.append(error)
+    return _one_by_one(values, type_, _from_arrow)
+
+
+def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, Failures]:
+    """Return decoded JSON values as a column, null where a value cannot be converted."""
+    classes = set(map(type, values))
+    if type_.nullable:
+        classes.discard(type(None))
+    plain: dict[Kind, type] = {
+        Kind.SYMBOL: str,
+        Kind.NUMBER: int,
+        Kind.UNSIGNED: int,
+        Kind.BOOL: bool,
+    }
+    if classes <= {plain.get(type_.kind)}:  # exact classes: `bool` is a subclass of `int`
+        try:
+            return pa.chunked_array([pa.array(values, arrow_type(type_))]), {}
+        except (pa.ArrowException, OverflowError, UnicodeError):
+            pass
+    return _one_by_one(values, type_, _from_json)
+
+
+def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
+    """Return texts as a column of values, read as in delimited files."""
+    return _one_by_one(column.to_pylist(), type_, lambda text, type_: parse_value(str(text), type_))
+
+
+def convert_columns(
+    columns: Iterable[Any],
+    relation: Relation,
+    convert: Callable[[Any, Type], tuple[pa.ChunkedArray, Failures]],
+) -> tuple[pa.Table, dict[int, list[str]]]:
+    """Return the table of the rows that can be converted, and for each other row, from 0, why not.
+
+    Args:
+        columns: one for each column of the relation.
+        relation: the relation of the rows.
+        convert: one of the functions above.
+    """
+    converted: list[pa.ChunkedArray] = []
+    failures: dict[int, list[str]] = {}
+    for column, name, type_ in zip(columns, relation.columns, relation.types, strict=True):
+        array, failed = convert(column, type_)
+        converted.append(array)
+        for row, reason in failed.items():
+            failures.setdefault(row, []).append(f"{reason} (column `{name}` of `{relation.name}`)")
+    table = pa.table(converted, list(relation.columns))
+    if failures:
+        is_good = np.ones(table.num_rows, np.bool_)
+        is_good[list(failures)] = False
+        table = table.filter(pa.array(is_good))
+    return table.cast(schema_of(relation)), failures
+
+
+def _one_by_one(
+    values: Sequence[object], type_: Type, convert: Callable[[object, Type], Value]
+) -> tuple[pa.ChunkedArray, Failures]:
+    converted: list[Value] = []
+    failures: Failures = {}
+    for number, value in enumerate(values):
+        try:
+            if value is None and not type_.nullable:
+                raise ValueError("null is not allowed in a column that is not nullable")
+            converted.append(None if value is None else convert(value, type_))
+        except ValueError as error:
+            converted.append(None)
+            failures[number] = str(error)
+    return pa.chunked_array([pa.array(converted, arrow_type(type_))]), failures
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def _from_json(value: object, type_: Type) -> Value:
+    """Return a decoded JSON value as one of our values."""
+    match type_.kind, value:
+        case Kind.SYMBOL, str():
+            if not is_encodable(value):
+                raise ValueError(
+                    f"{quote_text(value)} contains half a surrogate pair, which is not text"
+                )
+            return value
+        case Kind.BOOL, bool():
+            return value
+        case _, bool():
+            pass
+        case ((Kind.NUMBER | Kind.UNSIGNED), int()):
+            return parse_value(_digits(value), type_)
+        case Kind.FLOAT, (int() | float() | Decimal()):
+            return _finite(value, type_)
+        case Kind.FLOAT, str():
+            found = parse_value(value, type_.with_null(False))
+            if isinstance(found, float) and not math.isfinite(found):
+                return found
+        case Kind.DECIMAL, (int() | Decimal()):
+            return parse_value(_digits(value), type_)
+        case ((Kind.DECIMAL | Kind.DATE | Kind.TIMESTAMP), str()):
+            return parse_value(value, type_.with_null(False))
+        case _:
+            pass
+    raise ValueError(_mismatch(value, type_))
+
+
+def _digits(number: int | Decimal) -> str:
+    """Return a number without exponent.
+
+    One beyond all our types becomes another such number: the digits of `1e999999999` would not fit
+    into memory.
+    """
+    if isinstance(number, int):
+        return str(number) if number.bit_length() < 128 else "1" + "0" * _MAX_DIGITS
+    if number and not -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS:
+        return "1" + "0" * _MAX_DIGITS if number.adjusted() > 0 else "0." + "0" * 50 + "1"
+    return f"{number:f}"
+
+
+def _finite(number: float | Decimal, type_: Type) -> float:
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value):
+        raise ValueError(
+            f"{quote_text(str(number)[:50])} is out of range for {type_.with_null(False)}"
+        )
+    return canonical_float(value)
+
+
+def _mismatch(value: object, type_: Type) -> str:
+    match value:
+        case dict():
+            subject = "an object"
+        case list():
+            subject = "an array"
+        case bool():
+            subject = "`true`" if value else "`false`"
+        case str():
+            subject = f"the text {quote_text(value)}"
+        case _:
+            subject = quote_text(str(value)[:50])
+    article = "an" if type_.kind is Kind.UNSIGNED else "a"
+    return f"{subject} is not {article} {type_.with_null(False)}"
+
+
+# --- Arrow ---------------------------------------------------------------------------------------
+
+
+def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
+    """Return the column as one of our types, or None if a value cannot be converted."""
+    if column.null_count and not type_.nullable:
+        return None
+    wanted = arrow_type(type_)
+    try:
+        if pa.types.is_integer(column.type) and type_.kind is Kind.DECIMAL:
+            column = column.cast(pa.decimal128(20, 0))
+        converted = column.cast(wanted)
+        if type_.kind is Kind.SYMBOL:
+            converted.validate(full=True)  # Parquet readers do not check that texts are UTF-8
+    except pa.ArrowException:
+        return None
+    if type_.kind is Kind.FLOAT:
+        return canonical_floats(converted)
+    if type_.kind in _FIRST and not _is_in_calendar(converted, type_):
+        return None
+    return converted
+
+
+def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
+    first, last = (pa.scalar(each[type_.kind], arrow_type(type_)) for each in (_FIRST, _LAST))
+    is_within = pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))
+    return bool(pc.all(is_within, min_count=0).as_py())
+
+
+def _from_arrow(value: object, type_: Type) -> Value:
+    """Return a value of an Arrow column, whose type is readable, as one of our values."""
+    match value:
+        case UnicodeDecodeError():
+            raise ValueError("the text is not UTF-8")
+        case Exception() if type_.kind is Kind.TIMESTAMP:
+            raise ValueError("the time has parts of a microsecond, or is out of range")
+        case Exception():
+            raise ValueError(f"the value is out of range for {type_.with_null(False)}")
+        case int() if type_.kind is Kind.FLOAT and int(float(value)) != value:
+            raise ValueError(f"{quote_text(str(value))} has more digits than a float holds")
+        case int() | float() if type_.kind is Kind.FLOAT:
+            return canonical_float(float(value))
+        case bool() | str():
+            return value
+        case int() | Decimal():
+            return parse_value(_digits(value), type_)
+        case datetime():
+            if getattr(value, "nanosecond", 0):  # a pandas Timestamp, which has nanoseconds
+                raise ValueError(f"{quote_text(str(value))} has parts of a microsecond")
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        case date():
+            return value
+        case _:
+            raise ValueError(_mismatch(value, type_))

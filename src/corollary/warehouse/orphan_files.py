@@ -1,0 +1,97 @@
+"""Orphan files: data files that no row of the catalog references, nor ever will.
+
+Writers that died leave them, and history that was dropped. A writer inserts its intent before its
+first file, and its commit deletes the intent and references the files in one transaction. So a file
+that existed before the catalog was read, without intent and without reference, stays an orphan.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from corollary.errors import WarehouseError
+from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.copy_lease import COPY_PREFIX
+from corollary.warehouse.files.multi_file_table import find_lists
+from corollary.warehouse.warehouse import DATA_DIRECTORY
+
+_REFERENCING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
+"""The tables that reference files, by what the files are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileListing:
+    """The existing data files, and what the catalog references.
+
+    Attributes:
+        directories: the directories that writers have made.
+        sizes: the bytes of each existing file, by its path in the warehouse.
+        referenced: the kind of each file that the catalog references.
+        intents: the intents of running writers.
+    """
+
+    directories: frozenset[str]
+    sizes: dict[str, int]
+    referenced: dict[str, str]
+    intents: frozenset[str]
+
+    @property
+    def in_flight(self) -> set[str]:
+        """The files of running writers."""
+        return {path for path in self.sizes if Path(path).parts[1] in self.intents}
+
+    @property
+    def has_copy_lease(self) -> bool:
+        """Whether a process copies files, so that none may be removed."""
+        return any(writer.startswith(COPY_PREFIX) for writer in self.intents)
+
+    @property
+    def orphans(self) -> set[str]:
+        """The files that nothing references."""
+        return self.sizes.keys() - self.referenced.keys() - self.in_flight
+
+
+def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
+    """Return the data files of a warehouse, and what the catalog references."""
+    # Files before the catalog: a file written in between is not listed, so never an orphan.
+    data = root / DATA_DIRECTORY
+    directories = [each for each in data.iterdir() if each.is_dir()] if data.exists() else []
+    sizes: dict[str, int] = {}
+    for directory in directories:
+        with suppress(FileNotFoundError):  # another `gc` is running as well
+            for path in directory.iterdir():
+                with suppress(FileNotFoundError):
+                    sizes[str(path.relative_to(root))] = path.stat().st_size
+    named: dict[str, str] = {}
+    with catalog.read_transaction() as connection:
+        for kind, table in _REFERENCING.items():
+            rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
+            named |= dict.fromkeys((row.path for row in rows), kind)
+        named |= {
+            part: named[owner] for part, owner in find_lists(root, named.copy(), sizes).items()
+        }
+        writers = frozenset(connection.execute(sa.select(schema.intents.c.id)).scalars())
+    names = frozenset(each.name for each in directories)
+    return DataFileListing(names, sizes, named, writers)
+
+
+def remove_orphans(root: Path, found: DataFileListing) -> None:
+    """Remove the orphans of a listing, and directories that are then empty.
+
+    Raises:
+        WarehouseError: one cannot be removed.
+    """
+    assert not found.has_copy_lease, "files are being copied"
+    try:
+        for path in sorted(found.orphans):
+            (root / path).unlink(missing_ok=True)
+        for name in sorted(found.directories - found.intents):
+            directory = root / DATA_DIRECTORY / name
+            with suppress(FileNotFoundError):
+                if not any(directory.iterdir()):
+                    directory.rmdir()
+    except OSError as error:
+        raise WarehouseError.cannot_write(error.filename or root, error) from error

@@ -1,0 +1,87 @@
+"""The schema, rows and directory name of a relation's Delta table.
+
+| type | Delta |
+|---|---|
+| unsigned | decimal(20,0), as Delta has no unsigned integers |
+| the rest | the same: string, long, double, decimal(p,s), boolean, date, timestamp |
+| no columns | a column `holds`, with one row that is true, or none |
+
+A directory is named as its relation, with `-2e-` for a character that is not a letter, digit or
+underscore (here a dot, by its code point), so that two relations never share a directory. On a file
+system without letter case, the second one of `Edge` and `edge` is refused as not ours.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from corollary.core.arrow import schema_of
+from corollary.core.program import Relation
+from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
+
+UNSIGNED = pa.decimal128(20, 0)
+NAME_MAX_CHARACTERS = 200
+"""A longer directory name is truncated and gets a digest; file systems allow 255 bytes."""
+
+_ESCAPED = re.compile(r"[^A-Za-z0-9_]|^_")
+_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
+"""The characters that Delta does not allow in the name of a column."""
+
+
+def published_schema(relation: Relation) -> pa.Schema:
+    """Return the schema of a relation's table."""
+    if not relation.arity:
+        return pa.schema([pa.field(HOLDS_COLUMN, pa.bool_(), nullable=False)])
+    return pa.schema(
+        pa.field(name, UNSIGNED if field.type == pa.uint64() else field.type, field.nullable)
+        for name, field in zip(column_names(relation.columns), schema_of(relation), strict=True)
+    )
+
+
+def columns_digest(schema: pa.Schema) -> str:
+    """Return a digest of the names, types and nullability of a table's columns."""
+    return checksum_of(str(schema.remove_metadata()).encode())
+
+
+def published_rows(table: pa.Table, relation: Relation) -> pa.Table:
+    """Return tuples of a relation as rows of its table."""
+    schema = published_schema(relation)
+    if not relation.arity:
+        return pa.table(
+            {HOLDS_COLUMN: pa.array([True] * table.num_rows, pa.bool_())}, schema=schema
+        )
+    return table.rename_columns(schema.names).cast(schema)
+
+
+def directory_name(relation: str) -> str:
+    """Return the name of the directory of a relation's table.
+
+    >>> directory_name("Path"), directory_name('my "edge"'), directory_name("a.b")
+    ('Path', 'my-20--22-edge-22-', 'a-2e-b')
+    """
+    name = _ESCAPED.sub(lambda found: f"-{ord(found[0]):x}-", relation)
+    if len(name) <= NAME_MAX_CHARACTERS:
+        return name
+    digest = hashlib.blake2b(relation.encode(), digest_size=16).hexdigest()
+    return f"{name[:NAME_MAX_CHARACTERS]}-{digest}"
+
+
+def column_names(columns: Sequence[str]) -> list[str]:
+    """Return the names of a table's columns: as declared, if they differ in more than case.
+
+    >>> column_names(["x", "X", "a b", "a,b"])
+    ['x', 'X_2', 'a_b', 'a_b_2']
+    """
+    names: list[str] = []
+    taken: set[str] = set()
+    for column in columns:
+        plain = name = _FORBIDDEN.sub("_", column)
+        number = 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name.lower())
+        names.append(name)
+    return names

@@ -1,0 +1,178 @@
+"""The Delta table of one relation: its state, or its defects."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, list_versions
+from corollary.warehouse.publishing.checked_log import (
+    LogEntry,
+    TableDefect,
+    TableFinding,
+    VersionMark,
+    read_entry,
+    recent_entries,
+    remove_torn_entry,
+)
+from corollary.warehouse.publishing.published_files import PublishedFile
+
+CONFIGURATION = {
+    "delta.logRetentionDuration": "interval 1 hours",
+    "delta.deletedFileRetentionDuration": "interval 1 hours",
+}
+"""Old versions are only kept for running readers; the history is in the warehouse."""
+READER_VERSION, WRITER_VERSION = 1, 2
+"""The versions of the Delta protocol that our tables have: without any features."""
+_STRANGER = TableFinding(TableDefect.NOT_OURS, "it is not a table of this warehouse")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedState:
+    """The state of a table without defects."""
+
+    delta: DeltaTable
+    version: int
+    mark: VersionMark
+    files: list[PublishedFile]
+
+
+class PublishedTable:
+    """The Delta table of a relation, which may not exist yet.
+
+    Attributes:
+        directory: where the table is, or will be.
+        application: the application that its versions name as their writer.
+    """
+
+    def __init__(self, directory: Path, warehouse: str, relation: str) -> None:
+        self.directory = directory
+        self.relation = relation
+        self.warehouse = warehouse
+        self.application = f"corollary:{warehouse}:{relation}"
+        self.log = directory / LOG_DIRECTORY
+
+    def is_absent(self) -> bool:
+        """Return whether there is no table; files of a first version that failed do not count."""
+        if not self.directory.exists():
+            return True
+        has_log = list_versions(self.log) or any(self.log.glob("*checkpoint*"))
+        if not self.directory.is_dir() or has_log:
+            return False
+        return all(
+            path.name == LOG_DIRECTORY or path.name.startswith(self.warehouse)
+            for path in self.directory.iterdir()
+        )
+
+    def remove_torn_entry(self, recorded: int | None) -> None:
+        """Remove the torn entry of a version that was never acknowledged."""
+        remove_torn_entry(self.log, self.application, self.warehouse, recorded)
+
+    def inspect(self, recorded: int | None) -> tuple[PublishedState | None, list[TableFinding]]:
+        """Return the state of the table, or its defects.
+
+        Args:
+            recorded: a version that is known to be ours, from the catalog.
+        """
+        entries = list(recent_entries(self.log, self.application, recorded))
+        if not entries:
+            return None, [_STRANGER]
+        findings = [each.finding for each in entries if each.finding is not None]
+        try:
+            delta = self.open()
+            is_ours = delta.transaction_version(self.application) is not None
+        except (DeltaError, OSError) as error:
+            what = f"the log cannot be read ({first_line(error)})"
+            findings.append(TableFinding(TableDefect.DAMAGE, what))
+            is_ours = any(each.mark for each in entries)
+            return None, findings if is_ours or self._has_our_files() else [_STRANGER]
+        is_torn = any(each.defect is TableDefect.DAMAGE for each in findings)
+        if not is_ours and not (is_torn and self._has_our_files()):
+            return None, [_STRANGER]
+        mark = entries[0].mark
+        if delta.version() != entries[0].version:
+            findings.append(
+                TableFinding(TableDefect.DAMAGE, "the entry of its newest version is missing")
+            )
+        findings += _features(delta)
+        if findings or mark is None:
+            return None, findings
+        held = files_of(delta)
+        if sum(each.rows for each in held) != mark.rows:
+            return None, [TableFinding(TableDefect.CONTENT, "the log has lost or gained files")]
+        return PublishedState(delta, delta.version(), mark, held), []
+
+    def newest_entry(self) -> LogEntry | None:
+        """Return the newest entry of the log."""
+        return next(recent_entries(self.log, self.application, None), None)
+
+    def has_torn_entry(self) -> bool:
+        """Return whether any version in the log is torn, however old."""
+        entries = (
+            read_entry(self.log, version, self.application) for version in list_versions(self.log)
+        )
+        return any(each.finding and each.finding.defect is TableDefect.DAMAGE for each in entries)
+
+    def open(self) -> DeltaTable:
+        """Return the table, opened with `deltalake`."""
+        return DeltaTable(self.uri)
+
+    def _has_our_files(self) -> bool:
+        return any(path.name.startswith(self.warehouse) for path in self.directory.iterdir())
+
+    @property
+    def uri(self) -> str:
+        """The location for `deltalake`."""
+        return self.directory.absolute().as_uri()
+
+
+def count_rows(place: Path) -> tuple[int, int]:
+    """Return the version of a Delta table and how many rows it has, as any reader sees it."""
+    delta = DeltaTable(str(place))
+    return delta.version(), delta.to_pyarrow_table().num_rows
+
+
+def files_of(delta: DeltaTable) -> list[PublishedFile]:
+    """Return the files that make up the table."""
+    actions = pa.table(delta.get_add_actions())
+    if not actions.num_rows:
+        return []
+    low, high, nulls = (
+        actions.column(name).combine_chunks() for name in ("min", "max", "null_count")
+    )
+    return [
+        PublishedFile(path, size, rows, low[at], high[at], nulls[at])
+        for at, (path, size, rows) in enumerate(
+            zip(
+                actions.column("path").to_pylist(),
+                actions.column("size_bytes").to_pylist(),
+                actions.column("num_records").to_pylist(),
+                strict=True,
+            )
+        )
+    ]
+
+
+def _features(delta: DeltaTable) -> list[TableFinding]:
+    protocol = delta.protocol()
+    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    metadata = delta.metadata()
+    features += sorted(metadata.configuration.keys() - CONFIGURATION.keys())
+    if metadata.partition_columns:
+        features.append("partitions")
+    is_plain = (protocol.min_reader_version, protocol.min_writer_version) == (
+        READER_VERSION,
+        WRITER_VERSION,
+    )
+    if is_plain and not features:
+        return []
+    return [
+        TableFinding(TableDefect.FEATURE, f"it uses {', '.join(features) or 'another protocol'}")
+    ]
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or its class if it has none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

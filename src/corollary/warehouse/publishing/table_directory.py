@@ -1,0 +1,135 @@
+"""The directory of all published tables, the lock of each table, and removing unused files.
+
+Files that no version references are left by a publication that was killed, and by versions that
+have been superseded. The former are removed at once: the caller holds the table's lock, so that no
+publication is about to reference them. The latter are removed after a while, as readers may still
+use them.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+
+from deltalake.exceptions import DeltaError
+
+from corollary import fault
+from corollary.errors import WarehouseError
+from corollary.warehouse.formats.delta_entries import (
+    LOG_DIRECTORY,
+    entry_path,
+    list_versions,
+    read_actions,
+)
+from corollary.warehouse.publishing.delta_schema import directory_name
+from corollary.warehouse.publishing.published_table import PublishedTable
+
+TABLES_DIRECTORY = "tables"
+KEEP_SECONDS = 3600.0
+"""How long the files of superseded versions stay by default."""
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+
+
+class TableDirectory:
+    """The directory of all published tables.
+
+    Args:
+        root: the directory of the warehouse.
+        warehouse: its id.
+
+    Raises:
+        WarehouseError: `C0943`, its path cannot be that of a Delta table.
+    """
+
+    def __init__(self, root: Path, warehouse: str) -> None:
+        self.directory = root.absolute() / TABLES_DIRECTORY
+        self.warehouse = warehouse
+        if _ESCAPE.search(str(self.directory)):
+            raise WarehouseError.of(
+                "C0943",
+                f"Nothing can be published in `{self.directory}`: `%` is an escape to Delta.",
+                None,
+                "move the warehouse to a directory without `%` in its name",
+            )
+
+    def table_path(self, relation: str) -> Path:
+        """Return the directory of a relation's table."""
+        return self.directory / directory_name(relation)
+
+    @contextmanager
+    def lock(self, relation: str) -> Iterator[PublishedTable]:
+        """Give the table of a relation, locked against other publishers."""
+        path = self.table_path(relation)
+        with self._locked(path.name):
+            yield PublishedTable(path, self.warehouse, relation)
+
+    def remove_unused(self, keep_seconds: float) -> list[Path]:
+        """Remove files that no version has referenced for this long; return them."""
+        removed: list[Path] = []
+        for path in sorted(self.directory.iterdir()) if self.directory.exists() else ():
+            if path.is_dir():
+                with self._locked(path.name.partition(".")[0]):  # temporary ones are `NAME.token`
+                    removed += clean_directory(path, self.warehouse, keep_seconds)
+        return removed
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        try:
+            self.directory.mkdir(exist_ok=True)
+            handle = os.open(self.directory / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise WarehouseError.cannot_write(self.directory, error) from error
+        # The lock is released when the handle is closed, also by the death of the process. The
+        # file stays: removing it would let two processes hold locks on different files.
+        try:
+            flock(handle, LOCK_EX)
+            yield
+        except OSError as error:
+            raise WarehouseError.cannot_write(error.filename or self.directory, error) from error
+        finally:
+            os.close(handle)
+
+
+def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> list[Path]:
+    """Remove the files of a table that no reader needs; return them.
+
+    A directory with a dot in its name is left over from replacing or removing a whole table, and
+    `….json#1` is what `deltalake` leaves when it is killed. A table that cannot be read stays.
+    """
+    if "." in directory.name:
+        shutil.rmtree(directory)
+        return [directory]
+    since = time.time() - keep_seconds
+    try:
+        needed = _needed_files(directory, warehouse, since)
+    except (DeltaError, OSError, ValueError):
+        return []
+    removed = [
+        *(path for path in directory.glob(f"{warehouse}-*") if path.name not in needed),
+        *(
+            path
+            for path in directory.glob(f"{LOG_DIRECTORY}/*.json#*")
+            if path.stat().st_mtime < since
+        ),
+    ]
+    for path in sorted(removed):
+        fault.hit("during_gc")
+        path.unlink()
+    return sorted(removed)
+
+
+def _needed_files(directory: Path, warehouse: str, since: float) -> set[str]:
+    """Return the files of the newest version, and those that were removed since a time."""
+    log = directory / LOG_DIRECTORY
+    versions = list_versions(log)
+    if not versions:
+        return set()
+    names = {Path(uri).name for uri in PublishedTable(directory, warehouse, "").open().file_uris()}
+    for path in (entry_path(log, version) for version in versions):
+        if path.stat().st_mtime >= since:
+            names |= {each["remove"]["path"] for each in read_actions(path) if "remove" in each}
+    return names

@@ -1,0 +1,109 @@
+"""The source of an `.input`.
+
+| `.input p(…)`                                   | source                                        |
+|-------------------------------------------------|-----------------------------------------------|
+| nothing, `filename="p.csv"`, `delimiter=…`      | a file of delimited text, perhaps gzip        |
+| `format="jsonl"`, or a name ending in `.jsonl`  | JSON lines, perhaps gzip                      |
+| `format="parquet"`, or `.parquet`               | a Parquet file                                |
+| the name of a folder, or with `*`, `?`, `**`    | all these files together                      |
+| `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
+| `IO=spark`                                      | whatever Spark reads                          |
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from corollary.core.program import Directive, Program, Relation
+from corollary.core.spark_io import display_name, is_spark_io
+from corollary.errors import InputError
+from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
+from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
+from corollary.warehouse.sources.file_listing import SourceLocation
+from corollary.warehouse.sources.file_source import FileSource
+from corollary.warehouse.sources.quarantine import BadRowPolicy
+from corollary.warehouse.sources.source import Source
+from corollary.warehouse.sources.source_keys import SourceKey
+from corollary.warehouse.sources.source_spec import SourceSpec
+from corollary.warehouse.sources.spark_source import Fetch, SparkSource
+
+
+def sources_of(
+    program: Program,
+    relations: Mapping[str, Relation],
+    *,
+    base: Path,
+    root: Path | None = None,
+    bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
+    fetch: Fetch | None = None,
+) -> list[Source]:
+    """Return the sources of a program, one for each different `.input`, in its order.
+
+    Streams are not sources: they have no state that could be compared.
+
+    Args:
+        program: the program, checked.
+        relations: the signatures of its relations by name.
+        base: the directory that file names are relative to (`-F`).
+        root: the directory that files must lie in (`--root`); by default the base.
+        bad_rows: what is done about malformed records.
+        fetch: reads what is read through Spark.
+
+    Raises:
+        InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
+            a relation reads one in two ways.
+    """
+    keys = {declaration.name: declaration.key for declaration in program.declarations}
+    found: dict[str, Source] = {}
+    for directive in dict.fromkeys(program.directives):
+        if directive.name != "input" or is_stream(directive):
+            continue
+        relation = relations[directive.relation]
+        key = keys.get(relation.name, ())
+        source = source_of(
+            directive, relation, base=base, root=root, key=key, bad_rows=bad_rows, fetch=fetch
+        )
+        if source.name in found:
+            raise InputError.of(
+                "C0956",
+                f"`{relation.name}` reads `{source.name.partition(' < ')[2]}` in two ways.",
+                directive.span,
+                "take one `.input` out, or let it fill a relation of its own",
+            )
+        found[source.name] = source
+    return list(found.values())
+
+
+def source_of(
+    directive: Directive,
+    relation: Relation,
+    *,
+    base: Path,
+    root: Path | None = None,
+    key: Sequence[str] = (),
+    bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
+    fetch: Fetch | None = None,
+) -> Source:
+    """Return the source of an `.input`; arguments as for `sources_of`."""
+    if channel_of(directive) == "stdin":
+        raise InputError.of(
+            "C0956",
+            f"`{relation.name}` reads from standard input, which cannot be read again: what has "
+            "changed since the last run is unknown.",
+            directive.span,
+            "read from a file, or hand the changes in with `corollary apply`",
+        )
+    source_key = SourceKey(tuple(key), directive.parameter("order"))
+    if is_spark_io(directive):
+        assert fetch is not None, "the caller has to read through Spark"
+        folder = base if directive.parameter("filename") else Path()  # a table is in no folder
+        place = SourceLocation(root or base, folder, display_name(directive), directive.span)
+        return SparkSource(SourceSpec(relation, directive, place, source_key, bad_rows), fetch)
+    place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
+    path = place.resolve(place.name)
+    inlet = SourceSpec(relation, directive, place, source_key, bad_rows)
+    is_open = not directive.parameter("format") and channel_of(directive) == "file"
+    if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
+        from corollary.warehouse.sources.delta_source import DeltaSource
+
+        return DeltaSource(inlet, path)
+    return FileSource(inlet)

@@ -1,0 +1,172 @@
+"""What all kinds of sources share: the specification, and collecting the results of a run."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from corollary.core.arrow import nullary_table, schema_of
+from corollary.core.program import Directive, Relation
+from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.files.durable_files import checksum_of
+from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
+from corollary.warehouse.set_difference import difference, minus
+from corollary.warehouse.sources import schema_drift
+from corollary.warehouse.sources.file_listing import SourceLocation
+from corollary.warehouse.sources.quarantine import BadRow, BadRowPolicy, to_bad_rows
+from corollary.warehouse.sources.schema_drift import (
+    RECORDED_COLUMNS_MAX,
+    ExpectedColumns,
+    FileRecords,
+)
+from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
+from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpec:
+    """An `.input`: its relation, location and key, and the policy for malformed records."""
+
+    relation: Relation
+    directive: Directive
+    location: SourceLocation
+    key: SourceKey
+    bad_rows: BadRowPolicy
+
+    @property
+    def name(self) -> str:
+        """The unique name of the source, the same in every run."""
+        return f"{self.relation.name} < {self.location.name}"
+
+    def settings_digest(self, kind: str) -> str:
+        """Return a digest of all settings with which the same files have the same rows."""
+        settings = [pair for pair in self.directive.parameters if pair[0] != "new_columns"]
+        types = [str(type_) for type_ in self.relation.types]
+        parts = [kind, sorted(settings), self.relation.columns, types, self.key.columns]
+        return checksum_of(json.dumps(parts).encode())
+
+    def empty_table(self) -> pa.Table:
+        """Return a table without rows."""
+        return schema_of(self.relation).empty_table() if self.relation.types else nullary_table(0)
+
+    def union(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """Return the rows of several tables as one."""
+        if not self.relation.types:
+            return nullary_table(min(1, sum(table.num_rows for table in tables)))
+        return pa.concat_tables([self.empty_table(), *tables])
+
+    def replacement(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Return the added and removed rows if the source now has exactly these rows."""
+        if self.key.columns:
+            now = resolve_keys(now, self.key, self.relation, self.directive)
+        return difference(self.earlier_rows(content), now)
+
+    def extension(self, content: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Return the added and removed rows if these rows were added to the source."""
+        if not new.num_rows:
+            return self.empty_table(), self.empty_table()
+        before = self.earlier_rows(content)
+        if self.key.columns:
+            return self.replacement(before, self.union([before, new]))
+        return minus(new, before), self.empty_table()
+
+    def earlier_rows(self, content: EarlierRows) -> pa.Table:
+        """Return the rows that the source had, with the columns of the relation in order."""
+        rows = content if isinstance(content, pa.Table) else content()
+        if not self.relation.types:
+            return rows
+        return rows.select(list(self.relation.columns)).cast(schema_of(self.relation))
+
+
+class InputSource:
+    """What the sources of all kinds have in common.
+
+    Args:
+        inlet: the `.input`.
+        kind: the kind of source, for the digest of its settings.
+    """
+
+    def __init__(self, inlet: SourceSpec, kind: str) -> None:
+        self._inlet = inlet
+        self._form = inlet.settings_digest(kind)
+
+    @property
+    def name(self) -> str:
+        """The unique name of the source, the same in every run."""
+        return self._inlet.name
+
+    @property
+    def relation(self) -> Relation:
+        """The relation that it fills."""
+        return self._inlet.relation
+
+    def _comparable(self, before: Position | None) -> Position | None:
+        """Return a position if it was recorded with the same settings; else all is read again."""
+        return before if before is not None and before.get("form") == self._form else None
+
+
+class RunCollector:
+    """Collects malformed records, columns and warnings from the files that one run reads."""
+
+    def __init__(self, inlet: SourceSpec, before: Position | None) -> None:
+        self._inlet = inlet
+        before = before or {}
+        self.expected = ExpectedColumns(
+            inlet.relation,
+            inlet.directive,
+            tuple(before.get("named", ())),
+            frozenset(before.get("columns", ())),
+        )
+        self._columns = set(self.expected.known_columns)
+        self._bad: dict[str, list[BadRow]] = {}
+        self._malformed: list[list[Diagnostic]] = []
+        self._warnings: list[Diagnostic] = []
+
+    def add_file(self, name: str, records: FileRecords, rows_before: int = 0) -> pa.Table:
+        """Return the good rows of a file, and collect the rest.
+
+        Raises:
+            InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
+        """
+        expected = self.expected
+        shown = str(self._inlet.location.base / name)
+        schema_drift.check_any_good_row(expected, shown, records, rows_before)
+        self._warnings += schema_drift.check_new_columns(expected, shown, records.columns)
+        self._columns |= set(records.columns)
+        # In the first run no column counts as new, even if the files differ.
+        known = (
+            expected.known_columns | set(records.columns)
+            if expected.known_columns
+            else expected.known_columns
+        )
+        named = expected.header_names or records.header_names
+        self.expected = replace(expected, header_names=named, known_columns=known)
+        relation, source = expected.relation.name, self._inlet.name
+        self._bad[name] = to_bad_rows(relation, source, name, records.malformed)
+        if self._inlet.bad_rows is BadRowPolicy.ABORT:
+            self._malformed += records.malformed
+            if len(self._malformed) > SHOWN_FINDINGS_MAX:
+                self.raise_if_malformed()
+        return records.table
+
+    def to_source_change(
+        self,
+        rows: tuple[pa.Table, pa.Table],
+        position: Position,
+        reread: frozenset[str] | None,
+        warnings: Sequence[Diagnostic] = (),
+    ) -> SourceChange:
+        """Return the change, with everything collected."""
+        recorded = {
+            **position,
+            "columns": sorted(self._columns)[:RECORDED_COLUMNS_MAX],
+            "named": list(self.expected.header_names),
+        }
+        bad = tuple(row for _, rows in sorted(self._bad.items()) for row in rows)
+        return SourceChange(*rows, recorded, bad, reread, (*self._warnings, *warnings))
+
+    def raise_if_malformed(self) -> None:
+        """Raise if there are malformed records, and the policy is to abort."""
+        if self._malformed:
+            raise InputError(first_findings(self._malformed, self._inlet.location.display_name))
