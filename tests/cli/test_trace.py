@@ -306,6 +306,7 @@ def test_cells_break_between_pieces_and_inside_long_ones() -> None:
     assert tables.truncate(["a"], 0) == ["… 1 more"]
     rows = [[["1"], ["x" * 30], ["y" * 30]]]
     assert max(map(len, tables.table(["a", "b", "c"], rows, 40))) <= 40
+    assert tables.table(["a", ""], [[["x"], [""]]], 40) == ["a", "x"]
 
 
 def test_algorithms_of_the_command_line_are_those_there_are() -> None:
@@ -362,7 +363,7 @@ WRONG = {
     "tc(x, y) :- edge(y, x).": ("C0919", "is not a tuple"),
     '+edge("a", "b")': ("C0919", "is not a tuple"),
     ".decl p(x: number)": ("C0101", ""),
-    "": ("C0919", "nothing is there"),
+    "": ("C0919", "the text is empty"),
     'edge("a", "b"': ("C0101", "never closed"),
     "edge('a', 'b')": ("C0101", "double quotes"),
 }

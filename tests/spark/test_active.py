@@ -1,4 +1,4 @@
-"""The cases of `tests/cases/active` on Spark, in every placement: a few always, a sample of the rest."""
+"""The cases of `tests/cases/active` on Spark, in every placement: some always, the rest sampled."""
 
 from __future__ import annotations
 

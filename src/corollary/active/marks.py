@@ -8,21 +8,7 @@ other passes see plain literals only. No relation of a user has these names.
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.program import MarkedRelation, marked_name
 from corollary.core.states import State
 
@@ -41,7 +27,7 @@ class MarkRenamer:
     read: dict[str, MarkedRelation] = field(default_factory=dict)
     triggers: dict[str, MarkedRelation] = field(default_factory=dict)
 
-    def rename_marks(self, clause: Clause) -> Clause:
+    def rename_marks(self, clause: logic.Clause) -> logic.Clause:
         """Return the clause with names instead of marks."""
         heads = []
         for head in clause.heads:
@@ -49,49 +35,49 @@ class MarkRenamer:
             heads.append(self._trigger(atom) if head.sign else atom)
         return replace(clause, heads=tuple(heads), body=self._items(clause.body))
 
-    def _trigger(self, head: Atom) -> Atom:
+    def _trigger(self, head: logic.Atom) -> logic.Atom:
         sign = SIGNS[head.sign]
         name = f"{'insert' if sign is State.ADDED else 'delete'} {head.relation}"
         self.triggers[name] = head.relation, sign
         return replace(head, relation=name, sign="")
 
-    def _rename(self, atom: Atom) -> Atom:
+    def _rename(self, atom: logic.Atom) -> logic.Atom:
         state = SIGNS.get(atom.sign) or atom.state or State.NEW
         name = marked_name(atom.relation, state)
         if state is not State.NEW:
             self.read[name] = atom.relation, state
         return replace(atom, relation=name, sign="", state=None)
 
-    def _items(self, items: tuple[BodyItem, ...]) -> tuple[BodyItem, ...]:
+    def _items(self, items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
         return tuple(map(self._item, items))
 
-    def _item(self, item: BodyItem) -> BodyItem:
+    def _item(self, item: logic.BodyItem) -> logic.BodyItem:
         match item:
-            case Atom():
+            case logic.Atom():
                 return self._rename(replace(item, arguments=self._terms(item.arguments)))
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 marked = replace(atom, arguments=self._terms(atom.arguments))
                 return replace(item, atom=self._rename(marked))
-            case Comparison(left=left, right=right):
+            case logic.Comparison(left=left, right=right):
                 return replace(item, left=self._term(left), right=self._term(right))
-            case Disjunction(alternatives=alternatives):
+            case logic.Disjunction(alternatives=alternatives):
                 return replace(item, alternatives=tuple(map(self._items, alternatives)))
-            case Truth():
+            case logic.Truth():
                 return item
             case _:
                 assert_never(item)
 
-    def _terms(self, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    def _terms(self, terms: tuple[logic.Term, ...]) -> tuple[logic.Term, ...]:
         return tuple(map(self._term, terms))
 
-    def _term(self, term: Term) -> Term:
+    def _term(self, term: logic.Term) -> logic.Term:
         match term:
-            case AggregateTerm(target=target, body=body):
+            case logic.AggregateTerm(target=target, body=body):
                 goal = None if target is None else self._term(target)
                 return replace(term, target=goal, body=self._items(body))
-            case Functor(arguments=arguments):
+            case logic.Functor(arguments=arguments):
                 return replace(term, arguments=self._terms(arguments))
-            case Variable() | Constant() | Wildcard():
+            case logic.Variable() | logic.Constant() | logic.Wildcard():
                 return term
             case _:
                 assert_never(term)

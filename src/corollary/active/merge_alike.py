@@ -12,16 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from corollary.active.constant_relations import constant_relation
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Literal,
-    Rule,
-    Slot,
-    Variable,
-)
+from corollary.core import logic
 from corollary.core.program import ActiveRules, NormalProgram, Relation
 from corollary.core.types import Kind, Type
 
@@ -34,9 +25,9 @@ EVENT = Type(Kind.SYMBOL)
 def merge_alike(program: NormalProgram) -> NormalProgram:
     """Return a program in which event rules that differ in constants only are merged."""
     active = program.active
-    groups: dict[object, list[tuple[Rule, tuple[Constant, ...]]]] = {}
+    groups: dict[object, list[tuple[logic.Rule, tuple[logic.Constant, ...]]]] = {}
     for rule in _mergeable(active):
-        constants: list[Constant] = []
+        constants: list[logic.Constant] = []
         shape = _shape(rule, active.relations[rule.head.relation], constants)
         if constants:
             groups.setdefault(shape, []).append((rule, tuple(constants)))
@@ -48,7 +39,9 @@ def merge_alike(program: NormalProgram) -> NormalProgram:
             continue
         name = f"alike {number}"
         first = members[0][0]
-        rows = [(Constant(rule.head.relation, EVENT), *constants) for rule, constants in members]
+        rows = [
+            (logic.Constant(rule.head.relation, EVENT), *constants) for rule, constants in members
+        ]
         relation, values = constant_relation(rows)
         known[relation.name], tuples[relation.name] = relation, values
         replaced = {id(rule) for rule, _ in members}
@@ -73,7 +66,7 @@ def merge_alike(program: NormalProgram) -> NormalProgram:
     )
 
 
-def _mergeable(active: ActiveRules) -> Iterator[Rule]:
+def _mergeable(active: ActiveRules) -> Iterator[logic.Rule]:
     """Yield the rules of event predicates with one rule that no other rule reads."""
     read = {each.relation for rule in active.rules for each in rule.literals}
     read |= {each.body for each in active.aggregations} | set(active.triggers)
@@ -86,23 +79,23 @@ def _mergeable(active: ActiveRules) -> Iterator[Rule]:
             yield rule
 
 
-def _shape(rule: Rule, head: Relation, constants: list[Constant]) -> object:
+def _shape(rule: logic.Rule, head: Relation, constants: list[logic.Constant]) -> object:
     """Return a rule without its constants, variables numbered; append the constants to a list.
 
     Null stays in the shape: a null matches null, the variable of a join does not.
     """
     numbers: dict[str, int] = {}
 
-    def term(each: Slot | Expression) -> object:
+    def term(each: logic.Slot | logic.Expression) -> object:
         match each:
-            case Variable(name=name):
+            case logic.Variable(name=name):
                 return numbers.setdefault(name, len(numbers))
-            case Constant(value=None):
+            case logic.Constant(value=None):
                 return ("null", str(each.type))
-            case Constant(type=type_):
+            case logic.Constant(type=type_):
                 constants.append(each)
                 return ("constant", str(type_))
-            case Functor(name=name, arguments=arguments, type=type_):
+            case logic.Functor(name=name, arguments=arguments, type=type_):
                 return (name, str(type_), *(term(one) for one in arguments))  # type: ignore[arg-type]
             case _:
                 return "_"
@@ -119,34 +112,34 @@ def _shape(rule: Rule, head: Relation, constants: list[Constant]) -> object:
     )
 
 
-def _merge(rule: Rule, name: str, constants: Relation) -> Rule:
+def _merge(rule: logic.Rule, name: str, constants: Relation) -> logic.Rule:
     """Return the merged rule: a join with the constants in place of the constants of one rule."""
-    event = Variable("event•", EVENT)
-    variables: list[Variable] = []
+    event = logic.Variable("event•", EVENT)
+    variables: list[logic.Variable] = []
 
     # Must visit the constants in the same order as `_shape`.
-    def variable() -> Variable:
+    def variable() -> logic.Variable:
         at = len(variables)
-        variables.append(Variable(f"constant•{at}", constants.types[at + 1]))
+        variables.append(logic.Variable(f"constant•{at}", constants.types[at + 1]))
         return variables[-1]
 
-    def slot(each: Slot) -> Slot:
-        return variable() if isinstance(each, Constant) and each.value is not None else each
+    def slot(each: logic.Slot) -> logic.Slot:
+        return variable() if isinstance(each, logic.Constant) and each.value is not None else each
 
-    def expression(each: Expression) -> Expression:
-        if isinstance(each, Constant) and each.value is not None:
+    def expression(each: logic.Expression) -> logic.Expression:
+        if isinstance(each, logic.Constant) and each.value is not None:
             return variable()
-        if isinstance(each, Functor):
+        if isinstance(each, logic.Functor):
             return replace(each, arguments=tuple(map(expression, each.arguments)))  # type: ignore[arg-type]
         return each
 
     literals = [replace(each, slots=tuple(map(slot, each.slots))) for each in rule.literals]
     conditions = tuple(
-        Condition(each.operator, expression(each.left), expression(each.right))
+        logic.Condition(each.operator, expression(each.left), expression(each.right))
         for each in rule.conditions
     )
-    head = Literal(name, (event, *map(slot, rule.head.slots)))
-    literals.append(Literal(constants.name, (event, *variables)))
+    head = logic.Literal(name, (event, *map(slot, rule.head.slots)))
+    literals.append(logic.Literal(constants.name, (event, *variables)))
     return replace(
         rule,
         head=head,

@@ -25,22 +25,12 @@ from typing import NamedTuple, TypeVar
 from corollary.active.constant_relations import constant_relation
 from corollary.analysis.relevance import relevant_relations
 from corollary.analysis.strata import strata
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Literal,
-    Rule,
-    Slot,
-    Value,
-    Variable,
-)
+from corollary.core import logic
 from corollary.core.program import ActiveRules, NormalProgram, Relation, marked_name
 from corollary.core.states import CHANGES, State
 from corollary.rewrite.translation_unit import unused_name
 
-Constants = tuple[Constant, ...]
+Constants = tuple[logic.Constant, ...]
 Member = TypeVar("Member")
 
 
@@ -74,14 +64,14 @@ class _Copy(NamedTuple):
     is_dropped: bool
 
 
-def _constant(slot: Slot) -> Constant:
-    assert isinstance(slot, Constant)
+def _constant(slot: logic.Slot) -> logic.Constant:
+    assert isinstance(slot, logic.Constant)
     return slot
 
 
-def _watched(active: ActiveRules) -> dict[str, list[Literal]]:
+def _watched(active: ActiveRules) -> dict[str, list[logic.Literal]]:
     """Return the literals that read changes, by the relation whose changes they are."""
-    found: dict[str, list[Literal]] = {}
+    found: dict[str, list[logic.Literal]] = {}
     for rule in active.rules:
         for literal in rule.literals:
             name, state = active.marked.get(literal.relation, ("", State.NEW))
@@ -90,7 +80,7 @@ def _watched(active: ActiveRules) -> dict[str, list[Literal]]:
     for aggregation in active.aggregations:
         name, state = active.marked.get(aggregation.body, ("", State.NEW))
         if state in CHANGES:
-            found.setdefault(name, []).append(Literal(aggregation.body, ()))
+            found.setdefault(name, []).append(logic.Literal(aggregation.body, ()))
     return found
 
 
@@ -110,7 +100,7 @@ def _read_copies(active: ActiveRules, copies: Mapping[str, _Copy]) -> ActiveRule
     """Return active rules that read the changes of copies."""
     marked = dict(active.marked)
 
-    def read(literal: Literal) -> Literal:
+    def read(literal: logic.Literal) -> logic.Literal:
         name, state = active.marked.get(literal.relation, ("", State.NEW))
         if state not in CHANGES or name not in copies:
             return literal
@@ -131,9 +121,9 @@ class _Copier:
     source: NormalProgram
     _copies: dict[tuple[str, int, Constants], str] = field(default_factory=dict)
     _relations: dict[str, Relation] = field(default_factory=dict)
-    _constants: dict[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
-    _rules: list[Rule] = field(default_factory=list)
-    _rules_of: dict[str, list[Rule]] = field(default_factory=dict)
+    _constants: dict[str, tuple[tuple[logic.Value, ...], ...]] = field(default_factory=dict)
+    _rules: list[logic.Rule] = field(default_factory=list)
+    _rules_of: dict[str, list[logic.Rule]] = field(default_factory=dict)
     _members: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _aggregated: set[str] = field(default_factory=set)
 
@@ -155,12 +145,13 @@ class _Copier:
             active=active,
         )
 
-    def column(self, name: str, uses: list[Literal]) -> int | None:
+    def column(self, name: str, uses: list[logic.Literal]) -> int | None:
         """Return the argument for whose constants a relation can be copied, if there is one."""
         arity = len(uses[0].slots)
         for at in range(arity):
             is_constant = all(
-                len(each.slots) == arity and isinstance(each.slots[at], Constant) for each in uses
+                len(each.slots) == arity and isinstance(each.slots[at], logic.Constant)
+                for each in uses
             )
             if is_constant and self._can_copy(name, at):
                 return at
@@ -178,7 +169,7 @@ class _Copier:
             own = [each for each in rule.literals if each.relation == name]
             if any(each.slots[column] != slot for each in own):
                 return False
-            if isinstance(slot, Variable) and not _is_bound(slot, rule):
+            if isinstance(slot, logic.Variable) and not _is_bound(slot, rule):
                 return False
         return True
 
@@ -206,12 +197,14 @@ class _Copier:
             )
         return copy
 
-    def _for_one(self, rule: Rule, copy: str, column: int, constant: Constant) -> Iterator[Rule]:
+    def _for_one(
+        self, rule: logic.Rule, copy: str, column: int, constant: logic.Constant
+    ) -> Iterator[logic.Rule]:
         """Yield the rule with the constant substituted; nothing if its head has another one."""
         slot = rule.head.slots[column]
-        if isinstance(slot, Constant) and slot != constant:
+        if isinstance(slot, logic.Constant) and slot != constant:
             return
-        bound = _substitute(rule, slot, constant) if isinstance(slot, Variable) else rule
+        bound = _substitute(rule, slot, constant) if isinstance(slot, logic.Variable) else rule
         name = rule.head.relation
         literals = [
             replace(each, relation=copy, slots=_without(each.slots, column))
@@ -219,17 +212,17 @@ class _Copier:
             else self._read_copy(each, constant, (constant,))
             for each in bound.literals
         ]
-        head = Literal(copy, _without(bound.head.slots, column))
+        head = logic.Literal(copy, _without(bound.head.slots, column))
         yield replace(
             bound, head=head, literals=tuple(literals), origin=rule.origin.with_pass("specialise")
         )
 
     def _for_several(
-        self, rule: Rule, copy: str, column: int, constants: Constants
-    ) -> Iterator[Rule]:
+        self, rule: logic.Rule, copy: str, column: int, constants: Constants
+    ) -> Iterator[logic.Rule]:
         """Yield the rule joined with the seeds, unless its own literals of the copy are."""
         slot = rule.head.slots[column]
-        if isinstance(slot, Constant) and slot not in constants:
+        if isinstance(slot, logic.Constant) and slot not in constants:
             return
         name = rule.head.relation
         literals = [
@@ -239,14 +232,16 @@ class _Copier:
             for each in rule.literals
         ]
         is_exit = all(each.relation != name for each in rule.literals)
-        if is_exit and isinstance(slot, Variable):
-            literals.append(Literal(self._seeds(constants), (slot,)))
+        if is_exit and isinstance(slot, logic.Variable):
+            literals.append(logic.Literal(self._seeds(constants), (slot,)))
         head = replace(rule.head, relation=copy)
         yield replace(
             rule, head=head, literals=tuple(literals), origin=rule.origin.with_pass("specialise")
         )
 
-    def _read_copy(self, literal: Literal, slot: Slot, constants: Constants) -> Literal:
+    def _read_copy(
+        self, literal: logic.Literal, slot: logic.Slot, constants: Constants
+    ) -> logic.Literal:
         """Return a literal that reads a copy of its relation, if that can be copied."""
         for at, each in enumerate(literal.slots):
             if each == slot and self._can_copy(literal.relation, at):
@@ -262,7 +257,7 @@ class _Copier:
         return relation.name
 
 
-def _is_bound(variable: Variable, rule: Rule) -> bool:
+def _is_bound(variable: logic.Variable, rule: logic.Rule) -> bool:
     """Whether a variable is in a positive literal."""
     return any(variable in each.slots for each in rule.literals if not each.negated)
 
@@ -271,20 +266,20 @@ def _without(items: tuple[Member, ...], at: int) -> tuple[Member, ...]:
     return items[:at] + items[at + 1 :]
 
 
-def _substitute(rule: Rule, variable: Variable, constant: Constant) -> Rule:
-    def literal(each: Literal) -> Literal:
+def _substitute(rule: logic.Rule, variable: logic.Variable, constant: logic.Constant) -> logic.Rule:
+    def literal(each: logic.Literal) -> logic.Literal:
         return replace(
             each, slots=tuple(constant if slot == variable else slot for slot in each.slots)
         )
 
-    def expression(each: Expression) -> Expression:
+    def expression(each: logic.Expression) -> logic.Expression:
         if each == variable:
             return constant
-        if isinstance(each, Functor):
+        if isinstance(each, logic.Functor):
             return replace(each, arguments=tuple(map(expression, each.arguments)))  # type: ignore[arg-type]
         return each
 
-    def condition(each: Condition) -> Condition:
+    def condition(each: logic.Condition) -> logic.Condition:
         return replace(each, left=expression(each.left), right=expression(each.right))
 
     return replace(

@@ -18,24 +18,7 @@ from corollary.analysis.traverse import (
     all_variables_in,
     has_nested_scope,
 )
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    literals_of,
-    terms_of,
-    variables_of,
-)
+from corollary.core import logic
 
 NUMBER_SEPARATOR = "\x1f"
 """Separates a name from the number of its variable; no name of the user contains it."""
@@ -50,7 +33,7 @@ def written_name(name: str) -> str:
     return name.partition(NUMBER_SEPARATOR)[0]
 
 
-def rename_apart(clause: Clause) -> Clause:
+def rename_apart(clause: logic.Clause) -> logic.Clause:
     """Return the clause with one name for each variable."""
     if not has_nested_scope(clause):
         return clause
@@ -63,14 +46,17 @@ class _Renaming:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def clause(self, clause: Clause) -> Clause:
+    def clause(self, clause: logic.Clause) -> logic.Clause:
         head_terms = tuple(term for head in clause.heads for term in head.arguments)
         names = self._enter(clause.body, head_terms, {})
         heads = tuple(self._atom(head, names) for head in clause.heads)
         return replace(clause, heads=heads, body=self._body(clause.body, names))
 
     def _enter(
-        self, items: tuple[BodyItem, ...], outside: tuple[Term, ...], names: Mapping[str, str]
+        self,
+        items: tuple[logic.BodyItem, ...],
+        outside: tuple[logic.Term, ...],
+        names: Mapping[str, str],
     ) -> dict[str, str]:
         """Return the names visible in a scope: those around it and those it owns."""
         visible = dict(names)
@@ -87,20 +73,22 @@ class _Renaming:
         self._taken.add(fresh)
         return fresh
 
-    def _body(self, items: tuple[BodyItem, ...], names: Mapping[str, str]) -> tuple[BodyItem, ...]:
+    def _body(
+        self, items: tuple[logic.BodyItem, ...], names: Mapping[str, str]
+    ) -> tuple[logic.BodyItem, ...]:
         return tuple(self._item(item, names) for item in items)
 
-    def _item(self, item: BodyItem, names: Mapping[str, str]) -> BodyItem:
+    def _item(self, item: logic.BodyItem, names: Mapping[str, str]) -> logic.BodyItem:
         match item:
-            case Atom():
+            case logic.Atom():
                 return self._atom(item, names)
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 return replace(item, atom=self._atom(atom, names))
-            case Comparison(left=left, right=right):
+            case logic.Comparison(left=left, right=right):
                 return replace(item, left=self._term(left, names), right=self._term(right, names))
-            case Truth():
+            case logic.Truth():
                 return item
-            case Disjunction(alternatives=alternatives):
+            case logic.Disjunction(alternatives=alternatives):
                 branches = tuple(
                     self._body(branch, self._enter(branch, (), names)) for branch in alternatives
                 )
@@ -108,42 +96,42 @@ class _Renaming:
             case _:
                 assert_never(item)
 
-    def _atom(self, atom: Atom, names: Mapping[str, str]) -> Atom:
+    def _atom(self, atom: logic.Atom, names: Mapping[str, str]) -> logic.Atom:
         return replace(atom, arguments=tuple(self._term(term, names) for term in atom.arguments))
 
-    def _term(self, term: Term, names: Mapping[str, str]) -> Term:
+    def _term(self, term: logic.Term, names: Mapping[str, str]) -> logic.Term:
         match term:
-            case Variable(name=name):
+            case logic.Variable(name=name):
                 return term if names[name] == name else replace(term, name=names[name])
-            case Functor(arguments=arguments):
+            case logic.Functor(arguments=arguments):
                 return replace(term, arguments=tuple(self._term(a, names) for a in arguments))
-            case AggregateTerm(target=target, body=body):
+            case logic.AggregateTerm(target=target, body=body):
                 inside = self._enter(body, () if target is None else (target,), names)
                 return replace(
                     term,
                     target=None if target is None else self._term(target, inside),
                     body=self._body(body, inside),
                 )
-            case Wildcard() | Constant():
+            case logic.Wildcard() | logic.Constant():
                 return term
             case _:
                 assert_never(term)
 
 
-def _owned(items: tuple[BodyItem, ...], outside: tuple[Term, ...]) -> dict[str, None]:
+def _owned(items: tuple[logic.BodyItem, ...], outside: tuple[logic.Term, ...]) -> dict[str, None]:
     """Return the names that a scope owns.
 
     They occur in its own literals, or in two of its disjunctions and aggregates: what occurs in one
     only belongs to the alternatives or the body in there.
     """
     own = list(outside)
-    disjunctions: list[Disjunction] = []
+    disjunctions: list[logic.Disjunction] = []
     for item in items:
-        if isinstance(item, Disjunction):
+        if isinstance(item, logic.Disjunction):
             disjunctions.append(item)
         else:
-            own += terms_of(item)
-    owned = {variable.name: None for term in own for variable in variables_of(term)}
+            own += logic.terms_of(item)
+    owned = {variable.name: None for term in own for variable in logic.variables_of(term)}
     if disjunctions:
         branches = [{v.name for v in all_variables_in((item,))} for item in disjunctions]
         branches += [
@@ -151,7 +139,7 @@ def _owned(items: tuple[BodyItem, ...], outside: tuple[Term, ...]) -> dict[str, 
         ]
         for at, disjunction in enumerate(disjunctions):
             others = set().union(*branches[:at], *branches[at + 1 :])
-            for item in literals_of((disjunction,)):
-                for term in terms_of(item):
-                    owned |= {v.name: None for v in variables_of(term) if v.name in others}
+            for item in logic.literals_of((disjunction,)):
+                for term in logic.terms_of(item):
+                    owned |= {v.name: None for v in logic.variables_of(term) if v.name in others}
     return owned

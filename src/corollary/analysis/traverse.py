@@ -6,37 +6,21 @@ from enum import StrEnum
 from itertools import product
 from typing import assert_never
 
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    literals_of,
-    terms_of,
-)
+from corollary.core import logic
 
-Item = Atom | Negation | Comparison | Truth
+Item = logic.Atom | logic.Negation | logic.Comparison | logic.Truth
 
 
 @dataclass(frozen=True, slots=True)
 class AtomUse:
     """An atom that a clause reads, and whether it is negated or inside an aggregate."""
 
-    atom: Atom
+    atom: logic.Atom
     is_negated: bool
     is_aggregated: bool
 
 
-def atom_uses(clause: Clause) -> Iterator[AtomUse]:
+def atom_uses(clause: logic.Clause) -> Iterator[AtomUse]:
     """Yield the atoms that a clause reads, aggregates entered, in the order of the text."""
     for head in clause.heads:
         for term in head.arguments:
@@ -44,32 +28,32 @@ def atom_uses(clause: Clause) -> Iterator[AtomUse]:
     yield from _uses_in_body(clause.body, is_aggregated=False)
 
 
-def _uses_in_body(items: tuple[BodyItem, ...], is_aggregated: bool) -> Iterator[AtomUse]:
-    for item in literals_of(items):
-        if isinstance(item, Atom):
+def _uses_in_body(items: tuple[logic.BodyItem, ...], is_aggregated: bool) -> Iterator[AtomUse]:
+    for item in logic.literals_of(items):
+        if isinstance(item, logic.Atom):
             yield AtomUse(item, False, is_aggregated)
-        elif isinstance(item, Negation):
+        elif isinstance(item, logic.Negation):
             yield AtomUse(item.atom, True, is_aggregated)
-        for term in terms_of(item):
+        for term in logic.terms_of(item):
             yield from _uses_in_term(term)
 
 
-def _uses_in_term(term: Term) -> Iterator[AtomUse]:
+def _uses_in_term(term: logic.Term) -> Iterator[AtomUse]:
     for aggregate in aggregates_in(term):
         yield from _uses_in_body(aggregate.body, is_aggregated=True)
         if aggregate.target is not None:
             yield from _uses_in_term(aggregate.target)
 
 
-def aggregates_in(term: Term) -> Iterator[AggregateTerm]:
+def aggregates_in(term: logic.Term) -> Iterator[logic.AggregateTerm]:
     """Yield the outermost aggregates of a term."""
     match term:
-        case AggregateTerm():
+        case logic.AggregateTerm():
             yield term
-        case Functor(arguments=arguments):
+        case logic.Functor(arguments=arguments):
             for argument in arguments:
                 yield from aggregates_in(argument)
-        case Variable() | Wildcard() | Constant():
+        case logic.Variable() | logic.Wildcard() | logic.Constant():
             return
         case _:
             assert_never(term)
@@ -86,12 +70,12 @@ class TermPosition(StrEnum):
     TARGET = "target of an aggregate"
 
 
-def clause_terms(clause: Clause) -> Iterator[tuple[Term, TermPosition]]:
+def clause_terms(clause: logic.Clause) -> Iterator[tuple[logic.Term, TermPosition]]:
     """Yield the terms of heads and literals, then those inside their aggregates, level by level."""
     outer = [(term, TermPosition.HEAD) for head in clause.heads for term in head.arguments]
     outer += _terms_of_body(clause.body)
     while outer:
-        inner: list[tuple[Term, TermPosition]] = []
+        inner: list[tuple[logic.Term, TermPosition]] = []
         for term, position in outer:
             yield term, position
             for aggregate in aggregates_in(term):
@@ -101,83 +85,83 @@ def clause_terms(clause: Clause) -> Iterator[tuple[Term, TermPosition]]:
         outer = inner
 
 
-def _terms_of_body(items: tuple[BodyItem, ...]) -> Iterator[tuple[Term, TermPosition]]:
-    for item in literals_of(items):
+def _terms_of_body(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[logic.Term, TermPosition]]:
+    for item in logic.literals_of(items):
         match item:
-            case Atom(arguments=arguments):
+            case logic.Atom(arguments=arguments):
                 yield from ((term, TermPosition.ARGUMENT) for term in arguments)
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 yield from ((term, TermPosition.NEGATED) for term in atom.arguments)
-            case Comparison(operator=operator, left=left, right=right):
+            case logic.Comparison(operator=operator, left=left, right=right):
                 for term, other in ((left, right), (right, left)):
-                    is_value = operator == "=" and isinstance(other, Variable)
+                    is_value = operator == "=" and isinstance(other, logic.Variable)
                     yield term, TermPosition.EQUATED if is_value else TermPosition.COMPARED
-            case Truth():
+            case logic.Truth():
                 pass
             case _:
                 assert_never(item)
 
 
-def subterms(term: Term) -> Iterator[Term]:
+def subterms(term: logic.Term) -> Iterator[logic.Term]:
     """Yield a term and the terms inside it, aggregates not entered."""
     yield term
-    if isinstance(term, Functor):
+    if isinstance(term, logic.Functor):
         for argument in term.arguments:
             yield from subterms(argument)
 
 
-def all_variables(term: Term) -> Iterator[Variable]:
+def all_variables(term: logic.Term) -> Iterator[logic.Variable]:
     """Yield the variables of a term, those inside aggregates too."""
     for part in subterms(term):
         match part:
-            case Variable():
+            case logic.Variable():
                 yield part
-            case AggregateTerm(target=target, body=body):
+            case logic.AggregateTerm(target=target, body=body):
                 if target is not None:
                     yield from all_variables(target)
                 yield from all_variables_in(body)
-            case Wildcard() | Constant() | Functor():
+            case logic.Wildcard() | logic.Constant() | logic.Functor():
                 pass
             case _:
                 assert_never(part)
 
 
-def all_variables_in(items: tuple[BodyItem, ...]) -> Iterator[Variable]:
+def all_variables_in(items: tuple[logic.BodyItem, ...]) -> Iterator[logic.Variable]:
     """Yield the variables of a body, those inside aggregates too."""
-    for item in literals_of(items):
-        for term in terms_of(item):
+    for item in logic.literals_of(items):
+        for term in logic.terms_of(item):
             yield from all_variables(term)
 
 
-def has_nested_scope(clause: Clause) -> bool:
+def has_nested_scope(clause: logic.Clause) -> bool:
     """Whether the clause has a disjunction or an aggregate."""
-    return any(isinstance(item, Disjunction) for item in clause.body) or any(
-        isinstance(part, AggregateTerm)
+    return any(isinstance(item, logic.Disjunction) for item in clause.body) or any(
+        isinstance(part, logic.AggregateTerm)
         for term, _ in clause_terms(clause)
         for part in subterms(term)
     )
 
 
-def count_conjunctions(items: Iterable[BodyItem]) -> int:
+def count_conjunctions(items: Iterable[logic.BodyItem]) -> int:
     """Return how many conjunctions the body multiplies out to."""
     total = 1
     for item in items:
-        if isinstance(item, Disjunction):
+        if isinstance(item, logic.Disjunction):
             total *= sum(count_conjunctions(branch) for branch in item.alternatives)
     return total
 
 
-def conjunctions(items: tuple[BodyItem, ...]) -> Iterator[tuple[Item, ...]]:
+def conjunctions(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[Item, ...]]:
     """Yield the conjunctions that a body multiplies out to."""
-    if not any(isinstance(item, Disjunction) for item in items):
-        yield tuple(literals_of(items))
+    if not any(isinstance(item, logic.Disjunction) for item in items):
+        yield tuple(logic.literals_of(items))
         return
     choices: list[list[tuple[Item, ...]]] = []
     for item in items:
         match item:
-            case Disjunction(alternatives=alternatives):
+            case logic.Disjunction(alternatives=alternatives):
                 choices.append([way for branch in alternatives for way in conjunctions(branch)])
-            case Atom() | Negation() | Comparison() | Truth():
+            case logic.Atom() | logic.Negation() | logic.Comparison() | logic.Truth():
                 choices.append([(item,)])
             case _:
                 assert_never(item)

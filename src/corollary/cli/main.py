@@ -8,43 +8,61 @@ import click
 from corollary import __version__
 
 COMMANDS = {
-    "run": ("run:command", "Evaluate a program once, or keep a warehouse up to date with it."),
-    "watch": ("watch:command", "Keep a warehouse up to date continuously, with streams."),
-    "apply": ("apply:command", "Change a warehouse: one transaction, all or nothing."),
-    "query": ("query:command", "Answer one goal, computing only what it asks for."),
-    "log": ("log:command", "List the commits of a warehouse, newest first."),
-    "changes": ("changes:command", "Print what commits have changed, row by row: the audit feed."),
-    "export": ("export:command", "Write a relation of a warehouse to a file."),
-    "check": ("check:command", "Report everything that is wrong or doubtful about a program."),
-    "show": ("show:command", "Print a program in its normal form."),
-    "graph": ("graph:command", "Draw which relation is computed from which."),
-    "explain": ("explain:command", "Show how a program will be evaluated, or maintained."),
+    "run": (
+        "commands.run:command",
+        "Evaluate a program once, or keep a warehouse up to date with it.",
+    ),
+    "watch": ("commands.watch:command", "Keep a warehouse up to date continuously, with streams."),
+    "apply": ("commands.apply:command", "Change a warehouse: one transaction, all or nothing."),
+    "query": ("commands.query:command", "Answer one goal, computing only what it asks for."),
+    "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
+    "changes": (
+        "commands.changes:command",
+        "Print what commits have changed, row by row: the audit feed.",
+    ),
+    "export": ("commands.export:command", "Write a relation of a warehouse to a file."),
+    "check": (
+        "commands.check:command",
+        "Report everything that is wrong or doubtful about a program.",
+    ),
+    "show": ("commands.show:command", "Print a program in its normal form."),
+    "graph": ("commands.graph:command", "Draw which relation is computed from which."),
+    "explain": ("commands.explain:command", "Show how a program will be evaluated, or maintained."),
     "trace": (
-        "trace:command",
+        "commands.trace:command",
         "Show one propagation step by step, as the tables of the papers do.",
     ),
     "advise": (
-        "advise:command",
+        "commands.advise.command:command",
         "Find views that are worth storing, and rewrite queries to use them.",
     ),
-    "grant": ("grants:grant", "Let a reader see relations of a warehouse."),
-    "revoke": ("grants:revoke", "Let a reader not see relations of a warehouse any more."),
-    "grants": ("grants:grants", "List who may see what of a warehouse."),
-    "status": ("status:command", "Show what a warehouse holds, and its condition."),
-    "verify": ("verify:command", "Check a warehouse: its files, histories, relations and tables."),
-    "gc": ("gc:command", "Drop old history, dead writers, and files that nobody needs."),
-    "backup": ("backup:backup", "Copy a warehouse while others use it."),
-    "restore": ("backup:restore", "Make a warehouse of a backup."),
+    "grant": ("commands.upkeep.grants:grant", "Let a reader see relations of a warehouse."),
+    "revoke": (
+        "commands.upkeep.grants:revoke",
+        "Let a reader not see relations of a warehouse any more.",
+    ),
+    "grants": ("commands.upkeep.grants:grants", "List who may see what of a warehouse."),
+    "status": ("commands.upkeep.status:command", "Show what a warehouse holds, and its condition."),
+    "verify": (
+        "commands.upkeep.verify:command",
+        "Check a warehouse: its files, histories, relations and tables.",
+    ),
+    "gc": (
+        "commands.upkeep.gc:command",
+        "Drop old history, dead writers, and files that nobody needs.",
+    ),
+    "backup": ("commands.upkeep.backup:backup", "Copy a warehouse while others use it."),
+    "restore": ("commands.upkeep.backup:restore", "Make a warehouse of a backup."),
     "alter": (
-        "alter:command",
+        "commands.upkeep.alter:command",
         "Add, rename or drop columns of a base relation, keeping the data.",
     ),
-    "erase": ("erase:command", "Remove tuples from the data and from history."),
+    "erase": ("commands.upkeep.erase:command", "Remove tuples from the data and from history."),
     "documents": (
-        "documents:command",
+        "commands.documents.group:command",
         "Match tree patterns against documents that streams write into.",
     ),
-    "demo": ("demo:command", "Run the bundled example from end to end."),
+    "demo": ("commands.demo:command", "Run the bundled example from end to end."),
 }
 """Where each command is in this package, and its line in the help, in the order for newcomers."""
 

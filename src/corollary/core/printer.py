@@ -9,29 +9,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import assert_never
 
+from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
-from corollary.core.logic import (
-    TEXT_PREDICATES,
-    AggregateTerm,
-    Aggregation,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Condition,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Rule,
-    Slot,
-    Term,
-    Truth,
-    Value,
-    Variable,
-    Wildcard,
-)
 from corollary.core.program import (
     Declaration,
     Directive,
@@ -139,51 +118,51 @@ def print_reaction(reaction: Reaction) -> str:
 # --- clauses --------------------------------------------------------------------------------------
 
 
-def print_clause(clause: Clause) -> str:
+def print_clause(clause: logic.Clause) -> str:
     """Return a rule or fact as text, with its full stop."""
     heads = ", ".join(print_atom(head) for head in clause.heads)
     if not clause.body:
         return f"{heads}."
     match clause.body:
-        case (Disjunction(alternatives=alternatives),):
+        case (logic.Disjunction(alternatives=alternatives),):
             return f"{heads} :- {_alternatives(alternatives)}."
         case _:
             return f"{heads} :- {print_body(clause.body)}."
 
 
-def print_body(body: tuple[BodyItem, ...]) -> str:
+def print_body(body: tuple[logic.BodyItem, ...]) -> str:
     """Return a conjunction as text."""
     return ", ".join(_body_item(item) for item in body)
 
 
-def _alternatives(alternatives: tuple[tuple[BodyItem, ...], ...]) -> str:
+def _alternatives(alternatives: tuple[tuple[logic.BodyItem, ...], ...]) -> str:
     return " ; ".join(print_body(alternative) for alternative in alternatives)
 
 
-def _body_item(item: BodyItem) -> str:
+def _body_item(item: logic.BodyItem) -> str:
     match item:
-        case Atom():
+        case logic.Atom():
             return print_atom(item)
-        case Negation(atom=atom):
+        case logic.Negation(atom=atom):
             return f"!{print_atom(atom)}"
-        case Comparison(operator=operator, left=left, right=right):
+        case logic.Comparison(operator=operator, left=left, right=right):
             return print_comparison(operator, left, right)
-        case Truth(value=value):
+        case logic.Truth(value=value):
             return "true" if value else "false"
-        case Disjunction(alternatives=alternatives):
+        case logic.Disjunction(alternatives=alternatives):
             return f"({_alternatives(alternatives)})"
         case _:
             assert_never(item)
 
 
-def print_comparison(operator: str, left: Term, right: Term) -> str:
+def print_comparison(operator: str, left: logic.Term, right: logic.Term) -> str:
     """Return a comparison as text, `match` and `contains` as calls."""
-    if operator.removeprefix("!") in TEXT_PREDICATES:
+    if operator.removeprefix("!") in logic.TEXT_PREDICATES:
         return f"{operator}({print_term(left)}, {print_term(right)})"
     return f"{print_term(left)} {operator} {print_term(right)}"
 
 
-def print_atom(atom: Atom) -> str:
+def print_atom(atom: logic.Atom) -> str:
     """Return an atom as text."""
     state = "" if atom.state is None else f"@{atom.state}"
     arguments = ", ".join(print_term(argument) for argument in atom.arguments)
@@ -193,36 +172,36 @@ def print_atom(atom: Atom) -> str:
 # --- terms ----------------------------------------------------------------------------------------
 
 
-def print_term(term: Term) -> str:
+def print_term(term: logic.Term) -> str:
     """Return a term as text, with the fewest brackets that keep its meaning clear."""
     match term:
-        case Variable(name=name):
+        case logic.Variable(name=name):
             return name if is_bare_name(name) else _backquoted(name)
-        case Wildcard():
+        case logic.Wildcard():
             return "_"
-        case Constant(value=value, type=type_):
+        case logic.Constant(value=value, type=type_):
             return print_value(value, type_)
-        case AggregateTerm(operator=operator, target=target, body=body):
+        case logic.AggregateTerm(operator=operator, target=target, body=body):
             goal = "" if target is None else f" {print_term(target)}"
             inner = (
                 _alternatives(body[0].alternatives)
-                if len(body) == 1 and isinstance(body[0], Disjunction)
+                if len(body) == 1 and isinstance(body[0], logic.Disjunction)
                 else print_body(body)
             )
             return f"{operator}{goal} : {{ {inner} }}"
-        case Functor(name=name, arguments=arguments):
+        case logic.Functor(name=name, arguments=arguments):
             return _functor(name, arguments)
         case _:
             assert_never(term)
 
 
-def _functor(name: str, arguments: tuple[Term, ...]) -> str:
+def _functor(name: str, arguments: tuple[logic.Term, ...]) -> str:
     if name == CHECKED_SUM:
         return print_term(arguments[0])
     if name in PREFIXES and len(arguments) == 1:
         sign = PREFIXES[name] + (" " if PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.
-        is_number = name == "neg" and isinstance(arguments[0], Constant)
+        is_number = name == "neg" and isinstance(arguments[0], logic.Constant)
         least = _PRIMARY + 1 if is_number else PREFIX_PRECEDENCE
         return f"{sign}{_enclosed(arguments[0], least)}"
     if name in PRECEDENCE and len(arguments) == 2:
@@ -234,24 +213,26 @@ def _functor(name: str, arguments: tuple[Term, ...]) -> str:
     return f"{name}({', '.join(print_term(argument) for argument in arguments)})"
 
 
-def _enclosed(term: Term, least: int) -> str:
+def _enclosed(term: logic.Term, least: int) -> str:
     text = print_term(term)
     return text if _precedence(term) >= least else f"({text})"
 
 
-def _precedence(term: Term) -> int:
+def _precedence(term: logic.Term) -> int:
     match term:
-        case Functor(name=name, arguments=arguments) if name in PRECEDENCE and len(arguments) == 2:
+        case logic.Functor(name=name, arguments=arguments) if (
+            name in PRECEDENCE and len(arguments) == 2
+        ):
             return PRECEDENCE[name]
-        case Functor(name=name) if name in PREFIXES:
+        case logic.Functor(name=name) if name in PREFIXES:
             return PREFIX_PRECEDENCE
-        case Constant() if print_term(term).startswith("-"):
+        case logic.Constant() if print_term(term).startswith("-"):
             return PREFIX_PRECEDENCE
         case _:
             return _PRIMARY
 
 
-def print_value(value: Value, type_: Type | None = None) -> str:
+def print_value(value: logic.Value, type_: Type | None = None) -> str:
     """Return a value as a literal.
 
     >>> print_value(date(2026, 11, 15)), print_value("a"), print_value(None)
@@ -313,7 +294,7 @@ def print_string(text: str) -> str:
 # --- normal form ---------------------------------------------------------------------------------
 
 
-def print_literal(literal: Literal) -> str:
+def print_literal(literal: logic.Literal) -> str:
     """Return a literal of a normal rule as text.
 
     >>> print_literal(Literal("p", (Variable("x"), Wildcard()), negated=True))
@@ -325,13 +306,13 @@ def print_literal(literal: Literal) -> str:
     return f"{negation}{literal.sign}{print_relation(literal.relation)}{state}({slots})"
 
 
-def print_condition(condition: Condition) -> str:
+def print_condition(condition: logic.Condition) -> str:
     """Return a condition of a normal rule as text; `is` differs from `=` for nulls only."""
     operator = "=" if condition.operator == "is" else condition.operator
     return print_comparison(operator, condition.left, condition.right)
 
 
-def print_rule(rule: Rule) -> str:
+def print_rule(rule: logic.Rule) -> str:
     """Return a normal rule as text, with its full stop."""
     head = print_literal(rule.head)
     body = [print_literal(literal) for literal in rule.literals]
@@ -339,7 +320,7 @@ def print_rule(rule: Rule) -> str:
     return f"{head} :- {', '.join(body)}." if body else f"{head}."
 
 
-def print_aggregation(aggregation: Aggregation, relations: Mapping[str, Relation]) -> str:
+def print_aggregation(aggregation: logic.Aggregation, relations: Mapping[str, Relation]) -> str:
     """Return an aggregation as a rule.
 
     It reads `h.aggregate1(x, n) :- h.body1(x, _), n = count : { h.body1(x, y) }.`
@@ -349,16 +330,16 @@ def print_aggregation(aggregation: Aggregation, relations: Mapping[str, Relation
         relations: the relations of its program, for the names of columns.
     """
     names = _distinct(relations[aggregation.relation].columns, set())
-    *keys, result = (Variable(name) for name in names)
+    *keys, result = (logic.Variable(name) for name in names)
     body = relations[aggregation.body]
-    inner: list[Slot] = [Variable(name) for name in _distinct(body.columns, set(names))]
-    outer: list[Slot] = [Wildcard() for _ in inner]
+    inner: list[logic.Slot] = [logic.Variable(name) for name in _distinct(body.columns, set(names))]
+    outer: list[logic.Slot] = [logic.Wildcard() for _ in inner]
     for key, group in zip(keys, aggregation.groups, strict=True):
         inner[group] = outer[group] = key
     target = "" if aggregation.value is None else f" {print_term(inner[aggregation.value])}"
-    members = print_literal(Literal(body.name, tuple(inner)))
-    head = print_literal(Literal(aggregation.relation, (*keys, result)))
-    group_literal = print_literal(Literal(body.name, tuple(outer)))
+    members = print_literal(logic.Literal(body.name, tuple(inner)))
+    head = print_literal(logic.Literal(aggregation.relation, (*keys, result)))
+    group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
     value = f"{print_term(result)} = {aggregation.operator}{target} : {{ {members} }}"
     return f"{head} :- {group_literal}, {value}."
 

@@ -187,7 +187,8 @@ def _decimal(text: str, type_: Type) -> Decimal:
     sign, whole, fraction = found[1], found[2].lstrip("0"), (found[3] or "").rstrip("0")
     if len(fraction) > type_.scale:
         raise ValueError(
-            f"{quote_text(text)} has more digits after the point than {type_.with_null(False)} holds"
+            f"{quote_text(text)} has more digits after the point than "
+            f"{type_.with_null(False)} holds"
         )
     if len(whole) > type_.precision - type_.scale:
         raise ValueError(_out_of_range(text, type_))

@@ -62,7 +62,8 @@ class ProgressRecorder(CountingRecorder):
         rounds = self.rounds[self.current]
         text = f", round {rounds}" if rounds else ""
         self._console.progress(
-            f"{self.current.replace(WORKING_SEPARATOR, ' ').strip()}{text}: {self._tuples:,} tuples derived"
+            f"{self.current.replace(WORKING_SEPARATOR, ' ').strip()}{text}: "
+            f"{self._tuples:,} tuples derived"
         )
 
 

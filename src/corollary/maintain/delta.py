@@ -21,22 +21,14 @@ from dataclasses import dataclass, replace
 
 from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Literal,
-    Rule,
-    Variable,
-    head_arguments,
-    variable_names,
-)
+from corollary.core import logic
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, Role, Step
 from corollary.core.states import State
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal, has_fault
 
-LiteralReader = Callable[[int, Literal], Goal]
+LiteralReader = Callable[[int, logic.Literal], Goal]
 """Returns where the literal at a position is read."""
 
 
@@ -49,13 +41,13 @@ class ChangedLiteral:
         source: the tuples that are added to or removed from the literal's relation.
     """
 
-    rule: Rule
+    rule: logic.Rule
     position: int
     sign: State
     source: Reference
 
     @property
-    def literal(self) -> Literal:
+    def literal(self) -> logic.Literal:
         """The literal, read as a positive one."""
         return replace(self.rule.literals[self.position], negated=False)
 
@@ -65,7 +57,7 @@ class ChangedLiteral:
         return Goal(self.literal, self.source)
 
 
-def recursive_positions(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
+def recursive_positions(rule: logic.Rule, members: Sequence[str]) -> tuple[int, ...]:
     """Return the positions of the positive literals that belong to the rule's own stratum."""
     return tuple(
         position
@@ -74,7 +66,7 @@ def recursive_positions(rule: Rule, members: Sequence[str]) -> tuple[int, ...]:
     )
 
 
-def unchanged_rules(draft: Draft, members: Sequence[str]) -> tuple[Rule, ...]:
+def unchanged_rules(draft: Draft, members: Sequence[str]) -> tuple[logic.Rule, ...]:
     """Return the rules of some relations that are in OLD and in NEW."""
     return tuple(rule for rule in draft.update.unchanged_rules if rule.head.relation in members)
 
@@ -94,7 +86,7 @@ def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
 
 
 def changed_literals(
-    draft: Draft, rules: Iterable[Rule], members: Sequence[str], sign: State
+    draft: Draft, rules: Iterable[logic.Rule], members: Sequence[str], sign: State
 ) -> Iterator[ChangedLiteral]:
     """Yield the literals below a stratum whose changes may add or remove heads."""
     for rule in rules:
@@ -112,41 +104,45 @@ def changed_literals(
 def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step], ChangedLiteral]:
     """Apply the selections on a changed literal to its change, if there are any."""
     rule, literal = changed.rule, changed.literal
-    names = variable_names(literal)
+    names = logic.variable_names(literal)
     conditions = tuple(
         each
         for each in rule.conditions
-        if variable_names(each) and variable_names(each) <= names and not has_fault(each)
+        if logic.variable_names(each)
+        and logic.variable_names(each) <= names
+        and not has_fault(each)
     )
-    variables = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
-    has_constant = any(isinstance(slot, Constant) for slot in literal.slots)
+    variables = [slot.name for slot in literal.slots if isinstance(slot, logic.Variable)]
+    has_constant = any(isinstance(slot, logic.Constant) for slot in literal.slots)
     if not (conditions or has_constant or len(set(variables)) < len(variables)):
         return [], changed
     number = draft.update.new.rules.index(rule) if rule in draft.update.new.rules else 0
     source = changed.source
-    name = f"{source.relation}{WORKING_SEPARATOR}{source.state}{WORKING_SEPARATOR}{number}.{changed.position}"
+    name = WORKING_SEPARATOR.join((source.relation, source.state, f"{number}.{changed.position}"))
     draft.types[name] = draft.types[literal.relation]
     slots = tuple(
-        Variable(f"_{at}", type_) if not isinstance(slot, Variable | Constant) else slot
+        logic.Variable(f"_{at}", type_)
+        if not isinstance(slot, logic.Variable | logic.Constant)
+        else slot
         for at, (slot, type_) in enumerate(
             zip(literal.slots, draft.types[literal.relation], strict=True)
         )
     )
-    lead = Goal(Literal(literal.relation, slots), changed.source)
+    lead = Goal(logic.Literal(literal.relation, slots), changed.source)
     body = Body(slots, (lead,), conditions, rule.origin, lead)
     steps = draft.derive(name, [body], role=Role.RELEVANT, about=rule.head.relation)
     return steps, replace(changed, source=Reference(name))
 
 
 def make_body(
-    rule: Rule,
+    rule: logic.Rule,
     read: LiteralReader,
     *,
     lead: Goal | None = None,
     position: int | None = None,
     goals: Sequence[Goal] = (),
-    conditions: Sequence[Condition] = (),
-    head: tuple[Variable | Constant, ...] | None = None,
+    conditions: Sequence[logic.Condition] = (),
+    head: tuple[logic.Variable | logic.Constant, ...] | None = None,
     is_judged: bool = False,
     is_bag: bool = False,
 ) -> Body:
@@ -166,7 +162,7 @@ def make_body(
     others = [read(at, each) for at, each in enumerate(rule.literals) if at != position]
     leads = [] if lead is None else [lead]
     return Body(
-        head_arguments(rule) if head is None else head,
+        logic.head_arguments(rule) if head is None else head,
         (*leads, *others, *goals),
         (*rule.conditions, *conditions),
         rule.origin,
@@ -184,10 +180,10 @@ def read_in_state(state: State) -> LiteralReader:
 
 def seed_bodies(
     draft: Draft,
-    rules: Iterable[Rule],
+    rules: Iterable[logic.Rule],
     members: Sequence[str],
     sign: State,
-    make: Callable[[Rule, int | None, Goal | None], Body],
+    make: Callable[[logic.Rule, int | None, Goal | None], Body],
 ) -> tuple[list[Step], dict[str, list[Body]]]:
     """Return the bodies that start a propagation into each relation of a stratum.
 

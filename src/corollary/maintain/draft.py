@@ -4,20 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
+from corollary.core import plans
 from corollary.core.logic import NO_RULE, Condition, Constant, Literal, Origin, Variable
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
-from corollary.core.plans import (
-    MAIN,
-    WORKING_SEPARATOR,
-    Derive,
-    Plan,
-    Reduce,
-    Role,
-    Step,
-    event_relation,
-    pipelines_of,
-    working_relation,
-)
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
@@ -66,7 +55,7 @@ class Draft:
 
     update: Update
     is_traced: bool = False
-    procedures: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    procedures: dict[str, tuple[plans.Step, ...]] = field(default_factory=dict)
     locals: dict[str, tuple[str, ...]] = field(default_factory=dict)
     types: dict[str, tuple[Type, ...]] = field(default_factory=dict)
     readable: set[str] = field(default_factory=set)
@@ -91,7 +80,7 @@ class Draft:
     def _is_available(self, source: Reference) -> bool:
         """Whether a relation can be read in a state, without calls for its tuples."""
         name, update = source.relation, self.update
-        if WORKING_SEPARATOR in name or source.state in (State.ADDED, State.REMOVED):
+        if plans.WORKING_SEPARATOR in name or source.state in (State.ADDED, State.REMOVED):
             return True
         program = update.queried_old if source.state is State.OLD else update.new
         relation = program.relations.get(name)
@@ -111,7 +100,7 @@ class Draft:
 
     def working_relation(self, relation: str, role: str, *more: Type) -> str:
         """Return a working relation with the columns of a relation and those of `more` types."""
-        name = working_relation(relation, role)
+        name = plans.working_relation(relation, role)
         self.types[name] = (*self.relation(relation).types, *more)
         return name
 
@@ -125,8 +114,8 @@ class Draft:
         """Return where an active rule reads a change or an event predicate, if `name` is one."""
         active = self.update.new.active
         if name in active.relations:
-            self.types[event_relation(name)] = active.relations[name].types
-            return Reference(event_relation(name))
+            self.types[plans.event_relation(name)] = active.relations[name].types
+            return Reference(plans.event_relation(name))
         relation, state = active.marked.get(name, ("", State.NEW))
         is_change = state in (State.ADDED, State.REMOVED)
         return self.changes_of(relation, state) if is_change else None
@@ -149,26 +138,26 @@ class Draft:
         bodies: Iterable[Body],
         *,
         without: Sequence[Reference] = (),
-        reduce: Reduce | None = None,
-        role: Role | None = None,
+        reduce: plans.Reduce | None = None,
+        role: plans.Role | None = None,
         about: str = "",
-    ) -> list[Step]:
+    ) -> list[plans.Step]:
         """Return the steps that derive a relation, with the calls that its bodies need."""
-        steps: list[Step] = []
+        steps: list[plans.Step] = []
         pipelines = tuple(self._pipeline(body, steps) for body in bodies)
-        return [*steps, Derive(target, pipelines, tuple(without), reduce, role, about)]
+        return [*steps, plans.Derive(target, pipelines, tuple(without), reduce, role, about)]
 
     def copy(
         self,
         target: str,
         *sources: Reference,
         without: Sequence[Reference] = (),
-        role: Role | None = None,
+        role: plans.Role | None = None,
         about: str = "",
-    ) -> Derive:
+    ) -> plans.Derive:
         """Return the step that makes a relation the union of others, projected to its columns."""
         pipelines = tuple(self._scan(target, source) for source in sources)
-        return Derive(target, pipelines, tuple(without), None, role, about)
+        return plans.Derive(target, pipelines, tuple(without), None, role, about)
 
     def intersect(
         self,
@@ -176,14 +165,14 @@ class Draft:
         source: Reference,
         other: Reference,
         *,
-        role: Role | None = None,
+        role: plans.Role | None = None,
         about: str = "",
-    ) -> Derive:
+    ) -> plans.Derive:
         """Return the step that makes a relation the intersection of two others."""
         scan = self._scan(target, source)
         test = Probe(other, scan.head, tuple(range(len(self.types[target]))))
         pipeline = replace(scan, stages=(*scan.stages, test))
-        return Derive(target, (pipeline,), (), None, role, about)
+        return plans.Derive(target, (pipeline,), (), None, role, about)
 
     def _scan(self, target: str, source: Reference) -> Pipeline:
         variables = self.variables(source.relation)
@@ -206,7 +195,7 @@ class Draft:
                 lead = goals[-1]
         return replace(body, goals=tuple(goals), lead=lead)
 
-    def _pipeline(self, body: Body, steps: list[Step]) -> Pipeline:
+    def _pipeline(self, body: Body, steps: list[plans.Step]) -> Pipeline:
         if self.update.new.active.rules:
             body = self._resolve_active(body)
         # The order decides which arguments of a literal are bound, and so which calls it makes.
@@ -252,11 +241,11 @@ class Draft:
         judge = pipeline.judge if body.is_judged or body.is_lenient else ()
         return replace(pipeline, judge=judge, is_bag=body.is_bag)
 
-    def finish(self, main: Sequence[Step]) -> Plan:
+    def finish(self, main: Sequence[plans.Step]) -> plans.Plan:
         """Return the finished plan; `main` is its main procedure."""
-        every = {MAIN: tuple(main), **self.procedures, **solve_procedures(self.tables)}
-        plan = Plan(every, self.types, {}, MAIN, self.locals)
-        return replace(plan, orders=orders(pipelines_of(plan)))
+        every = {plans.MAIN: tuple(main), **self.procedures, **solve_procedures(self.tables)}
+        plan = plans.Plan(every, self.types, {}, plans.MAIN, self.locals)
+        return replace(plan, orders=orders(plans.pipelines_of(plan)))
 
 
 def _is_lead(goal: Goal, lead: Goal | None) -> bool:

@@ -5,18 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core import plans
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
-from corollary.core.plans import (
-    Call,
-    PlacedCall,
-    Placement,
-    Plan,
-    Step,
-    Store,
-    When,
-    Within,
-    procedure_name,
-)
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain.algorithms import (
@@ -52,9 +42,9 @@ class Maintenance:
         places: by procedure; strata that are not listed run on the driver.
     """
 
-    plan: Plan
+    plan: plans.Plan
     choices: Mapping[str, AlgorithmChoice]
-    places: Mapping[str, PlacedCall] = field(default_factory=dict)
+    places: Mapping[str, plans.PlacedCall] = field(default_factory=dict)
 
 
 def choose_algorithms(
@@ -72,7 +62,7 @@ def choose_algorithms(
             continue
         if any(update.signs_of(name) for name in stratum.relations):
             choice = choose(stratum, update, requested, sizes)
-            found[procedure_name(stratum.relations)] = stratum, choice
+            found[plans.procedure_name(stratum.relations)] = stratum, choice
     return found
 
 
@@ -103,8 +93,8 @@ def maintain(
     update: Update,
     chosen: Mapping[str, tuple[Stratum, AlgorithmChoice]],
     *,
-    places: Mapping[str, PlacedCall] | None = None,
-    make_final_steps: Callable[[Draft], Sequence[Step]] = lambda _: (),
+    places: Mapping[str, plans.PlacedCall] | None = None,
+    make_final_steps: Callable[[Draft], Sequence[plans.Step]] = lambda _: (),
     is_traced: bool = False,
     is_strict: bool = False,
 ) -> Maintenance:
@@ -125,7 +115,7 @@ def maintain(
         for name, place in (places or {}).items()
         if name in choices and _runs_in(choices[name].algorithm, place.placement)
     }
-    main: list[Step] = []
+    main: list[plans.Step] = []
     for name, (stratum, choice) in chosen.items():
         if choice.algorithm in IN_PLACE_ALGORITHMS:
             # Its own steps read NEW of the stratum as it is, even before it is complete.
@@ -134,17 +124,19 @@ def maintain(
         if choice.budget is not None:
             # The abandoned run may have left calls open that were never answered.
             draft.procedures.setdefault(epf.CLEAR_TABLES, ())
-            otherwise = (Call(epf.CLEAR_TABLES), *recompute.plan(stratum, draft))
-            steps = [Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)]
+            otherwise = (plans.Call(epf.CLEAR_TABLES), *recompute.plan(stratum, draft))
+            steps = [
+                plans.Within(choice.budget, tuple(steps), None if is_strict else otherwise, name)
+            ]
         draft.procedures[name] = tuple(steps)
         draft.readable.update(stratum.relations)
-        main.append(_call_if_changed(stratum, draft, used.get(name, Call(name))))
+        main.append(_call_if_changed(stratum, draft, used.get(name, plans.Call(name))))
     main += make_final_steps(draft)
     epf.complete_clear_tables(draft)
     return Maintenance(draft.finish(main), choices, used)
 
 
-def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
+def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.Step]:
     match algorithm:
         case Algorithm.RECOMPUTE:
             return recompute.plan(stratum, draft)
@@ -174,19 +166,21 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[Step]:
             assert_never(algorithm)
 
 
-def _runs_in(algorithm: Algorithm, placement: Placement) -> bool:
+def _runs_in(algorithm: Algorithm, placement: plans.Placement) -> bool:
     """Whether an algorithm can run in a placement; PF and EPF would need a query per invocation."""
-    return placement is not Placement.SQL or algorithm not in (Algorithm.PF, Algorithm.EPF)
+    return placement is not plans.Placement.SQL or algorithm not in (Algorithm.PF, Algorithm.EPF)
 
 
-def _call_if_changed(stratum: Stratum, draft: Draft, call: Call | PlacedCall) -> Step:
+def _call_if_changed(
+    stratum: Stratum, draft: Draft, call: plans.Call | plans.PlacedCall
+) -> plans.Step:
     """Return the call of a stratum, guarded by the changes of the relations that it reads."""
     if not draft.update.redefined.isdisjoint(stratum.relations):
         return call
-    return When(changes_below(stratum, draft), (call,))
+    return plans.When(changes_below(stratum, draft), (call,))
 
 
-def plan_payload_rebuild(stratum: Stratum, update: Update) -> Plan:
+def plan_payload_rebuild(stratum: Stratum, update: Update) -> plans.Plan:
     """Return the plan that recomputes the payload of a stored stratum in OLD.
 
     The relations may belong to several strata of OLD: ranks that are well-founded across all of
@@ -198,5 +192,5 @@ def plan_payload_rebuild(stratum: Stratum, update: Update) -> Plan:
     wanted = payload_kind(stratum, update.new)
     steps, results = seminaive.fixpoint(before, draft, State.OLD, wanted)
     known = {each.name for each in payload_relations(stratum, update.new).values()}
-    stores = [Store(name, result) for name, result in results.items() if name in known]
+    stores = [plans.Store(name, result) for name, result in results.items() if name in known]
     return draft.finish([*steps, *stores])

@@ -13,19 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Literal,
-    Rule,
-    Variable,
-    Wildcard,
-    has_wildcard,
-    head_arguments,
-    variable_names,
-)
+from corollary.core import logic
 from corollary.core.pipeline import Reference
 from corollary.core.plans import working_relation
 from corollary.core.program import NormalProgram, Relation
@@ -43,7 +31,7 @@ class Payload(StrEnum):
     COUNT = "count"
 
 
-RANK_VARIABLE = Variable("rank'", NUMBER)
+RANK_VARIABLE = logic.Variable("rank'", NUMBER)
 """The rank of a head; the quote keeps it apart from the variables of a program."""
 
 
@@ -80,11 +68,11 @@ def has_single_derivations(stratum: Stratum) -> bool:
         return False
     (rule,) = stratum.rules
     read = [literal for literal in rule.literals if not literal.negated]
-    if rule.is_lenient or any(has_wildcard(literal) for literal in read):
+    if rule.is_lenient or any(logic.has_wildcard(literal) for literal in read):
         return False
     makes_several = any(range_of(condition) for condition in rule.conditions)
     return not makes_several and all(
-        variable_names(literal) <= variable_names(rule.head) for literal in read
+        logic.variable_names(literal) <= logic.variable_names(rule.head) for literal in read
     )
 
 
@@ -114,9 +102,9 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
     return beside
 
 
-def absent_head(rule: Rule) -> Goal:
+def absent_head(rule: logic.Rule) -> Goal:
     """Return the goal that a rule's head is not in NEW."""
-    literal = Literal(rule.head.relation, head_arguments(rule), negated=True)
+    literal = logic.Literal(rule.head.relation, logic.head_arguments(rule), negated=True)
     return Goal(literal, Reference(rule.head.relation))
 
 
@@ -130,28 +118,32 @@ class RankedBody:
         ranks: for each position of the stratum the variable that holds the rank.
     """
 
-    rule: Rule
+    rule: logic.Rule
     draft: Draft
     state: State
     lower: State
-    ranks: dict[int, Variable]
+    ranks: dict[int, logic.Variable]
 
     @property
-    def head(self) -> tuple[Variable | Constant, ...]:
+    def head(self) -> tuple[logic.Variable | logic.Constant, ...]:
         """The head and its rank."""
-        return (*head_arguments(self.rule), RANK_VARIABLE)
+        return (*logic.head_arguments(self.rule), RANK_VARIABLE)
 
-    def ranked_literal(self, position: int) -> Literal:
+    def ranked_literal(self, position: int) -> logic.Literal:
         """Return the literal at a position with its rank, and variables instead of wildcards."""
         literal = self.rule.literals[position]
         types = self.draft.types[literal.relation]
         slots = tuple(
-            Variable(f"_{position}_{at}'", types[at]) if isinstance(slot, Wildcard) else slot
+            logic.Variable(f"_{position}_{at}'", types[at])
+            if isinstance(slot, logic.Wildcard)
+            else slot
             for at, slot in enumerate(literal.slots)
         )
-        return Literal(rank_relation(self.draft, literal.relation), (*slots, self.ranks[position]))
+        return logic.Literal(
+            rank_relation(self.draft, literal.relation), (*slots, self.ranks[position])
+        )
 
-    def read(self, position: int, literal: Literal) -> Goal:
+    def read(self, position: int, literal: logic.Literal) -> Goal:
         """Return where the literal at a position is read."""
         if position not in self.ranks:
             return Goal(literal, Reference(literal.relation, self.lower))
@@ -160,18 +152,25 @@ class RankedBody:
 
 
 def rank_body(
-    rule: Rule, members: tuple[str, ...], draft: Draft, state: State, *, lower: State = State.NEW
+    rule: logic.Rule,
+    members: tuple[str, ...],
+    draft: Draft,
+    state: State,
+    *,
+    lower: State = State.NEW,
 ) -> RankedBody:
     """Return a rule whose stratum's literals are read with ranks in `state`, others in `lower`."""
     positions = recursive_positions(rule, members)
-    ranks = {position: Variable(f"rank{position}'", NUMBER) for position in positions}
+    ranks = {position: logic.Variable(f"rank{position}'", NUMBER) for position in positions}
     return RankedBody(rule, draft, state, lower, ranks)
 
 
-def rank_equation(ranked: RankedBody) -> Condition:
+def rank_equation(ranked: RankedBody) -> logic.Condition:
     """Return the equation for the rank of a head: 1 + the largest rank of its premises, or 0."""
-    ranks: list[Expression] = list(ranked.ranks.values())
+    ranks: list[logic.Expression] = list(ranked.ranks.values())
     if not ranks:
-        return Condition("=", RANK_VARIABLE, Constant(0, NUMBER))
-    largest = ranks[0] if len(ranks) == 1 else Functor("max", tuple(ranks), NUMBER)
-    return Condition("=", RANK_VARIABLE, Functor("+", (largest, Constant(1, NUMBER)), NUMBER))
+        return logic.Condition("=", RANK_VARIABLE, logic.Constant(0, NUMBER))
+    largest = ranks[0] if len(ranks) == 1 else logic.Functor("max", tuple(ranks), NUMBER)
+    return logic.Condition(
+        "=", RANK_VARIABLE, logic.Functor("+", (largest, logic.Constant(1, NUMBER)), NUMBER)
+    )

@@ -8,19 +8,8 @@ equation as soon as it can compute its unbound side.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from corollary.core import logic
 from corollary.core.functors import may_fail
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Literal,
-    Origin,
-    Slot,
-    Variable,
-    variable_names,
-    variables_of,
-)
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.statistics import Statistics
 
@@ -29,7 +18,7 @@ from corollary.core.statistics import Statistics
 class Goal:
     """A literal of a body, and the relation and state that it is read from."""
 
-    literal: Literal
+    literal: logic.Literal
     source: Reference
 
 
@@ -45,18 +34,18 @@ class _Ordering:
         slots = goal.literal.slots
         columns = bound_columns(slots, self.bound)
         self.stages.append(Probe(goal.source, slots, columns))
-        self.bound |= variable_names(goal.literal)
+        self.bound |= logic.variable_names(goal.literal)
 
-    def place_ready(self, negated: list[Goal], conditions: list[Condition]) -> None:
+    def place_ready(self, negated: list[Goal], conditions: list[logic.Condition]) -> None:
         """Place every negated literal and condition that is ready.
 
         Tests that always have a value come first: fewer rows reach the expressions that may fail.
         """
         while True:
             ready = [each for each in conditions if self._is_ready(each)]
-            tests = [each for each in ready if variable_names(each) <= self.bound]
+            tests = [each for each in ready if logic.variable_names(each) <= self.bound]
             certain = [each for each in tests if not has_fault(each)]
-            absent = [each for each in negated if variable_names(each.literal) <= self.bound]
+            absent = [each for each in negated if logic.variable_names(each.literal) <= self.bound]
             if certain:
                 conditions.remove(certain[0])
                 self.stages.append(Filter(certain[0]))
@@ -70,32 +59,36 @@ class _Ordering:
             else:
                 return
 
-    def _is_ready(self, condition: Condition) -> bool:
-        return variable_names(condition) <= self.bound or self._assignment(condition) is not None
+    def _is_ready(self, condition: logic.Condition) -> bool:
+        return (
+            logic.variable_names(condition) <= self.bound or self._assignment(condition) is not None
+        )
 
-    def _assignment(self, condition: Condition) -> tuple[Variable, Expression] | None:
+    def _assignment(
+        self, condition: logic.Condition
+    ) -> tuple[logic.Variable, logic.Expression] | None:
         if condition.operator in ("=", "is"):
             sides = (condition.left, condition.right)
             for one, other in (sides, sides[::-1]):
-                needed = {each.name for each in variables_of(other)}
-                is_free = isinstance(one, Variable) and one.name not in self.bound
+                needed = {each.name for each in logic.variables_of(other)}
+                is_free = isinstance(one, logic.Variable) and one.name not in self.bound
                 if is_free and needed <= self.bound:
-                    assert isinstance(one, Variable)
+                    assert isinstance(one, logic.Variable)
                     return one, other
         return None
 
-    def _place(self, condition: Condition) -> None:
+    def _place(self, condition: logic.Condition) -> None:
         assignment = self._assignment(condition)
-        if variable_names(condition) <= self.bound or assignment is None:
+        if logic.variable_names(condition) <= self.bound or assignment is None:
             generator = range_of(condition)
             if generator is None:
                 self.stages.append(Filter(condition))
                 return
             # `range` makes rows, so a bound variable is compared with each of its values.
             bound, functor = generator
-            value = Variable(f"{bound.name}'", bound.type)
+            value = logic.Variable(f"{bound.name}'", bound.type)
             self.stages.append(Compute(value, functor))
-            self.stages.append(Filter(Condition("=", bound, value)))
+            self.stages.append(Filter(logic.Condition("=", bound, value)))
             return
         variable, expression = assignment
         self.stages.append(Compute(variable, expression, condition.operator == "is"))
@@ -115,10 +108,10 @@ class _Ordering:
 
 
 def sip(
-    head: tuple[Variable | Constant, ...],
+    head: tuple[logic.Variable | logic.Constant, ...],
     goals: Sequence[Goal],
-    conditions: Sequence[Condition],
-    origin: Origin,
+    conditions: Sequence[logic.Condition],
+    origin: logic.Origin,
     statistics: Statistics,
     *,
     lead: Goal | None = None,
@@ -148,7 +141,7 @@ def sip(
 def _judge(
     stages: Iterable[Stage],
     goals: Sequence[Goal],
-    conditions: Sequence[Condition],
+    conditions: Sequence[logic.Condition],
     statistics: Statistics,
 ) -> tuple[Stage, ...]:
     """Return the same body with negated literals and fallible conditions after all others.
@@ -169,33 +162,38 @@ def _judge(
     return tuple(ordering.stages)
 
 
-def bound_columns(slots: Sequence[Slot], bound: Iterable[str]) -> tuple[int, ...]:
+def bound_columns(slots: Sequence[logic.Slot], bound: Iterable[str]) -> tuple[int, ...]:
     """Return the columns that hold constants or bound variables."""
     names = set(bound)
     return tuple(
         column
         for column, slot in enumerate(slots)
-        if isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in names)
+        if isinstance(slot, logic.Constant)
+        or (isinstance(slot, logic.Variable) and slot.name in names)
     )
 
 
-def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
+def range_of(condition: logic.Condition) -> tuple[logic.Variable, logic.Functor] | None:
     """Return the variable that a `range` gives several values, and the `range`, if there is one."""
     for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if isinstance(other, Functor) and other.name == "range" and isinstance(one, Variable):
+        if (
+            isinstance(other, logic.Functor)
+            and other.name == "range"
+            and isinstance(one, logic.Variable)
+        ):
             return one, other
     return None
 
 
-def has_fault(condition: Condition) -> bool:
+def has_fault(condition: logic.Condition) -> bool:
     """Whether the condition holds an expression that may have no value."""
     if condition.operator in ("match", "!match"):
         return True
     return any(_can_fail(side) for side in (condition.left, condition.right))
 
 
-def _can_fail(expression: Expression) -> bool:
-    return isinstance(expression, Functor) and (
+def _can_fail(expression: logic.Expression) -> bool:
+    return isinstance(expression, logic.Functor) and (
         may_fail(expression.name, expression.type)
         or any(_can_fail(each) for each in expression.arguments)  # type: ignore[arg-type]
     )

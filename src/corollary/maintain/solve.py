@@ -40,33 +40,8 @@ from dataclasses import dataclass, field, replace
 
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import (
-    NO_RULE,
-    Aggregation,
-    Condition,
-    Constant,
-    Literal,
-    Origin,
-    Rule,
-    Slot,
-    Variable,
-    Wildcard,
-    head_arguments,
-)
+from corollary.core import logic, plans
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
-from corollary.core.plans import (
-    MAIN,
-    WORKING_SEPARATOR,
-    Aggregate,
-    Clear,
-    Derive,
-    Extend,
-    Loop,
-    Plan,
-    Step,
-    pipelines_of,
-    working_relation,
-)
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
@@ -82,11 +57,11 @@ from corollary.maintain.tabling import (
     split_body,
 )
 
-GOAL_RELATION = working_relation("", "goal")
+GOAL_RELATION = plans.working_relation("", "goal")
 
 
-def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan:
-    """Return the plan whose relation `GOAL_RELATION` holds the answers: one column per goal variable.
+def solve(program: NormalProgram, goal: logic.Literal, statistics: Statistics) -> plans.Plan:
+    """Return the plan whose `GOAL_RELATION` holds the answers: one column per goal variable.
 
     Derived relations are computed as far as the goal needs them, even if they are stored.
     """
@@ -97,11 +72,11 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> Plan
 
 def answer_goal(
     program: NormalProgram,
-    goal: Literal,
+    goal: logic.Literal,
     statistics: Statistics,
     is_readable: Callable[[str], bool],
     state: State = State.NEW,
-) -> Plan:
+) -> plans.Plan:
     """Return the plan that answers a goal, where some derived relations can be read as stored.
 
     Args:
@@ -114,35 +89,37 @@ def answer_goal(
     types = {name: relation.types for name, relation in program.relations.items()}
 
     def is_available(source: Reference) -> bool:
-        return WORKING_SEPARATOR in source.relation or is_readable(source.relation)
+        return plans.WORKING_SEPARATOR in source.relation or is_readable(source.relation)
 
     tables = CallTables(
         {state: program}, statistics, types, is_available, lambda _: state is State.NEW
     )
-    origin = Origin(f"the goal {goal.relation}")
-    columns: dict[str, Variable] = {}
+    origin = logic.Origin(f"the goal {goal.relation}")
+    columns: dict[str, logic.Variable] = {}
     for slot in goal.slots:
-        if isinstance(slot, Variable):
+        if isinstance(slot, logic.Variable):
             columns.setdefault(slot.name, slot)
     head = tuple(columns.values())
     types[GOAL_RELATION] = tuple(map(_type, head))
-    steps: list[Step] = []
+    steps: list[plans.Step] = []
     source = Reference(goal.relation, state)
     if not is_readable(goal.relation):
         node = tables.adorn(goal.relation, bound_columns(goal.slots, ()), state)
         constants = tuple(
-            slot for column in node.bound if isinstance(slot := goal.slots[column], Constant)
+            slot for column in node.bound if isinstance(slot := goal.slots[column], logic.Constant)
         )
         steps = tables.call(node, [Pipeline((), constants, origin)])
         source = Reference(node.answers)
-    steps.append(Derive(GOAL_RELATION, (sip(head, [Goal(goal, source)], (), origin, statistics),)))
-    every = {MAIN: tuple(steps), **solve_procedures(tables)}
-    return Plan(every, types, orders(pipelines_of(Plan(every, types))))
+    steps.append(
+        plans.Derive(GOAL_RELATION, (sip(head, [Goal(goal, source)], (), origin, statistics),))
+    )
+    every = {plans.MAIN: tuple(steps), **solve_procedures(tables)}
+    return plans.Plan(every, types, orders(plans.pipelines_of(plans.Plan(every, types))))
 
 
-def solve_procedures(tables: CallTables) -> dict[str, tuple[Step, ...]]:
+def solve_procedures(tables: CallTables) -> dict[str, tuple[plans.Step, ...]]:
     """Return the procedures that answer all new calls, one for each stratum and state."""
-    made: dict[str, tuple[Step, ...]] = {}
+    made: dict[str, tuple[plans.Step, ...]] = {}
     # Making one procedure may adorn relations of the strata below, and those of OLD may call tables
     # of NEW that both states share: so OLD is first, and upper strata come before lower ones.
     for state in (State.OLD, State.NEW):
@@ -153,8 +130,8 @@ def solve_procedures(tables: CallTables) -> dict[str, tuple[Step, ...]]:
     return made
 
 
-def _type(slot: Slot) -> Type:
-    assert not isinstance(slot, Wildcard)
+def _type(slot: logic.Slot) -> Type:
+    assert not isinstance(slot, logic.Wildcard)
     assert slot.type is not None
     return slot.type
 
@@ -172,20 +149,20 @@ class _Layer:
     stratum: Stratum
     state: State
     tables: CallTables
-    below: list[Step] = field(default_factory=list)
+    below: list[plans.Step] = field(default_factory=list)
     asks: dict[AdornedRelation, list[Pipeline]] = field(default_factory=dict)
     finds: dict[AdornedRelation, list[Pipeline]] = field(default_factory=dict)
 
-    def add(self, rule: Rule, node: AdornedRelation) -> None:
+    def add(self, rule: logic.Rule, node: AdornedRelation) -> None:
         """Add the pipelines of one rule when it is called as `node`."""
         tables = self.tables
-        call = Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
+        call = logic.Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
         goals = [Goal(call, Reference(node.calls))]
         goals += [Goal(each, Reference(each.relation, self.state)) for each in rule.literals]
-        head = head_arguments(rule)
+        head = logic.head_arguments(rule)
         ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
 
-        def ask(stage: Probe | AntiProbe, items: list[Goal | Condition]) -> Reference:
+        def ask(stage: Probe | AntiProbe, items: list[Goal | logic.Condition]) -> Reference:
             callee, arguments = callee_and_arguments(stage, tables)
             prefix = drop_fallible_conditions(items, arguments)
             pipelines = [
@@ -205,9 +182,9 @@ class _Layer:
 
     def _variants(
         self,
-        items: list[Goal | Condition],
-        head: tuple[Variable | Constant, ...],
-        rule: Rule,
+        items: list[Goal | logic.Condition],
+        head: tuple[logic.Variable | logic.Constant, ...],
+        rule: logic.Rule,
         node: AdornedRelation,
     ) -> Iterator[Pipeline]:
         """Yield the semi-naive variants, led by the calls and by each literal of the stratum."""
@@ -243,7 +220,7 @@ class _Layer:
         return goal.source.relation == goal.literal.relation in self.stratum.relations
 
 
-def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[Step]:
+def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[plans.Step]:
     """Return the loop that answers all new calls of a stratum."""
     layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
@@ -254,17 +231,17 @@ def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[S
         for rule in stratum.rules:
             if rule.head.relation == node.relation:
                 layer.add(rule, node)
-    derive: list[Step] = [
-        Derive(node.new_calls, tuple(layer.asks.get(node, ())), (Reference(node.calls),))
+    derive: list[plans.Step] = [
+        plans.Derive(node.new_calls, tuple(layer.asks.get(node, ())), (Reference(node.calls),))
         for node in nodes
     ]
     derive += [
-        Derive(node.new_answers, tuple(layer.finds.get(node, ())), (Reference(node.answers),))
+        plans.Derive(node.new_answers, tuple(layer.finds.get(node, ())), (Reference(node.answers),))
         for node in nodes
         if node.relation not in aggregated
     ]
-    extend: list[Step] = [Extend(node.calls, node.new_calls) for node in nodes]
-    extend += [Extend(node.answers, node.new_answers) for node in nodes]
+    extend: list[plans.Step] = [plans.Extend(node.calls, node.new_calls) for node in nodes]
+    extend += [plans.Extend(node.answers, node.new_answers) for node in nodes]
     fresh = [Reference(node.calls, State.ADDED) for node in nodes]
     if stratum.is_recursive:
         fresh += [Reference(node.answers, State.ADDED) for node in nodes]
@@ -275,18 +252,20 @@ def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[S
         if (limit := relations[node.relation].limit) is not None
     )
     opened = [step for node in nodes for step in _open(node, nodes, tables)]
-    return [*opened, Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
+    return [*opened, plans.Loop((*layer.below, *derive, *extend), tuple(fresh), limits)]
 
 
-def _open(node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTables) -> list[Step]:
+def _open(
+    node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTables
+) -> list[plans.Step]:
     """Return the steps that open new calls.
 
     A call that a more general, complete one subsumes takes over its answers instead.
     """
     types = tables.types[node.answers]
-    columns = tuple(Variable(f"c{at}", type_) for at, type_ in enumerate(types))
+    columns = tuple(logic.Variable(f"c{at}", type_) for at, type_ in enumerate(types))
     arguments = tuple(columns[at] for at in node.bound)
-    origin = NO_RULE
+    origin = logic.NO_RULE
     asked = Probe(Reference(node.new_calls), arguments, ())
     found, known = list[Pipeline](), list[Pipeline]()
     for general in nodes:
@@ -297,41 +276,45 @@ def _open(node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTable
             found.append(Pipeline((asked, complete, answers), columns, origin))
             known.append(Pipeline((asked, complete), arguments, origin))
     if not known:
-        return [Extend(node.calls, node.new_calls)]
+        return [plans.Extend(node.calls, node.new_calls)]
     return [
-        Derive(node.new_answers, tuple(found), (Reference(node.answers),)),
-        Extend(node.answers, node.new_answers),
-        Derive(node.answered_calls, tuple(known)),
-        Extend(node.calls, node.answered_calls),
-        Derive(
+        plans.Derive(node.new_answers, tuple(found), (Reference(node.answers),)),
+        plans.Extend(node.answers, node.new_answers),
+        plans.Derive(node.answered_calls, tuple(known)),
+        plans.Extend(node.calls, node.answered_calls),
+        plans.Derive(
             node.unanswered_calls,
             (Pipeline((asked,), arguments, origin),),
             (Reference(node.answered_calls),),
         ),
-        Extend(node.calls, node.unanswered_calls),
-        Clear((node.new_calls,)),
+        plans.Extend(node.calls, node.unanswered_calls),
+        plans.Clear((node.new_calls,)),
     ]
 
 
-def _aggregate(node: AdornedRelation, aggregation: Aggregation, tables: CallTables) -> list[Step]:
+def _aggregate(
+    node: AdornedRelation, aggregation: logic.Aggregation, tables: CallTables
+) -> list[plans.Step]:
     """Return the steps that answer calls of an aggregate: solve its body, then aggregate."""
     body = tables.programs[node.state].relations[aggregation.body]
-    variables = tuple(Variable(f"c{column}", type_) for column, type_ in enumerate(body.types))
+    variables = tuple(
+        logic.Variable(f"c{column}", type_) for column, type_ in enumerate(body.types)
+    )
     columns = tuple(aggregation.groups[at] for at in node.bound)
     keys = tuple(variables[column] for column in columns)
     call = Probe(Reference(node.calls, State.ADDED), keys, ())
-    source, steps = Reference(aggregation.body, node.state), list[Step]()
+    source, steps = Reference(aggregation.body, node.state), list[plans.Step]()
     if not tables.is_available(source):
         asked = tables.adorn(aggregation.body, columns, node.state)
         arguments = tuple(variables[column] for column in asked.bound)
         steps = tables.call(asked, [Pipeline((call,), arguments, aggregation.origin)])
         source = Reference(asked.answers)
-    rows = working_relation(node.name, "rows")
+    rows = plans.working_relation(node.name, "rows")
     tables.types[rows] = body.types
     read = Probe(source, variables, tuple(sorted(columns)))
     pipeline = Pipeline((call, read), variables, aggregation.origin)
     steps += [
-        Derive(rows, (pipeline,)),
-        Aggregate(node.new_answers, aggregation, Reference(rows), (Reference(node.answers),)),
+        plans.Derive(rows, (pipeline,)),
+        plans.Aggregate(node.new_answers, aggregation, Reference(rows), (Reference(node.answers),)),
     ]
     return steps

@@ -18,20 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from corollary.analysis.traverse import all_variables
+from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
-from corollary.core.logic import (
-    AggregateTerm,
-    Aggregation,
-    Atom,
-    BodyItem,
-    Comparison,
-    Constant,
-    Functor,
-    Negation,
-    Term,
-    Variable,
-    Wildcard,
-)
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
 from corollary.rewrite.bindings import (
@@ -63,11 +51,11 @@ def aggregates(unit: TranslationUnit) -> None:
 class _LiftedAggregate:
     """An aggregate and the relation that was made of it."""
 
-    aggregate: AggregateTerm
+    aggregate: logic.AggregateTerm
     relation: str
     number: int
-    keys: tuple[Variable, ...]
-    result: Variable
+    keys: tuple[logic.Variable, ...]
+    result: logic.Variable
 
 
 class _Lifting:
@@ -80,7 +68,7 @@ class _Lifting:
         # By identity: the alternatives of a clause share their aggregates, while two equal
         # aggregates of the text become two relations.
         self._lifted: dict[int, _LiftedAggregate] = {}
-        self._guards: dict[str, Atom] = {}
+        self._guards: dict[str, logic.Atom] = {}
         self._bodies: list[Conjunction] = []
 
     def lift_all(self, conjunctions: Iterable[Conjunction]) -> Iterator[Conjunction]:
@@ -102,26 +90,29 @@ class _Lifting:
                 work.extend(reversed(list(self._lift_one(current, aggregate))))
 
     def _lift_one(
-        self, conjunction: Conjunction, aggregate: AggregateTerm
+        self, conjunction: Conjunction, aggregate: logic.AggregateTerm
     ) -> Iterator[Conjunction]:
         lifted = self._lifted.get(id(aggregate)) or self._make_relation(conjunction, aggregate)
         rest = _substitute(conjunction, aggregate, lifted.result)
         if lifted.relation in self._guards:
             self._collect_keys(lifted, rest)
         keys, result = lifted.keys, lifted.result
-        read: tuple[BodyItem, ...] = (Atom(lifted.relation, (*keys, result)),)
+        read: tuple[logic.BodyItem, ...] = (logic.Atom(lifted.relation, (*keys, result)),)
         if aggregate.operator == "sum" and _type(aggregate).kind is not Kind.FLOAT:
             total = conjunction.fresh.variable(aggregate.type)
-            value = Functor(CHECKED_SUM, (total,), aggregate.type)
-            read = (Atom(lifted.relation, (*keys, total)), Comparison("=", result, value))
+            value = logic.Functor(CHECKED_SUM, (total,), aggregate.type)
+            read = (
+                logic.Atom(lifted.relation, (*keys, total)),
+                logic.Comparison("=", result, value),
+            )
         yield rest.with_items((*rest.items, *read), "aggregates")
         if aggregate.operator in ZERO_IF_EMPTY:
-            zero = Comparison("=", result, Constant(0, aggregate.type))
-            none = Negation(Atom(lifted.relation, (*keys, Wildcard())))
+            zero = logic.Comparison("=", result, logic.Constant(0, aggregate.type))
+            none = logic.Negation(logic.Atom(lifted.relation, (*keys, logic.Wildcard())))
             yield rest.with_items((*rest.items, none, zero), "aggregates")
 
     def _make_relation(
-        self, conjunction: Conjunction, aggregate: AggregateTerm
+        self, conjunction: Conjunction, aggregate: logic.AggregateTerm
     ) -> _LiftedAggregate:
         """Make the relation of an aggregate; a clause in several alternatives makes it once."""
         name = conjunction.head.relation
@@ -132,10 +123,12 @@ class _Lifting:
         lifted = _LiftedAggregate(aggregate, target, number, _keys(rest, aggregate), result)
         body = _direct(lifted) or self._make_body(lifted, rest)
         types = self._types_of(body[0])
-        keys = (Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True))
+        keys = (
+            logic.Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True)
+        )
         self._declare(target, (*keys, result))
         self._unit.aggregations.append(
-            Aggregation(
+            logic.Aggregation(
                 target, aggregate.operator, *body, conjunction.origin.with_pass("aggregates")
             )
         )
@@ -150,49 +143,52 @@ class _Lifting:
         every = (variable for items in bodies for variable in outer_variables(items))
         columns = list(dict.fromkeys((*keys, *every)))
         slots = [
-            Variable(column.name, _column_type(column, variable_sets, keys)) for column in columns
+            logic.Variable(column.name, _column_type(column, variable_sets, keys))
+            for column in columns
         ]
-        value = columns.index(target) if isinstance(target, Variable) else None
-        arguments: list[Term] = [*columns]
+        value = columns.index(target) if isinstance(target, logic.Variable) else None
+        arguments: list[logic.Term] = [*columns]
         if target is not None and value is None:
             value = len(columns)
             arguments.append(target)
-            slots.append(Variable("value", _type(target)))
+            slots.append(logic.Variable("value", _type(target)))
         # Assignments to different variables are different: one more column distinguishes them.
         distinct = list(dict.fromkeys(variable_sets))
         if len(distinct) > 1:
-            slots.append(Variable("alternative", NUMBER))
+            slots.append(logic.Variable("alternative", NUMBER))
         guard = self._guard(lifted, rest, bodies)
         relation = self._unit.unused_name(f"{rest.head.relation}.body{lifted.number}")
         self._declare(relation, slots)
         for items, own in zip(bodies, variable_sets, strict=True):
             bound = {*own, *outer_variables(guard)}
             filled = [
-                Constant(None, slot.type)
-                if isinstance(each, Variable) and each not in bound
+                logic.Constant(None, slot.type)
+                if isinstance(each, logic.Variable) and each not in bound
                 else each
                 for each, slot in zip(arguments, slots, strict=False)
             ]
             if len(distinct) > 1:
-                filled.append(Constant(distinct.index(own), NUMBER))
-            tests = (Comparison("=", key, key) for key in keys if self._is_nullable(key, items))
+                filled.append(logic.Constant(distinct.index(own), NUMBER))
+            tests = (
+                logic.Comparison("=", key, key) for key in keys if self._is_nullable(key, items)
+            )
             body = (*guard, *items, *tests)
-            head = Atom(relation, tuple(filled))
+            head = logic.Atom(relation, tuple(filled))
             self._bodies.append(
                 Conjunction(head, body, rest.origin.with_pass("aggregates"), rest.fresh)
             )
         return relation, tuple(range(len(keys))), value
 
     def _without_wildcards(
-        self, items: tuple[BodyItem, ...], rest: Conjunction
-    ) -> tuple[BodyItem, ...]:
+        self, items: tuple[logic.BodyItem, ...], rest: Conjunction
+    ) -> tuple[logic.BodyItem, ...]:
         """Return a body with every `_` of a positive atom as a variable: each counts on its own."""
-        result: list[BodyItem] = []
+        result: list[logic.BodyItem] = []
         for item in items:
-            if isinstance(item, Atom):
+            if isinstance(item, logic.Atom):
                 types = self._types_of(item.relation)
                 arguments = tuple(
-                    rest.fresh.variable(type_) if isinstance(each, Wildcard) else each
+                    rest.fresh.variable(type_) if isinstance(each, logic.Wildcard) else each
                     for each, type_ in zip(item.arguments, types, strict=True)
                 )
                 result.append(replace(item, arguments=arguments))
@@ -200,23 +196,23 @@ class _Lifting:
                 result.append(item)
         return tuple(result)
 
-    def _is_nullable(self, key: Variable, items: tuple[BodyItem, ...]) -> bool:
+    def _is_nullable(self, key: logic.Variable, items: tuple[logic.BodyItem, ...]) -> bool:
         """Whether a key may be null in the body: it occurs outside too, so it must not be."""
         return any(
             argument == key and type_.nullable
             for item in items
-            if isinstance(item, Atom)
+            if isinstance(item, logic.Atom)
             for argument, type_ in zip(item.arguments, self._types_of(item.relation), strict=True)
         )
 
     def _guard(
-        self, lifted: _LiftedAggregate, rest: Conjunction, bodies: list[tuple[BodyItem, ...]]
-    ) -> tuple[BodyItem, ...]:
+        self, lifted: _LiftedAggregate, rest: Conjunction, bodies: list[tuple[logic.BodyItem, ...]]
+    ) -> tuple[logic.BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
         outer = independent(rest.items, lifted.result)
         is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in bodies)
-        below = (item.relation for item in outer if isinstance(item, Atom))
+        below = (item.relation for item in outer if isinstance(item, logic.Atom))
         is_recursive = self._is_recursive(name, below)
         is_fallible = may_have_no_value(lifted.aggregate)
         if not outer or not (is_unsafe or (is_fallible and not is_recursive)):
@@ -231,7 +227,7 @@ class _Lifting:
             )
         relation = self._unit.unused_name(f"{name}.keys{lifted.number}")
         self._declare(relation, keys)
-        atom = self._guards[lifted.relation] = Atom(relation, keys)
+        atom = self._guards[lifted.relation] = logic.Atom(relation, keys)
         return (atom,)
 
     def _collect_keys(self, lifted: _LiftedAggregate, rest: Conjunction) -> None:
@@ -241,61 +237,63 @@ class _Lifting:
         origin = rest.origin.with_pass("aggregates")
         self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))
 
-    def _declare(self, name: str, columns: Sequence[Variable]) -> None:
+    def _declare(self, name: str, columns: Sequence[logic.Variable]) -> None:
         self._unit.declare(name, [c.name for c in columns], [_type(c) for c in columns])
 
     def _types_of(self, relation: str) -> tuple[Type, ...]:
         return self._unit.relations[relation].types
 
 
-def _type(term: Term | None) -> Type:
+def _type(term: logic.Term | None) -> Type:
     assert term is not None
-    assert not isinstance(term, Wildcard)
+    assert not isinstance(term, logic.Wildcard)
     assert term.type is not None
     return term.type
 
 
-def _result(conjunction: Conjunction, aggregate: AggregateTerm) -> Variable:
+def _result(conjunction: Conjunction, aggregate: logic.AggregateTerm) -> logic.Variable:
     """Return the variable that holds the aggregate's value: `n` in `n = count : { … }`."""
     inner = {variable.name for variable in all_variables(aggregate)}
     for item in conjunction.items:
-        if isinstance(item, Comparison) and item.operator == "=":
+        if isinstance(item, logic.Comparison) and item.operator == "=":
             for one, other in ((item.left, item.right), (item.right, item.left)):
-                if other is aggregate and isinstance(one, Variable) and one.name not in inner:
+                if other is aggregate and isinstance(one, logic.Variable) and one.name not in inner:
                     return one
     return conjunction.fresh.variable(aggregate.type)
 
 
-def _substitute(conjunction: Conjunction, aggregate: AggregateTerm, by: Variable) -> Conjunction:
-    def swap(term: Term) -> Term:
+def _substitute(
+    conjunction: Conjunction, aggregate: logic.AggregateTerm, by: logic.Variable
+) -> Conjunction:
+    def swap(term: logic.Term) -> logic.Term:
         if term is aggregate:
             return by
-        if isinstance(term, Functor):
+        if isinstance(term, logic.Functor):
             return replace(term, arguments=tuple(swap(each) for each in term.arguments))
         return term
 
-    def swap_item(item: BodyItem) -> BodyItem:
+    def swap_item(item: logic.BodyItem) -> logic.BodyItem:
         match item:
-            case Atom():
+            case logic.Atom():
                 return replace(item, arguments=tuple(swap(each) for each in item.arguments))
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 changed = replace(atom, arguments=tuple(swap(each) for each in atom.arguments))
                 return replace(item, atom=changed)
-            case Comparison():
+            case logic.Comparison():
                 return replace(item, left=swap(item.left), right=swap(item.right))
             case _:
                 return item
 
     head = swap_item(conjunction.head)
-    assert isinstance(head, Atom)
-    trivial = Comparison("=", by, by)
+    assert isinstance(head, logic.Atom)
+    trivial = logic.Comparison("=", by, by)
     items = (swap_item(each) for each in conjunction.items)
     return replace(conjunction, head=head, items=tuple(each for each in items if each != trivial))
 
 
-def _keys(rest: Conjunction, aggregate: AggregateTerm) -> tuple[Variable, ...]:
+def _keys(rest: Conjunction, aggregate: logic.AggregateTerm) -> tuple[logic.Variable, ...]:
     outside = {variable.name for variable in outer_variables(rest.items)}
-    keys: dict[str, Variable] = {}
+    keys: dict[str, logic.Variable] = {}
     for variable in all_variables(aggregate):
         if variable.name in outside:
             keys.setdefault(variable.name, variable)
@@ -305,26 +303,30 @@ def _keys(rest: Conjunction, aggregate: AggregateTerm) -> tuple[Variable, ...]:
 def _direct(lifted: _LiftedAggregate) -> AggregationInput | None:
     """Return the relation itself, if the body is just a relation."""
     aggregate, keys = lifted.aggregate, lifted.keys
-    if len(aggregate.body) != 1 or not isinstance(aggregate.body[0], Atom):
+    if len(aggregate.body) != 1 or not isinstance(aggregate.body[0], logic.Atom):
         return None
     atom = aggregate.body[0]
-    names = [each.name for each in atom.arguments if isinstance(each, Variable)]
-    is_plain = all(isinstance(each, Variable | Wildcard) for each in atom.arguments)
+    names = [each.name for each in atom.arguments if isinstance(each, logic.Variable)]
+    is_plain = all(isinstance(each, logic.Variable | logic.Wildcard) for each in atom.arguments)
     if not is_plain or len(names) != len(set(names)) or not {k.name for k in keys} <= set(names):
         return None
-    place = {each.name: at for at, each in enumerate(atom.arguments) if isinstance(each, Variable)}
+    place = {
+        each.name: at for at, each in enumerate(atom.arguments) if isinstance(each, logic.Variable)
+    }
     groups = tuple(place[key.name] for key in keys)
     match aggregate.target:
         case None:
             return atom.relation, groups, None
-        case Variable(name=name) if name in place:
+        case logic.Variable(name=name) if name in place:
             return atom.relation, groups, place[name]
         case _:
             return None
 
 
 def _column_type(
-    column: Variable, bodies: list[frozenset[Variable]], keys: tuple[Variable, ...]
+    column: logic.Variable,
+    bodies: list[frozenset[logic.Variable]],
+    keys: tuple[logic.Variable, ...],
 ) -> Type:
     """Return the type of a body's column: nullable if some alternative does not bind it."""
     is_bound = column in keys or all(column in variables for variables in bodies)

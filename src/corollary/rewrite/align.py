@@ -12,19 +12,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
+from corollary.core import logic
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import (
-    Aggregation,
-    Constant,
-    Expression,
-    Functor,
-    Literal,
-    Rule,
-    Slot,
-    Variable,
-    Wildcard,
-    variable_names,
-)
 from corollary.core.program import ActiveRules, NormalProgram, marked_name
 from corollary.rewrite.translation_unit import unused_name
 
@@ -109,10 +98,12 @@ def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> 
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def canonical_rule(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:
+def canonical_rule(rule: logic.Rule, renamed: Mapping[str, str]) -> tuple[object, ...]:
     """Return a rule with its variables numbered as they occur and its relations renamed."""
     names = [name for literal in (rule.head, *rule.literals) for name in _names(literal)]
-    names += [name for condition in rule.conditions for name in sorted(variable_names(condition))]
+    names += [
+        name for condition in rule.conditions for name in sorted(logic.variable_names(condition))
+    ]
     numbers = {name: f"v{at}" for at, name in enumerate(dict.fromkeys(names))}
     literals = tuple(
         (renamed.get(each.relation, each.relation), each.negated, _slots(each, numbers))
@@ -125,23 +116,23 @@ def canonical_rule(rule: Rule, renamed: Mapping[str, str]) -> tuple[object, ...]
     return _slots(rule.head, numbers), literals, conditions, rule.is_lenient
 
 
-def _names(literal: Literal) -> list[str]:
-    return [slot.name for slot in literal.slots if isinstance(slot, Variable)]
+def _names(literal: logic.Literal) -> list[str]:
+    return [slot.name for slot in literal.slots if isinstance(slot, logic.Variable)]
 
 
-def _slots(literal: Literal, numbers: dict[str, str]) -> tuple[object, ...]:
+def _slots(literal: logic.Literal, numbers: dict[str, str]) -> tuple[object, ...]:
     return tuple(_term(slot, numbers) for slot in literal.slots)
 
 
-def _term(term: Slot | Expression, numbers: dict[str, str]) -> object:
+def _term(term: logic.Slot | logic.Expression, numbers: dict[str, str]) -> object:
     match term:
-        case Variable(name=name):
+        case logic.Variable(name=name):
             return numbers[name]
-        case Functor(name=name, arguments=arguments, type=type_):
+        case logic.Functor(name=name, arguments=arguments, type=type_):
             return (name, type_, *(_term(each, numbers) for each in arguments))  # type: ignore[arg-type]
-        case Wildcard():
+        case logic.Wildcard():
             return "_"
-        case Constant(value=value, type=type_):
+        case logic.Constant(value=value, type=type_):
             return (type(value).__name__, str(value), type_)
 
 
@@ -149,13 +140,13 @@ def _rename(program: NormalProgram, renamed: dict[str, str]) -> NormalProgram:
     def named(name: str) -> str:
         return renamed.get(name, name)
 
-    def literal(each: Literal) -> Literal:
+    def literal(each: logic.Literal) -> logic.Literal:
         return replace(each, relation=named(each.relation))
 
-    def rule(each: Rule) -> Rule:
+    def rule(each: logic.Rule) -> logic.Rule:
         return replace(each, head=literal(each.head), literals=tuple(map(literal, each.literals)))
 
-    def aggregation(each: Aggregation) -> Aggregation:
+    def aggregation(each: logic.Aggregation) -> logic.Aggregation:
         return replace(each, relation=named(each.relation), body=named(each.body))
 
     return NormalProgram(
@@ -181,7 +172,7 @@ def _rename_active(active: ActiveRules, renamed: dict[str, str]) -> ActiveRules:
         **{name: marked_name(*read) for name, read in marked.items()},
     }
 
-    def literal(each: Literal) -> Literal:
+    def literal(each: logic.Literal) -> logic.Literal:
         return replace(each, relation=names.get(each.relation, each.relation))
 
     return replace(

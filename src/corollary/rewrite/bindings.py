@@ -3,31 +3,22 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from corollary.analysis.traverse import aggregates_in, all_variables
+from corollary.core import logic
 from corollary.core.functors import may_fail
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Functor,
-    Term,
-    Variable,
-    literals_of,
-    terms_of,
-)
 from corollary.rewrite.translation_unit import Conjunction, outer_variables
 
 
-def liftable_aggregates(conjunction: Conjunction) -> Iterator[AggregateTerm]:
+def liftable_aggregates(conjunction: Conjunction) -> Iterator[logic.AggregateTerm]:
     """Yield the outermost aggregates whose keys do not depend on another aggregate's value."""
     items = conjunction.items
     found = [each for item in (*items, conjunction.head) for each in _aggregates(item)]
     if not found:
         return
     bound = _names_in_atoms(items)
-    equalities = [each for each in items if isinstance(each, Comparison) and each.operator == "="]
+    equalities = [
+        each for each in items if isinstance(each, logic.Comparison) and each.operator == "="
+    ]
     dependent = _dependent(set(), bound, equalities)
     outside = {variable.name for variable in outer_variables(items)}
     for aggregate in found:
@@ -36,15 +27,19 @@ def liftable_aggregates(conjunction: Conjunction) -> Iterator[AggregateTerm]:
             yield aggregate
 
 
-def independent(items: tuple[BodyItem, ...], result: Variable) -> tuple[BodyItem, ...]:
+def independent(
+    items: tuple[logic.BodyItem, ...], result: logic.Variable
+) -> tuple[logic.BodyItem, ...]:
     """Return the items that depend neither on the result nor on another aggregate."""
     bound = _names_in_atoms(items) - {result.name}
-    comparisons = [each for each in items if isinstance(each, Comparison)]
+    comparisons = [each for each in items if isinstance(each, logic.Comparison)]
     dependent = _dependent({result.name}, bound, comparisons)
     return tuple(item for item in items if not _aggregates(item) and not _names(item) & dependent)
 
 
-def _dependent(start: set[str], bound: set[str], comparisons: Sequence[Comparison]) -> set[str]:
+def _dependent(
+    start: set[str], bound: set[str], comparisons: Sequence[logic.Comparison]
+) -> set[str]:
     """Return the unbound variables that depend on some variables or on an aggregate."""
     dependent = set(start)
     size = -1
@@ -57,51 +52,53 @@ def _dependent(start: set[str], bound: set[str], comparisons: Sequence[Compariso
     return dependent
 
 
-def bound_by(items: tuple[BodyItem, ...]) -> set[str]:
+def bound_by(items: tuple[logic.BodyItem, ...]) -> set[str]:
     """Return the variables that a body binds by itself."""
     bound = {
         argument.name
         for item in items
-        if isinstance(item, Atom)
+        if isinstance(item, logic.Atom)
         for argument in item.arguments
-        if isinstance(argument, Variable)
+        if isinstance(argument, logic.Variable)
     }
     size = -1
     while size != len(bound):
         size = len(bound)
         for item in items:
-            if isinstance(item, Comparison) and item.operator == "=":
+            if isinstance(item, logic.Comparison) and item.operator == "=":
                 for one, other in ((item.left, item.right), (item.right, item.left)):
                     if (
-                        isinstance(one, Variable)
+                        isinstance(one, logic.Variable)
                         and {v.name for v in all_variables(other)} <= bound
                     ):
                         bound.add(one.name)
     return bound
 
 
-def may_have_no_value(aggregate: AggregateTerm) -> bool:
+def may_have_no_value(aggregate: logic.AggregateTerm) -> bool:
     """Whether an expression of the aggregate may fail (overflow, division by zero …)."""
     terms = [aggregate.target] if aggregate.target is not None else []
-    terms += [term for item in literals_of(aggregate.body) for term in terms_of(item)]
+    terms += [term for item in logic.literals_of(aggregate.body) for term in logic.terms_of(item)]
     return any(_is_fallible(term) for term in terms)
 
 
-def _is_fallible(term: Term) -> bool:
+def _is_fallible(term: logic.Term) -> bool:
     match term:
-        case Functor(name=name, arguments=arguments):
+        case logic.Functor(name=name, arguments=arguments):
             return may_fail(name, term.type) or any(_is_fallible(each) for each in arguments)
-        case AggregateTerm():
+        case logic.AggregateTerm():
             return may_have_no_value(term)
         case _:
             return False
 
 
-def recursion_test(clauses: Sequence[Clause]) -> Callable[[str, Iterable[str]], bool]:
+def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[str]], bool]:
     """Return a test whether a head and one of some relations depend on each other."""
     graph: dict[str, set[str]] = {}
     for clause in clauses:
-        below = {item.relation for item in literals_of(clause.body) if isinstance(item, Atom)}
+        below = {
+            item.relation for item in logic.literals_of(clause.body) if isinstance(item, logic.Atom)
+        }
         for head in clause.heads:
             graph.setdefault(head.relation, set()).update(below)
     for below in list(graph.values()):
@@ -119,16 +116,19 @@ def recursion_test(clauses: Sequence[Clause]) -> Callable[[str, Iterable[str]], 
     return is_recursive
 
 
-def _names(item: BodyItem) -> set[str]:
+def _names(item: logic.BodyItem) -> set[str]:
     return {variable.name for variable in outer_variables((item,))}
 
 
-def _names_in_atoms(items: Iterable[BodyItem]) -> set[str]:
-    return set().union(*(_names(item) for item in items if isinstance(item, Atom)))
+def _names_in_atoms(items: Iterable[logic.BodyItem]) -> set[str]:
+    return set().union(*(_names(item) for item in items if isinstance(item, logic.Atom)))
 
 
-def _aggregates(item: BodyItem) -> list[AggregateTerm]:
+def _aggregates(item: logic.BodyItem) -> list[logic.AggregateTerm]:
     """Return the outermost aggregates of an item."""
     return [
-        found for each in literals_of((item,)) for t in terms_of(each) for found in aggregates_in(t)
+        found
+        for each in logic.literals_of((item,))
+        for t in logic.terms_of(each)
+        for found in aggregates_in(t)
     ]

@@ -7,21 +7,7 @@ through.
 from dataclasses import replace
 from decimal import Decimal
 
-from corollary.core.logic import (
-    Atom,
-    Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Literal,
-    Negation,
-    Rule,
-    Slot,
-    Term,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
 
 
@@ -31,47 +17,47 @@ def expressions(unit: TranslationUnit) -> None:
     unit.conjunctions = ()
 
 
-def _rule(conjunction: Conjunction) -> Rule:
-    literals: list[Literal] = []
-    conditions: list[Condition] = []
+def _rule(conjunction: Conjunction) -> logic.Rule:
+    literals: list[logic.Literal] = []
+    conditions: list[logic.Condition] = []
 
-    def slot(term: Term, operator: str) -> Slot:
+    def slot(term: logic.Term, operator: str) -> logic.Slot:
         term = fold_negative(term)
         match term:
-            case Variable() | Constant() | Wildcard():
+            case logic.Variable() | logic.Constant() | logic.Wildcard():
                 return term
-            case Functor(type=type_):
+            case logic.Functor(type=type_):
                 variable = conjunction.fresh.variable(type_)
-                conditions.append(Condition(operator, variable, _expression(term)))
+                conditions.append(logic.Condition(operator, variable, _expression(term)))
                 return variable
             case _:
                 raise AssertionError("the pass `aggregates` leaves none")
 
-    def literal(atom: Atom, operator: str, negated: bool = False) -> Literal:
+    def literal(atom: logic.Atom, operator: str, negated: bool = False) -> logic.Literal:
         slots = tuple(slot(term, operator) for term in atom.arguments)
-        return Literal(atom.relation, slots, negated, atom.sign, atom.state)
+        return logic.Literal(atom.relation, slots, negated, atom.sign, atom.state)
 
     for item in conjunction.items:
         match item:
-            case Atom():
+            case logic.Atom():
                 literals.append(literal(item, "="))
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 literals.append(literal(atom, "=", negated=True))
-            case Comparison(operator=operator, left=left, right=right):
-                conditions.append(Condition(operator, _expression(left), _expression(right)))
+            case logic.Comparison(operator=operator, left=left, right=right):
+                conditions.append(logic.Condition(operator, _expression(left), _expression(right)))
             case _:
                 raise AssertionError("the pass `disjunctions` leaves none")
     # The head is last: its expressions may use variables that conditions of the body compute.
     head = literal(conjunction.head, "is")
-    return Rule(
+    return logic.Rule(
         head, tuple(literals), tuple(conditions), conjunction.origin, conjunction.is_lenient
     )
 
 
-def fold_negative(term: Term) -> Term:
+def fold_negative(term: logic.Term) -> logic.Term:
     """Return a negated number as a constant: `-5` is a value, not a computation."""
     match term:
-        case Functor(name="neg", arguments=(Constant(value=value) as constant,)):
+        case logic.Functor(name="neg", arguments=(logic.Constant(value=value) as constant,)):
             if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
                 return replace(constant, value=-value)
         case _:
@@ -79,12 +65,12 @@ def fold_negative(term: Term) -> Term:
     return term
 
 
-def _expression(term: Term) -> Expression:
+def _expression(term: logic.Term) -> logic.Expression:
     term = fold_negative(term)
     match term:
-        case Variable() | Constant():
+        case logic.Variable() | logic.Constant():
             return term
-        case Functor():
+        case logic.Functor():
             return replace(term, arguments=tuple(_expression(each) for each in term.arguments))
         case _:
             raise AssertionError(f"{term} is not an expression")

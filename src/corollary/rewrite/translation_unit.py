@@ -3,19 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from corollary.core.logic import (
-    Aggregation,
-    Atom,
-    BodyItem,
-    Clause,
-    Origin,
-    Rule,
-    Value,
-    Variable,
-    literals_of,
-    terms_of,
-    variables_of,
-)
+from corollary.core import logic
 from corollary.core.program import Declaration, NormalProgram, Relation
 from corollary.core.types import Type
 
@@ -40,27 +28,27 @@ class FreshVariables:
         self._taken = set(taken)
         self._count = 0
 
-    def variable(self, type_: Type | None) -> Variable:
+    def variable(self, type_: Type | None) -> logic.Variable:
         """Return a new variable of a type."""
         while True:
             self._count += 1
             name = f"_{self._count}"
             if name not in self._taken:
                 self._taken.add(name)
-                return Variable(name, type_)
+                return logic.Variable(name, type_)
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
     """One alternative of a clause on its way to a rule."""
 
-    head: Atom
-    items: tuple[BodyItem, ...]
-    origin: Origin
+    head: logic.Atom
+    items: tuple[logic.BodyItem, ...]
+    origin: logic.Origin
     fresh: FreshVariables = field(compare=False, repr=False)
     is_lenient: bool = False
 
-    def with_items(self, items: Iterable[BodyItem], by: str) -> "Conjunction":
+    def with_items(self, items: Iterable[logic.BodyItem], by: str) -> "Conjunction":
         """Return the conjunction with other items and the pass `by` in its origin."""
         return replace(self, items=tuple(items), origin=self.origin.with_pass(by))
 
@@ -81,16 +69,16 @@ class TranslationUnit:
         bases: for each derived relation with base tuples, the relation that holds them.
     """
 
-    clauses: Sequence[Clause]
+    clauses: Sequence[logic.Clause]
     relations: dict[str, Relation]
     reserved: Container[str]
     declarations: tuple[Declaration, ...] = ()
     inputs: frozenset[str] = frozenset()
     before: NormalProgram | None = None
     conjunctions: Iterable[Conjunction] = ()
-    rules: list[Rule] = field(default_factory=list)
-    aggregations: list[Aggregation] = field(default_factory=list)
-    facts: dict[str, list[tuple[Value, ...]]] = field(default_factory=dict)
+    rules: list[logic.Rule] = field(default_factory=list)
+    aggregations: list[logic.Aggregation] = field(default_factory=list)
+    facts: dict[str, list[tuple[logic.Value, ...]]] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
 
     def unused_name(self, name: str) -> str:
@@ -104,8 +92,8 @@ class TranslationUnit:
         )
 
 
-def outer_variables(items: Iterable[BodyItem]) -> Iterator[Variable]:
+def outer_variables(items: Iterable[logic.BodyItem]) -> Iterator[logic.Variable]:
     """Yield the variables of a body that occur outside of aggregates."""
-    for item in literals_of(tuple(items)):
-        for term in terms_of(item):
-            yield from variables_of(term)
+    for item in logic.literals_of(tuple(items)):
+        for term in logic.terms_of(item):
+            yield from logic.variables_of(term)

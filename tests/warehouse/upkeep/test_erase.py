@@ -126,7 +126,7 @@ def test_cut_short_and_done_again(db: Database, tmp_path: Path, monkeypatch: Any
     def die(*_: Any) -> None:
         raise Killed
 
-    for stage in ("_start_anew", "finish", "_publish_anew", "rewrite"):
+    for stage in ("_drop_history", "remove_files", "_republish", "rewrite"):
         with monkeypatch.context() as patch:
             patch.setattr(erasing, stage, die)
             with pytest.raises(Killed):

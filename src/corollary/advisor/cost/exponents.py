@@ -6,7 +6,7 @@
 
 | plan | joins | between joins |
 |---|---|---|
-| `left_deep_exponent` | a literal at a time, looked up, best order: the paper's | DISTINCT projection |
+| `left_deep_exponent` | a literal at a time, looked up, best order (paper) | DISTINCT projection |
 | `bushy` | any two results: a perfect optimiser that stores nothing | DISTINCT projection |
 | `pipelined` | a literal at a time: Spark without DISTINCT in between | nothing is dropped |
 

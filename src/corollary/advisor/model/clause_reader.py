@@ -17,29 +17,19 @@ from corollary.advisor.model.candidates import (
 )
 from corollary.advisor.model.canonical import in_canonical_order
 from corollary.analysis.traverse import Item, clause_terms, conjunctions, subterms
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Functor,
-    Literal,
-    Negation,
-    Slot,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.types import Type
 
 Types = Mapping[str, tuple[Type, ...]]
 
 
 def read_clause(
-    clause: Clause, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
+    clause: logic.Clause,
+    head: logic.Atom,
+    component: Mapping[str, int],
+    types: Types,
+    *,
+    absorbs: bool,
 ) -> Iterator[SchemeClause]:
     """Yield what a clause is for one of its heads: a conjunction for each alternative.
 
@@ -51,7 +41,7 @@ def read_clause(
         absorbs: whether simple comparisons may move into candidates.
     """
     every = (part for term, _ in clause_terms(clause) for part in subterms(term))
-    has_aggregate = any(isinstance(part, AggregateTerm) for part in every)
+    has_aggregate = any(isinstance(part, logic.AggregateTerm) for part in every)
     for items in conjunctions(clause.body):
         reader = _ConjunctionReader(head, component, types, absorbs=absorbs and not has_aggregate)
         yield in_canonical_order(reader.read(items, has_aggregate))
@@ -59,7 +49,7 @@ def read_clause(
 
 class _ConjunctionReader:
     def __init__(
-        self, head: Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
+        self, head: logic.Atom, component: Mapping[str, int], types: Types, *, absorbs: bool
     ) -> None:
         self._head = head
         self._component = component
@@ -68,7 +58,7 @@ class _ConjunctionReader:
         self._anonymous = 0
 
     def read(self, items: tuple[Item, ...], has_aggregate: bool) -> SchemeClause:
-        literals: dict[Literal, None] = {}
+        literals: dict[logic.Literal, None] = {}
         pinned: list[Pinned] = []
         comparisons: list[MovableComparison] = []
         positions: dict[object, int] = {}
@@ -77,7 +67,7 @@ class _ConjunctionReader:
             if found is None:
                 continue
             positions.setdefault(found, at)
-            if isinstance(found, Literal):
+            if isinstance(found, logic.Literal):
                 literals[found] = None
             elif isinstance(found, MovableComparison):
                 comparisons.append(found)
@@ -97,58 +87,64 @@ class _ConjunctionReader:
             )
         )
 
-    def _read_item(self, item: Item) -> Literal | MovableComparison | Pinned | None:
+    def _read_item(self, item: Item) -> logic.Literal | MovableComparison | Pinned | None:
         match item:
-            case Truth(value=True):
+            case logic.Truth(value=True):
                 return None
-            case Atom():
+            case logic.Atom():
                 return self._read_positive(item)
-            case Negation():
+            case logic.Negation():
                 return _pin_filter(item, PinReason.NEGATED)
-            case Comparison():
+            case logic.Comparison():
                 if self._absorbs and _is_simple(item):
                     names = frozenset(each.name for each in term_variables(item))
                     return MovableComparison(item, names)
                 return _pin_filter(item, PinReason.COMPARISON)
-            case Truth():
+            case logic.Truth():
                 return _pin_filter(item, PinReason.COMPARISON)
 
-    def _read_positive(self, atom: Atom) -> Literal | Pinned:
+    def _read_positive(self, atom: logic.Atom) -> logic.Literal | Pinned:
         typed = zip(atom.arguments, self._types[atom.relation], strict=True)
         slots = tuple(self._slot(each, type_) for each, type_ in typed)
-        literal = Literal(atom.relation, slots, sign=atom.sign, state=atom.state)
+        literal = logic.Literal(atom.relation, slots, sign=atom.sign, state=atom.state)
         own = self._component.get(self._head.relation, -1)
         if self._component.get(atom.relation, -2) == own:
             return _pin_literal(literal, PinReason.RECURSIVE)
-        if any(not isinstance(each, Variable | Constant | Wildcard) for each in atom.arguments):
+        if any(
+            not isinstance(each, logic.Variable | logic.Constant | logic.Wildcard)
+            for each in atom.arguments
+        ):
             names = frozenset(each.name for each in term_variables(atom))
             return Pinned(atom, names, PinReason.FUNCTION, literal)
         return literal
 
-    def _slot(self, term: Term, type_: Type) -> Slot:
-        if isinstance(term, Variable):
-            return Variable(term.name, type_)
-        if isinstance(term, Constant):
+    def _slot(self, term: logic.Term, type_: Type) -> logic.Slot:
+        if isinstance(term, logic.Variable):
+            return logic.Variable(term.name, type_)
+        if isinstance(term, logic.Constant):
             return term
-        if isinstance(term, Functor) and not list(term_variables(term)):
-            return Constant(str(term))
+        if isinstance(term, logic.Functor) and not list(term_variables(term)):
+            return logic.Constant(str(term))
         self._anonymous += 1
-        return Variable(f"{ANONYMOUS}{self._anonymous}")
+        return logic.Variable(f"{ANONYMOUS}{self._anonymous}")
 
 
-def _pin_filter(item: BodyItem, reason: PinReason) -> Pinned:
+def _pin_filter(item: logic.BodyItem, reason: PinReason) -> Pinned:
     names = (each.name for each in term_variables(item))
     return Pinned(item, frozenset(n for n in names if not n.startswith(ANONYMOUS)), reason)
 
 
-def _pin_literal(literal: Literal, reason: PinReason) -> Pinned:
+def _pin_literal(literal: logic.Literal, reason: PinReason) -> Pinned:
     return Pinned(as_atom(literal), variables_of(literal), reason, literal)
 
 
-def _is_simple(item: Comparison) -> bool:
+def _is_simple(item: logic.Comparison) -> bool:
     """Whether a comparison always has a value and binds nothing, wherever it is evaluated."""
     sides = (item.left, item.right)
-    return all(isinstance(each, Variable | Constant) for each in sides) and item.operator != "="
+    return (
+        all(isinstance(each, logic.Variable | logic.Constant) for each in sides)
+        and item.operator != "="
+    )
 
 
 def _pin_unmovable(clause: SchemeClause) -> SchemeClause:
@@ -161,7 +157,7 @@ def _pin_unmovable(clause: SchemeClause) -> SchemeClause:
         significant = clause.significant
         unmovable: list[MovableComparison] = []
         for group in connected_components(clause.leaves, significant):
-            bound = output_variables(node for node in group if isinstance(node, Literal))
+            bound = output_variables(node for node in group if isinstance(node, logic.Literal))
             unmovable += [
                 node
                 for node in group

@@ -25,22 +25,13 @@ from corollary.analysis.checks.triggering_graph import (
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import subterms
+from corollary.core import logic
 from corollary.core.functors import FUNCTORS
 from corollary.core.graph import shortest_path, strongly_connected_components
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    Clause,
-    Comparison,
-    Functor,
-    Term,
-    Variable,
-    literals_of,
-)
 from corollary.errors import Diagnostic, Severity
 from corollary.source import Span
 
-OpposedHeads = tuple[int, Atom, int, Atom]
+OpposedHeads = tuple[int, logic.Atom, int, logic.Atom]
 """A clause that inserts and its head, a clause that deletes and its head."""
 
 OpposedFirings = tuple[Firing, ChangePattern, Firing, ChangePattern]
@@ -89,7 +80,7 @@ def _count_constants(component: tuple[Firing, ...]) -> int:
 
 def _opposed_heads(resolved: ResolvedProgram) -> Iterator[OpposedHeads]:
     """Yield the triggers that may insert and delete the same tuple."""
-    deleting: dict[str, list[tuple[int, Atom]]] = {}
+    deleting: dict[str, list[tuple[int, logic.Atom]]] = {}
     heads = [
         (n, head) for n, clause in enumerate(resolved.clauses) for head in signed_heads(clause)
     ]
@@ -205,31 +196,35 @@ def _invents_values(resolved: ResolvedProgram, number: int) -> bool:
     return False
 
 
-def _computes(clause: Clause) -> bool:
+def _computes(clause: logic.Clause) -> bool:
     """Whether a head has values that the body computes, and no comparison bounds any."""
-    items = list(literals_of(clause.body))
-    if any(isinstance(item, Comparison) and item.operator in _ORDER_COMPARISONS for item in items):
+    items = list(logic.literals_of(clause.body))
+    if any(
+        isinstance(item, logic.Comparison) and item.operator in _ORDER_COMPARISONS for item in items
+    ):
         return False
     computed = {
         one.name
         for item in items
-        if isinstance(item, Comparison) and item.operator == "="
+        if isinstance(item, logic.Comparison) and item.operator == "="
         for one, other in ((item.left, item.right), (item.right, item.left))
-        if isinstance(one, Variable) and _is_computed(other)
+        if isinstance(one, logic.Variable) and _is_computed(other)
     }
     return any(
-        _is_computed(term) or (isinstance(term, Variable) and term.name in computed)
+        _is_computed(term) or (isinstance(term, logic.Variable) and term.name in computed)
         for head in clause.heads
         if head.sign != "-"
         for term in head.arguments
     )
 
 
-def _is_computed(term: Term) -> bool:
+def _is_computed(term: logic.Term) -> bool:
     return any(
-        isinstance(part, AggregateTerm)
+        isinstance(part, logic.AggregateTerm)
         or (
-            isinstance(part, Functor) and part.name in FUNCTORS and FUNCTORS[part.name].is_expanding
+            isinstance(part, logic.Functor)
+            and part.name in FUNCTORS
+            and FUNCTORS[part.name].is_expanding
         )
         for part in subterms(term)
     )

@@ -22,19 +22,7 @@ from corollary.analysis.traverse import (
     count_conjunctions,
     subterms,
 )
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Negation,
-    Term,
-    Variable,
-    Wildcard,
-    terms_of,
-    variables_of,
-)
+from corollary.core import logic
 from corollary.errors import Diagnostic
 
 CONJUNCTIONS_MAX = 4096
@@ -68,15 +56,15 @@ def safety(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         yield from _ClauseCheck().check(clause.body, heads, frozenset(), TermPosition.HEAD)
 
 
-def _wildcards(clause: Clause) -> Iterator[Diagnostic]:
+def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
     for whole, position in clause_terms(clause):
-        if isinstance(whole, Variable) or (
-            isinstance(whole, Wildcard)
+        if isinstance(whole, logic.Variable) or (
+            isinstance(whole, logic.Wildcard)
             and position in (TermPosition.ARGUMENT, TermPosition.NEGATED)
         ):
             continue
         for part in subterms(whole):
-            if isinstance(part, Wildcard):
+            if isinstance(part, logic.Wildcard):
                 where = _NO_WILDCARD.get(position) if part is whole else None
                 yield Diagnostic(
                     "C0405",
@@ -86,14 +74,14 @@ def _wildcards(clause: Clause) -> Iterator[Diagnostic]:
                 )
 
 
-def _fact(clause: Clause) -> Iterator[Diagnostic]:
+def _fact(clause: logic.Clause) -> Iterator[Diagnostic]:
     for head in clause.heads:
         for term in head.arguments:
             for part in subterms(term):
-                if isinstance(part, Variable | AggregateTerm):
+                if isinstance(part, logic.Variable | logic.AggregateTerm):
                     what = (
                         f"`{written_name(part.name)}` is a variable"
-                        if isinstance(part, Variable)
+                        if isinstance(part, logic.Variable)
                         else "this is an aggregate"
                     )
                     yield Diagnostic(
@@ -111,7 +99,7 @@ class _VariableUse:
     code: str
     message: str
     note: str
-    variable: Variable
+    variable: logic.Variable
 
 
 @dataclass(slots=True)
@@ -122,15 +110,15 @@ class _ClauseCheck:
 
     def check(
         self,
-        body: tuple[BodyItem, ...],
-        outside: tuple[Term, ...],
+        body: tuple[logic.BodyItem, ...],
+        outside: tuple[logic.Term, ...],
         given: frozenset[str],
         position: TermPosition,
     ) -> Iterator[Diagnostic]:
         """Yield what is not bound in a body and the terms computed from it."""
         for items in conjunctions(body):
-            own = [*outside, *(term for item in items for term in terms_of(item))]
-            here = {v.name for term in own for v in variables_of(term)}
+            own = [*outside, *(term for item in items for term in logic.terms_of(item))]
+            here = {v.name for term in own for v in logic.variables_of(term)}
             bound = _bind(items, here, given)
             for use in _root_causes(_uses(items, outside, position), items, here, bound):
                 if use.variable.name not in self.seen:
@@ -143,17 +131,17 @@ class _ClauseCheck:
                     yield from self.check(aggregate.body, target, inner, TermPosition.TARGET)
 
 
-def _needs(term: Term, here: set[str]) -> set[str]:
+def _needs(term: logic.Term, here: set[str]) -> set[str]:
     """Return the variables that must be bound before a term has a value."""
     keys = {v.name for a in aggregates_in(term) for v in all_variables(a) if v.name in here}
-    return keys | {v.name for v in variables_of(term)}
+    return keys | {v.name for v in logic.variables_of(term)}
 
 
 def _definitions(items: Sequence[Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
     for item in items:
-        if isinstance(item, Comparison) and item.operator == "=":
+        if isinstance(item, logic.Comparison) and item.operator == "=":
             for one, other in ((item.left, item.right), (item.right, item.left)):
-                if isinstance(one, Variable):
+                if isinstance(one, logic.Variable):
                     yield one.name, _needs(other, here)
 
 
@@ -161,8 +149,8 @@ def _bind(items: Sequence[Item], here: set[str], given: frozenset[str]) -> set[s
     """Return the bound variables: of positive atoms, and what equalities define from them."""
     bound = set(given)
     for item in items:
-        if isinstance(item, Atom):
-            bound |= {term.name for term in item.arguments if isinstance(term, Variable)}
+        if isinstance(item, logic.Atom):
+            bound |= {term.name for term in item.arguments if isinstance(term, logic.Variable)}
     waiting = [entry for entry in _definitions(items, here) if entry[0] not in bound]
     while True:
         ready = {name for name, needs in waiting if needs <= bound}
@@ -173,22 +161,22 @@ def _bind(items: Sequence[Item], here: set[str], given: frozenset[str]) -> set[s
 
 
 def _uses(
-    items: Sequence[Item], outside: tuple[Term, ...], position: TermPosition
+    items: Sequence[Item], outside: tuple[logic.Term, ...], position: TermPosition
 ) -> Iterator[_VariableUse]:
     """Yield the occurrences that need bound variables, those of the head first."""
     code, what = (
         ("C0401", "of the head") if position is TermPosition.HEAD else ("C0403", "to aggregate")
     )
     for term in outside:
-        for variable in variables_of(term):
+        for variable in logic.variables_of(term):
             name = written_name(variable.name)
             message = f"Variable `{name}` {what} is not bound by the body."
             note = f"let it occur in a positive atom, or define it: `{name} = …`"
             yield _VariableUse(code, message, note, variable)
     for item in items:
-        if isinstance(item, Negation):
+        if isinstance(item, logic.Negation):
             for term in item.atom.arguments:
-                for variable in variables_of(term):
+                for variable in logic.variables_of(term):
                     message = (
                         f"Variable `{written_name(variable.name)}` of the negated "
                         f"`{item.atom.relation}` is not bound."
@@ -196,10 +184,10 @@ def _uses(
                     note = "bind it in a positive atom, or write `_` for any value"
                     yield _VariableUse("C0402", message, note, variable)
     for item in items:
-        if isinstance(item, Comparison | Atom):
-            for term in terms_of(item):
-                if not (isinstance(item, Atom) and isinstance(term, Variable)):
-                    for variable in variables_of(term):
+        if isinstance(item, logic.Comparison | logic.Atom):
+            for term in logic.terms_of(item):
+                if not (isinstance(item, logic.Atom) and isinstance(term, logic.Variable)):
+                    for variable in logic.variables_of(term):
                         message = f"Variable `{written_name(variable.name)}` is used but not bound."
                         note = "comparisons and functors need values: bind it in a positive atom"
                         yield _VariableUse("C0403", message, note, variable)
@@ -222,7 +210,7 @@ def _root_causes(
     return causes or list(first.values())
 
 
-def _finding(use: _VariableUse, own: Sequence[Term]) -> Diagnostic:
+def _finding(use: _VariableUse, own: Sequence[logic.Term]) -> Diagnostic:
     name = use.variable.name
     for term in own:
         for aggregate in aggregates_in(term):

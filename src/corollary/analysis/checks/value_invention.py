@@ -12,17 +12,8 @@ from corollary.analysis.dependencies import DependencyGraph, dependency_graph
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.analysis.traverse import subterms
+from corollary.core import logic
 from corollary.core.functors import FUNCTORS
-from corollary.core.logic import (
-    Atom,
-    Clause,
-    Comparison,
-    Functor,
-    Term,
-    Variable,
-    literals_of,
-    variables_of,
-)
 from corollary.errors import Diagnostic, Severity
 
 _ORDER_COMPARISONS = ("<", "<=", ">", ">=")
@@ -37,13 +28,15 @@ def value_invention(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 yield from _check_head(graph, clause, head)
 
 
-def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[Diagnostic]:
-    items = tuple(literals_of(clause.body))
+def _check_head(
+    graph: DependencyGraph, clause: logic.Clause, head: logic.Atom
+) -> Iterator[Diagnostic]:
+    items = tuple(logic.literals_of(clause.body))
     recursive: set[str] = set()
     bounded: set[str] = set()
     for item in items:
-        if isinstance(item, Atom):
-            names = {term.name for term in item.arguments if isinstance(term, Variable)}
+        if isinstance(item, logic.Atom):
+            names = {term.name for term in item.arguments if isinstance(term, logic.Variable)}
             if graph.is_recursive(head.relation, item.relation):
                 recursive |= names
             else:
@@ -51,7 +44,7 @@ def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[
             if item.relation == head.relation and len(item.arguments) == len(head.arguments):
                 pairs = zip(head.arguments, item.arguments, strict=True)
                 bounded |= {
-                    new.name for new, old in pairs if isinstance(new, Variable) and new == old
+                    new.name for new, old in pairs if isinstance(new, logic.Variable) and new == old
                 }
     recursive -= bounded
     if not recursive:
@@ -59,18 +52,18 @@ def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[
     equalities = [
         (one.name, other)
         for item in items
-        if isinstance(item, Comparison) and item.operator == "="
+        if isinstance(item, logic.Comparison) and item.operator == "="
         for one, other in ((item.left, item.right), (item.right, item.left))
-        if isinstance(one, Variable) and one.name not in bounded
+        if isinstance(one, logic.Variable) and one.name not in bounded
     ]
     computed = _computed(equalities, recursive)
     sources = recursive | computed
-    if any(isinstance(item, Comparison) and _bounds_value(item, sources) for item in items):
+    if any(isinstance(item, logic.Comparison) and _bounds_value(item, sources) for item in items):
         return
     for term in head.arguments:
-        if (isinstance(term, Variable) and term.name in computed) or _computes(term, sources):
-            name = written_name(term.name) if isinstance(term, Variable) else "a new value"
-            what = f"`{name}`" if isinstance(term, Variable) else name
+        if (isinstance(term, logic.Variable) and term.name in computed) or _computes(term, sources):
+            name = written_name(term.name) if isinstance(term, logic.Variable) else "a new value"
+            what = f"`{name}`" if isinstance(term, logic.Variable) else name
             yield Diagnostic(
                 "C0706",
                 f"This recursive rule computes {what} from `{head.relation}` itself "
@@ -83,7 +76,7 @@ def _check_head(graph: DependencyGraph, clause: Clause, head: Atom) -> Iterator[
             return
 
 
-def _computed(equalities: list[tuple[str, Term]], recursive: set[str]) -> set[str]:
+def _computed(equalities: list[tuple[str, logic.Term]], recursive: set[str]) -> set[str]:
     """Return the variables that equalities compute from recursive ones."""
     computed: set[str] = set()
     while True:
@@ -94,7 +87,7 @@ def _computed(equalities: list[tuple[str, Term]], recursive: set[str]) -> set[st
             and name not in recursive
             and (
                 _computes(term, recursive | computed)
-                or any(variable.name in computed for variable in variables_of(term))
+                or any(variable.name in computed for variable in logic.variables_of(term))
             )
         }
         if not new:
@@ -102,17 +95,17 @@ def _computed(equalities: list[tuple[str, Term]], recursive: set[str]) -> set[st
         computed |= new
 
 
-def _computes(term: Term, sources: set[str]) -> bool:
+def _computes(term: logic.Term, sources: set[str]) -> bool:
     """Whether a term makes new values from some variables."""
     return any(
-        isinstance(part, Functor)
+        isinstance(part, logic.Functor)
         and part.name in FUNCTORS
         and FUNCTORS[part.name].is_expanding
-        and any(variable.name in sources for variable in variables_of(part))
+        and any(variable.name in sources for variable in logic.variables_of(part))
         for part in subterms(term)
     )
 
 
-def _bounds_value(item: Comparison, sources: set[str]) -> bool:
-    sides = [any(v.name in sources for v in variables_of(t)) for t in (item.left, item.right)]
+def _bounds_value(item: logic.Comparison, sources: set[str]) -> bool:
+    sides = [any(v.name in sources for v in logic.variables_of(t)) for t in (item.left, item.right)]
     return item.operator in _ORDER_COMPARISONS and sides[0] != sides[1]

@@ -9,29 +9,14 @@ from corollary.analysis.phrases import term_text
 from corollary.analysis.scopes import written_name
 from corollary.analysis.types.constraints import TypeConstraints
 from corollary.analysis.types.nulls import Nullability, is_nullable, nullable_variables
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Value,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
 from corollary.errors import Diagnostic
 
 _RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
 
-def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[Clause]:
+def annotate(constraints: TypeConstraints, columns: Nullability) -> Iterator[logic.Clause]:
     """Yield the program's clauses with types.
 
     Literals that do not fit their type, and terms without one, are added to the findings.
@@ -64,31 +49,31 @@ class _ClauseAnnotator:
     nullable: frozenset[str]
     untyped: set[str] = field(default_factory=set)
 
-    def clause(self, clause: Clause) -> Clause:
+    def clause(self, clause: logic.Clause) -> logic.Clause:
         """Return the clause with types; the body comes first, as in `constraints`."""
         body = self._body(clause.body)
         return replace(clause, body=body, heads=tuple(self._atom(head) for head in clause.heads))
 
-    def _body(self, items: tuple[BodyItem, ...]) -> tuple[BodyItem, ...]:
+    def _body(self, items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
         return tuple(self._item(item) for item in items)
 
-    def _item(self, item: BodyItem) -> BodyItem:
+    def _item(self, item: logic.BodyItem) -> logic.BodyItem:
         match item:
-            case Atom():
+            case logic.Atom():
                 return self._atom(item)
-            case Negation(atom=atom):
-                return Negation(self._atom(atom), item.span)
-            case Comparison(operator=operator, left=left, right=right):
-                return Comparison(operator, self._term(left), self._term(right), item.span)
-            case Truth():
+            case logic.Negation(atom=atom):
+                return logic.Negation(self._atom(atom), item.span)
+            case logic.Comparison(operator=operator, left=left, right=right):
+                return logic.Comparison(operator, self._term(left), self._term(right), item.span)
+            case logic.Truth():
                 return item
-            case Disjunction(alternatives=alternatives):
-                return Disjunction(tuple(self._body(b) for b in alternatives), item.span)
+            case logic.Disjunction(alternatives=alternatives):
+                return logic.Disjunction(tuple(self._body(b) for b in alternatives), item.span)
             case _:
                 assert_never(item)
 
-    def _atom(self, atom: Atom) -> Atom:
-        return Atom(
+    def _atom(self, atom: logic.Atom) -> logic.Atom:
+        return logic.Atom(
             atom.relation,
             tuple(self._term(term) for term in atom.arguments),
             atom.sign,
@@ -96,33 +81,33 @@ class _ClauseAnnotator:
             atom.span,
         )
 
-    def _term(self, term: Term) -> Term:
+    def _term(self, term: logic.Term) -> logic.Term:
         match term:
-            case Variable(name=name):
+            case logic.Variable(name=name):
                 type_ = self._typed(term, self.variables[name])
                 type_ = type_.with_null(name in self.nullable) if type_ else None
-                return Variable(written_name(name), type_, term.span)
-            case Wildcard():
+                return logic.Variable(written_name(name), type_, term.span)
+            case logic.Wildcard():
                 return term
-            case Constant():
+            case logic.Constant():
                 return self._constant(term)
-            case Functor(name=name, arguments=arguments):
+            case logic.Functor(name=name, arguments=arguments):
                 may_be_null = is_nullable(term, self.nullable)
                 inside = tuple(self._term(argument) for argument in arguments)
                 type_ = self._type(next(self.nodes))
                 type_ = type_.with_null(may_be_null) if type_ else None
-                return Functor(name, inside, type_, term.span)
-            case AggregateTerm(operator=operator, target=target, body=body):
+                return logic.Functor(name, inside, type_, term.span)
+            case logic.AggregateTerm(operator=operator, target=target, body=body):
                 items = self._body(body)
                 of = None if target is None else self._term(target)
                 type_ = self._type(next(self.nodes))
                 if operator == "sum" and type_ is not None and type_.kind is Kind.DECIMAL:
                     type_ = replace(type_, precision=DECIMAL_MAX_DIGITS)
-                return AggregateTerm(operator, of, items, type_, term.span)
+                return logic.AggregateTerm(operator, of, items, type_, term.span)
             case _:
                 assert_never(term)
 
-    def _constant(self, term: Constant) -> Constant:
+    def _constant(self, term: logic.Constant) -> logic.Constant:
         type_ = self._typed(term, next(self.nodes))
         if type_ is None:
             return term
@@ -132,12 +117,12 @@ class _ClauseAnnotator:
             words = f"`{term_text(term)}` is not a value of `{type_}`."
             self._report(Diagnostic("C0306", words, term.span, str(error)))
             return term
-        return Constant(value, type_.with_null(value is None), term.span)
+        return logic.Constant(value, type_.with_null(value is None), term.span)
 
     def _type(self, node: int) -> Type | None:
         return self.constraints.unifier.type_of(node)
 
-    def _typed(self, term: Variable | Constant, node: int) -> Type | None:
+    def _typed(self, term: logic.Variable | logic.Constant, node: int) -> Type | None:
         """Return the type of a term; if it has none, report that once."""
         type_ = self._type(node)
         if type_ is None and (name := term_text(term)) not in self.untyped:
@@ -151,7 +136,7 @@ class _ClauseAnnotator:
         self.constraints.findings.append(finding)
 
 
-def convert(constant: Constant, type_: Type) -> Value:
+def convert(constant: logic.Constant, type_: Type) -> logic.Value:
     """Return the value of a literal in a type.
 
     >>> convert(Constant(5), Type(Kind.DECIMAL, precision=12, scale=2))

@@ -18,22 +18,8 @@ from corollary.analysis.types.mismatch import (
     parameter_mismatch,
 )
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
+from corollary.core import logic
 from corollary.core.functors import ANY, FUNCTORS, Kinds
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    literals_of,
-)
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
 from corollary.errors import Diagnostic
 
@@ -65,8 +51,8 @@ class TypeConstraints:
     variables: list[dict[str, int]] = field(default_factory=list)
     order: list[list[int]] = field(default_factory=list)
     columns: dict[str, list[int]] = field(default_factory=dict)
-    computed: list[tuple[Functor, int, tuple[int, ...]]] = field(default_factory=list)
-    constants: list[tuple[Constant, int]] = field(default_factory=list)
+    computed: list[tuple[logic.Functor, int, tuple[int, ...]]] = field(default_factory=list)
+    constants: list[tuple[logic.Constant, int]] = field(default_factory=list)
     compared: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -89,34 +75,34 @@ class _ClauseConstraints:
         constraints.variables.append(self._variables)
         constraints.order.append(self._order)
 
-    def visit(self, clause: Clause) -> None:
+    def visit(self, clause: logic.Clause) -> None:
         """Add the nodes of a clause, body before heads."""
         self._body(clause.body)
         for head in clause.heads:
             self._atom(head)
 
-    def _body(self, items: tuple[BodyItem, ...]) -> None:
-        for item in literals_of(items):
+    def _body(self, items: tuple[logic.BodyItem, ...]) -> None:
+        for item in logic.literals_of(items):
             match item:
-                case Atom():
+                case logic.Atom():
                     self._atom(item)
-                case Negation(atom=atom):
+                case logic.Negation(atom=atom):
                     self._atom(atom)
-                case Comparison():
+                case logic.Comparison():
                     self._comparison(item)
-                case Truth():
+                case logic.Truth():
                     pass
                 case _:
                     assert_never(item)
 
-    def _atom(self, atom: Atom) -> None:
+    def _atom(self, atom: logic.Atom) -> None:
         schema = self._constraints.resolved.schema_of(atom)
         for position, term in enumerate(atom.arguments):
             node = self._term(term)
             if schema is not None:
                 self._argument(term, node, schema, position)
 
-    def _argument(self, term: Term, node: int, schema: RelationSchema, position: int) -> None:
+    def _argument(self, term: logic.Term, node: int, schema: RelationSchema, position: int) -> None:
         """Let an argument have the type of its column, which may be yet to be inferred."""
         type_ = schema.types[position]
         if type_ is not None:
@@ -139,7 +125,7 @@ class _ClauseConstraints:
             columns[schema.name] = [self._unifier.new_node() for _ in schema.columns]
         return columns[schema.name]
 
-    def _comparison(self, item: Comparison) -> None:
+    def _comparison(self, item: logic.Comparison) -> None:
         left, right = self._term(item.left), self._term(item.right)
         if item.operator.lstrip("!") in ("match", "contains"):
             for term, node in ((item.left, left), (item.right, right)):
@@ -157,7 +143,7 @@ class _ClauseConstraints:
             )
             self._report(comparison_mismatch(item.operator, sides, item.span))
 
-    def _take(self, term: Term, node: int, taker: str, kinds: Kinds) -> bool:
+    def _take(self, term: logic.Term, node: int, taker: str, kinds: Kinds) -> bool:
         reason = Reason(f"argument of `{taker}`", term.span)
         if not self._unifier.restrict(node, kinds, reason):
             known = self._unifier.partial_type(node)
@@ -165,29 +151,29 @@ class _ClauseConstraints:
             return False
         return True
 
-    def _term(self, term: Term) -> int:
+    def _term(self, term: logic.Term) -> int:
         match term:
-            case Variable(name=name):
+            case logic.Variable(name=name):
                 node = self._variables.get(name)
                 if node is None:
                     node = self._variables[name] = self._unifier.new_node()
                 return node
-            case Wildcard():
+            case logic.Wildcard():
                 return self._unifier.new_node()
-            case Constant():
+            case logic.Constant():
                 reason = Reason("this literal", term.span)
                 node = self._unifier.new_node(literal_kinds(term), reason)
                 self._constraints.constants.append((term, node))
-            case Functor():
+            case logic.Functor():
                 node = self._functor(term)
-            case AggregateTerm():
+            case logic.AggregateTerm():
                 node = self._aggregate(term)
             case _:
                 assert_never(term)
         self._order.append(node)
         return node
 
-    def _functor(self, term: Functor) -> int:
+    def _functor(self, term: logic.Functor) -> int:
         nodes = tuple(self._term(argument) for argument in term.arguments)
         signature = FUNCTORS.get(term.name)
         if signature is None or not signature.accepts(len(nodes)):
@@ -208,7 +194,7 @@ class _ClauseConstraints:
                 self._round(term.arguments[1], result, reason)
         return result
 
-    def _operands(self, term: Functor, nodes: tuple[int, ...], result: int) -> None:
+    def _operands(self, term: logic.Functor, nodes: tuple[int, ...], result: int) -> None:
         """Let the operands and the result have one kind; their digits may differ."""
         for argument, node in zip(term.arguments[1:], nodes[1:], strict=True):
             if not self._unifier.unify_kinds(nodes[0], node):
@@ -219,10 +205,10 @@ class _ClauseConstraints:
         self._unifier.unify_kinds(nodes[0], result)
         self._constraints.computed.append((term, result, nodes))
 
-    def _round(self, scale: Term, result: int, reason: Reason) -> None:
+    def _round(self, scale: logic.Term, result: int, reason: Reason) -> None:
         """Let the result of `to_decimal` have the digits that its second argument names."""
         match scale:
-            case Constant(value=int(digits)) if 0 <= digits <= DECIMAL_MAX_DIGITS:
+            case logic.Constant(value=int(digits)) if 0 <= digits <= DECIMAL_MAX_DIGITS:
                 self._unifier.assign_scale(result, DECIMAL_MAX_DIGITS, digits, reason)
             case _:
                 self._report(
@@ -235,7 +221,7 @@ class _ClauseConstraints:
                     )
                 )
 
-    def _aggregate(self, term: AggregateTerm) -> int:
+    def _aggregate(self, term: logic.AggregateTerm) -> int:
         self._body(term.body)
         target = None if term.target is None else self._term(term.target)
         kinds = _AGGREGATE_RESULTS.get(term.operator)
@@ -251,7 +237,7 @@ class _ClauseConstraints:
         self._constraints.findings.append(finding)
 
 
-def literal_kinds(constant: Constant) -> Kinds:
+def literal_kinds(constant: logic.Constant) -> Kinds:
     """Return the kinds that a literal may have.
 
     >>> literal_kinds(Constant("a"))

@@ -14,21 +14,7 @@ from typing import assert_never
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import aggregates_in, all_variables, atom_uses
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.types import Type
 from corollary.errors import Diagnostic
 
@@ -67,22 +53,22 @@ def nullable_columns(resolved: ResolvedProgram) -> Nullability:
     return found
 
 
-def is_nullable(term: Term, nullable: frozenset[str]) -> bool:
+def is_nullable(term: logic.Term, nullable: frozenset[str]) -> bool:
     """Whether a term may be null, given the variables that may."""
     match term:
-        case Variable(name=name):
+        case logic.Variable(name=name):
             return name in nullable
-        case Constant(value=value):
+        case logic.Constant(value=value):
             return value is None
-        case Functor(arguments=arguments):
+        case logic.Functor(arguments=arguments):
             return any(is_nullable(argument, nullable) for argument in arguments)
-        case Wildcard() | AggregateTerm():
+        case logic.Wildcard() | logic.AggregateTerm():
             return False
         case _:
             assert_never(term)
 
 
-def nullable_variables(clause: Clause, columns: Nullability) -> frozenset[str]:
+def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[str]:
     """Return the variables that may be null when the clause holds, those of aggregates too."""
     points = _evidence(clause.body, columns)
     for head in clause.heads:
@@ -92,24 +78,24 @@ def nullable_variables(clause: Clause, columns: Nullability) -> frozenset[str]:
     return frozenset(name for name, found in points.items() if found < _NOT_NULL_POINTS)
 
 
-def _evidence(items: Iterable[BodyItem], columns: Nullability) -> Counter[str]:
+def _evidence(items: Iterable[logic.BodyItem], columns: Nullability) -> Counter[str]:
     points: Counter[str] = Counter()
     partial: dict[str, int] = {}
     for item in items:
         match item:
-            case Atom():
+            case logic.Atom():
                 points.update(_evidence_of_atom(item, columns, 2))
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 points.update(_evidence_of_atom(atom, columns, 1))
-            case Comparison(left=left, right=right):
+            case logic.Comparison(left=left, right=right):
                 for term in (left, right):
                     points.update(_evidence_of_term(term, columns))
-            case Disjunction(alternatives=alternatives):
+            case logic.Disjunction(alternatives=alternatives):
                 branches = [_evidence(branch, columns) for branch in alternatives]
                 for name in {name for branch in branches for name in branch}:
                     points[name] += min(branch[name] for branch in branches)
                     partial[name] = min(branch[name] for branch in branches if name in branch)
-            case Truth():
+            case logic.Truth():
                 pass
             case _:
                 assert_never(item)
@@ -117,11 +103,11 @@ def _evidence(items: Iterable[BodyItem], columns: Nullability) -> Counter[str]:
     return points + Counter({name: least for name, least in partial.items() if not points[name]})
 
 
-def _evidence_of_atom(atom: Atom, columns: Nullability, not_null: int) -> Counter[str]:
+def _evidence_of_atom(atom: logic.Atom, columns: Nullability, not_null: int) -> Counter[str]:
     points: Counter[str] = Counter()
     nullable = columns.get(atom.relation, ())
     for position, term in enumerate(atom.arguments):
-        if isinstance(term, Variable):
+        if isinstance(term, logic.Variable):
             may_be_null = position < len(nullable) and nullable[position]
             points[term.name] += 1 if may_be_null else not_null
         else:
@@ -129,13 +115,13 @@ def _evidence_of_atom(atom: Atom, columns: Nullability, not_null: int) -> Counte
     return points
 
 
-def _evidence_of_term(term: Term, columns: Nullability) -> Counter[str]:
+def _evidence_of_term(term: logic.Term, columns: Nullability) -> Counter[str]:
     """Return the evidence of a term that is compared: all its variables have a value."""
     points: Counter[str] = Counter()
     inner = list(aggregates_in(term))
     for aggregate in inner:
         points.update(_evidence(aggregate.body, columns))
-    if not isinstance(term, AggregateTerm):
+    if not isinstance(term, logic.AggregateTerm):
         inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
         names = (v.name for v in all_variables(term) if v.name not in inside)
         points.update(dict.fromkeys(names, _NOT_NULL_POINTS))
@@ -143,7 +129,7 @@ def _evidence_of_term(term: Term, columns: Nullability) -> Counter[str]:
 
 
 def null_heads(
-    resolved: ResolvedProgram, clauses: Iterable[Clause], nullability: Nullability
+    resolved: ResolvedProgram, clauses: Iterable[logic.Clause], nullability: Nullability
 ) -> Iterator[Diagnostic]:
     """Yield the arguments of typed heads that may be null where the column is not nullable."""
     for clause in clauses:
@@ -152,19 +138,20 @@ def null_heads(
 
 
 def null_literals(
-    resolved: ResolvedProgram, clauses: Iterable[Clause], nullability: Nullability
+    resolved: ResolvedProgram, clauses: Iterable[logic.Clause], nullability: Nullability
 ) -> Iterator[Diagnostic]:
     """Yield the literals `null` that bodies ask for in columns that are not nullable."""
     for clause in clauses:
         for use in atom_uses(clause):
             arguments = tuple(
-                term if isinstance(term, Constant) else Wildcard() for term in use.atom.arguments
+                term if isinstance(term, logic.Constant) else logic.Wildcard()
+                for term in use.atom.arguments
             )
             yield from _nulls_in(resolved, replace(use.atom, arguments=arguments), nullability)
 
 
 def _nulls_in(
-    resolved: ResolvedProgram, atom: Atom, nullability: Nullability
+    resolved: ResolvedProgram, atom: logic.Atom, nullability: Nullability
 ) -> Iterator[Diagnostic]:
     schema = resolved.schema_of(atom)
     if schema is None:
@@ -175,10 +162,12 @@ def _nulls_in(
             continue
         what = "may be null"
         match term:
-            case Constant(value=None):
+            case logic.Constant(value=None):
                 what = "is null"
                 cure = f"declare it nullable: `{column}: {type_}?`"
-            case (Variable(type=Type(nullable=True))) | Functor(type=Type(nullable=True)):
+            case (logic.Variable(type=Type(nullable=True))) | logic.Functor(
+                type=Type(nullable=True)
+            ):
                 cure = "test it, as in `x = x`, or declare the column nullable with `?`"
             case _:
                 continue

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What several commands print: tables, changes and traces."""

@@ -88,7 +88,7 @@ def wrap(pieces: Sequence[str], width: int) -> list[str]:
     ['(a, b) (a, c)', '(a, d)']
     """
     text = " ".join(each.replace(" ", UNBREAKABLE) for each in pieces)
-    lines = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(text, max(1, width), break_on_hyphens=False) or [""]
     return [line.replace(UNBREAKABLE, " ") for line in lines]
 
 

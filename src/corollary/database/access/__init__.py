@@ -1,1 +1,1 @@
-"""TODO."""
+"""Who may read what: read access to a database, grants, and readers limited to them."""

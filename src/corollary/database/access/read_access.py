@@ -146,11 +146,7 @@ class ReadAccess:
         )
 
     def _past(self, commit: int) -> tuple[DatabaseState, MemoryStore]:
-        """Return the state after a commit, in memory.
-
-        Raises:
-            WarehouseError: there is no such commit, or it is no longer kept.
-        """
+        """Return the state after a commit, in memory."""
         from corollary.database.warehouse_store import WarehouseStore
 
         now = self._state

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Delivery of alerts after a commit, one file for each kind of sink."""

@@ -6,17 +6,7 @@ from pathlib import Path
 
 from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    Clause,
-    Constant,
-    Functor,
-    Literal,
-    Value,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError
@@ -25,7 +15,7 @@ from corollary.rewrite.normalise import normalise
 from corollary.rewrite.translation_unit import unused_name
 from corollary.source import SourceFile, Span
 
-Fact = tuple[str, tuple[Value, ...]]
+Fact = tuple[str, tuple[logic.Value, ...]]
 """A relation and one of its tuples."""
 
 
@@ -66,7 +56,7 @@ def load_program(program: Program) -> LoadedProgram:
     return LoadedProgram(program, checked, with_active_rules(normalise(checked), checked))
 
 
-def read_goal(program: Program, text: str) -> Literal:
+def read_goal(program: Program, text: str) -> logic.Literal:
     """Return a goal such as `link("a", y)` as a typed literal.
 
     The goal is checked as the body of a rule of the program.
@@ -82,7 +72,9 @@ def read_goal(program: Program, text: str) -> Literal:
             goal.span,
             f"leave out `@{goal.state}`",
         )
-    if any(isinstance(argument, Functor | AggregateTerm) for argument in goal.arguments):
+    if any(
+        isinstance(argument, logic.Functor | logic.AggregateTerm) for argument in goal.arguments
+    ):
         raise InputError.of(
             "C0901",
             "A goal's arguments are values, variables or `_`.",
@@ -92,7 +84,8 @@ def read_goal(program: Program, text: str) -> Literal:
     taken = {goal.relation, *(each.name for each in program.declarations)}
     head = unused_name("corollary.goal", taken)
     rule = Program(
-        declarations=(Declaration(head, ()),), clauses=(Clause((Atom(head, ()),), (goal,)),)
+        declarations=(Declaration(head, ()),),
+        clauses=(logic.Clause((logic.Atom(head, ()),), (goal,)),),
     )
     checked = check(program + rule)
     if checked.signatures[goal.relation].is_event:
@@ -102,9 +95,13 @@ def read_goal(program: Program, text: str) -> Literal:
             goal.span,
             "ask for a base or derived relation",
         )
-    (typed,) = (item for item in checked.program.clauses[-1].body if isinstance(item, Atom))
-    slots = (each for each in typed.arguments if isinstance(each, Variable | Constant | Wildcard))
-    return Literal(goal.relation, tuple(slots))
+    (typed,) = (item for item in checked.program.clauses[-1].body if isinstance(item, logic.Atom))
+    slots = (
+        each
+        for each in typed.arguments
+        if isinstance(each, logic.Variable | logic.Constant | logic.Wildcard)
+    )
+    return logic.Literal(goal.relation, tuple(slots))
 
 
 def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:
@@ -130,10 +127,10 @@ def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:
     return [fact for clause in given.clauses for fact in _read_fact(loaded, clause)]
 
 
-def _read_fact(loaded: LoadedProgram, clause: Clause) -> list[Fact]:
+def _read_fact(loaded: LoadedProgram, clause: logic.Clause) -> list[Fact]:
     for head in clause.heads:
         writable_relation(loaded.normal, head.relation, head.span)
-        if any(isinstance(each, Functor) for each in head.arguments):
+        if any(isinstance(each, logic.Functor) for each in head.arguments):
             raise _not_a_tuple("A value of this tuple is computed.", head.span)
     program = loaded.program
     declared = tuple(replace(each, is_equivalence=False) for each in program.declarations)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What a change sets off: keys, constraints, alerts, and rounds of triggers."""

@@ -268,7 +268,8 @@ def _finding(
     ]
     return Diagnostic(
         code,
-        f"The constraint `{reaction.relation}` forbids {format_row(row, relation.types)}: {message}",
+        f"The constraint `{reaction.relation}` forbids {format_row(row, relation.types)}: "
+        f"{message}",
         reaction.span,
         note,
         tuple((span, "by this rule") for span in dict.fromkeys(rules)),

@@ -83,8 +83,8 @@ def alter(
 
     Args:
         database: a durable one.
-        alteration: the alteration; if a program is given, its declaration says which columns are added
-            and dropped, and this only gives new names and values.
+        alteration: if a program is given, its declaration says which columns are added and
+            dropped, and this only gives new names and values.
         program: the new program; None to edit the one in force.
 
     Raises:
@@ -138,7 +138,7 @@ def _alterable(loaded: LoadedProgram, name: str) -> Relation:
     if name == QUARANTINE.name:
         text, cure = f"The columns of `{name}` are fixed.", "copy it into a relation of your own"
     elif relation.is_derived:
-        text = f"`{name}` is derived by rules, which determine its columns."
+        text = f"`{name}` has rules, which determine its columns."
         cure = "change its declaration and rules in the program, and give it with --program"
     else:
         return relation

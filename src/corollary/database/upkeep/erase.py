@@ -127,7 +127,8 @@ def _refuse_asserted(database: Database, rows: TuplesByRelation) -> None:
             cure = "remove it there and run the program on the warehouse again, then erase it"
             if set(parts) == {TEXT_PART}:
                 cure = "remove the fact from the program and load it again, then erase it"
-            text = f"The tuple {format_row(row, types)} of `{name}` comes from {describe_parts(parts)}."
+            origin = describe_parts(parts)
+            text = f"The tuple {format_row(row, types)} of `{name}` comes from {origin}."
             findings.append(Diagnostic("C0961", text, None, cure))
     if findings:
         raise InputError(findings)

@@ -48,16 +48,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import assert_never
 
-from corollary.core.logic import (
-    Atom,
-    BodyItem,
-    Clause,
-    Constant,
-    Negation,
-    Term,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.documents.answers.call_results import call_results
 from corollary.documents.answers.unknown import UNKNOWN, encode_label
@@ -85,8 +76,8 @@ BASE = {
 }
 """The base relations of documents: their columns."""
 
-_N, _M, _F, _K = (Variable(name) for name in "nmfk")
-_ANYTHING = Constant(UNKNOWN)
+_N, _M, _F, _K = (logic.Variable(name) for name in "nmfk")
+_ANYTHING = logic.Constant(UNKNOWN)
 
 
 def base_program() -> Program:
@@ -118,14 +109,14 @@ class _Compiler:
     view: str
     shape: QueryShape
     declarations: dict[str, Declaration] = field(default_factory=dict)
-    clauses: list[Clause] = field(default_factory=list)
+    clauses: list[logic.Clause] = field(default_factory=list)
 
     def compile(self) -> None:
         outputs = tuple(f"o{at}" for at in range(len(self.shape.outputs)))
         for name in ("reported", "sure", "possible"):
             self.declare(name, outputs)
         self.declare("candidate", (), "f")
-        answer = self.atom("reported", _N, *(Variable(each) for each in outputs))
+        answer = self.atom("reported", _N, *(logic.Variable(each) for each in outputs))
         self.rule(self.atom("sure", *answer.arguments), answer)
         if self.shape.key:
             self.answered(outputs)
@@ -136,10 +127,12 @@ class _Compiler:
         """Make the rule of the keys of answers that are sure, for all alternatives together."""
         key = [outputs[at] for at in self.shape.key]
         self.declare("answered", key)
-        found = (Variable(each) if each in key else Wildcard() for each in outputs)
-        self.rule(self.atom("answered", _N, *map(Variable, key)), self.atom("sure", _N, *found))
+        found = (logic.Variable(each) if each in key else logic.Wildcard() for each in outputs)
+        self.rule(
+            self.atom("answered", _N, *map(logic.Variable, key)), self.atom("sure", _N, *found)
+        )
 
-    def not_new(self, answer: tuple[Term, ...]) -> Atom:
+    def not_new(self, answer: tuple[logic.Term, ...]) -> logic.Atom:
         """Return the condition under which an answer, should it come, is not new."""
         if not self.shape.key:
             return self.atom("sure", _N, *answer)
@@ -148,11 +141,13 @@ class _Compiler:
     def root(self, root: Root) -> None:
         node = root.node
         hat = self.head("hat", node.number, ())
-        self.rule(hat, Atom("root", (_N,)), *self.test(node, _N))
+        self.rule(hat, logic.Atom("root", (_N,)), *self.test(node, _N))
         self.node(node)
         columns = _variables(node.columns)
-        answer: tuple[Term, ...] = tuple(
-            Constant(encode_label(each.label)) if isinstance(each, FixedLabel) else _variable(each)
+        answer: tuple[logic.Term, ...] = tuple(
+            logic.Constant(encode_label(each.label))
+            if isinstance(each, FixedLabel)
+            else _variable(each)
             for each in root.outputs
         )
         possible = self.atom(f"pos_{node.number}", _N, *columns)
@@ -160,7 +155,7 @@ class _Compiler:
         sure = self.atom(f"sure_{node.number}", _N, *columns)
         self.rule(self.atom("sure", _N, *answer), sure)
         relevant = self.head("rel", node.number, node.columns)
-        self.rule(relevant, possible, Negation(self.not_new(answer)))
+        self.rule(relevant, possible, logic.Negation(self.not_new(answer)))
         self.relevant_below(node.group, relevant, node.columns)
 
     # --- possible and sure -----------------------------------------------------------------------
@@ -168,26 +163,30 @@ class _Compiler:
     def node(self, node: Node) -> None:
         """Make the rules of a node whose hat is defined: those of its group, and its own match."""
         number = node.number
-        start = Atom(self.name(f"hat_{number}"), (_N,))
+        start = logic.Atom(self.name(f"hat_{number}"), (_N,))
         if node.carried is not None:
             start = self.head("g", f"{number}_0", node.group.prefixes[0])
             self.rule(
                 self.with_label(start, node),
-                Atom(self.name(f"hat_{number}"), (_N,)),
-                *([] if node.label is not None else [Atom("lab", (_N, *start.arguments[1:]))]),
+                logic.Atom(self.name(f"hat_{number}"), (_N,)),
+                *(
+                    []
+                    if node.label is not None
+                    else [logic.Atom("lab", (_N, *start.arguments[1:]))]
+                ),
             )
         possible, sure = self.group(node.group, start)
         self.rule(self.head("pos", number, node.columns), possible)
         self.rule(self.head("sure", number, node.columns), sure)
 
     @staticmethod
-    def with_label(start: Atom, node: Node) -> Atom:
+    def with_label(start: logic.Atom, node: Node) -> logic.Atom:
         """Return the head of a node's first prefix: its label, if that is known."""
         if node.label is None or len(start.arguments) == 1:
             return start
-        return Atom(start.relation, (_N, Constant(encode_label(node.label))))
+        return logic.Atom(start.relation, (_N, logic.Constant(encode_label(node.label))))
 
-    def group(self, group: Group, start: Atom) -> tuple[Atom, Atom]:
+    def group(self, group: Group, start: logic.Atom) -> tuple[logic.Atom, logic.Atom]:
         """Make the rules of a group; return what says that it matches, possibly and surely."""
         possible = sure = start
         for at, branch in enumerate(group.branches, 1):
@@ -198,9 +197,9 @@ class _Compiler:
             inside = self.atom(f"in_{branch.number}", _N)
             for left, right, joined in _compatible(known, branch.columns, columns):
                 self.rule(
-                    Atom(into.relation, (_N, *joined)),
-                    Atom(possible.relation, (_N, *left)),
-                    Atom(inside.relation, (_N, *right)),
+                    logic.Atom(into.relation, (_N, *joined)),
+                    logic.Atom(possible.relation, (_N, *left)),
+                    logic.Atom(inside.relation, (_N, *right)),
                 )
             surely = self.head("s", f"{group.number}_{at}", columns)
             within = self.atom(f"sin_{branch.number}", _N, *_variables(branch.columns))
@@ -208,11 +207,11 @@ class _Compiler:
             possible, sure = into, surely
         return possible, sure
 
-    def branch(self, branch: Node | Fork, guard: Atom) -> None:
+    def branch(self, branch: Node | Fork, guard: logic.Atom) -> None:
         """Make the rules of a branch: which document nodes have a match of it in their range."""
         possible = self.head("in", branch.number, branch.columns)
         sure = self.head("sin", branch.number, branch.columns)
-        unbound = Atom(guard.relation, (_N, *(Wildcard() for _ in guard.arguments[1:])))
+        unbound = logic.Atom(guard.relation, (_N, *(logic.Wildcard() for _ in guard.arguments[1:])))
         match branch:
             case Node():
                 self.reached(branch, unbound)
@@ -221,7 +220,7 @@ class _Compiler:
                     found = self.atom(f"{match}_{branch.number}", _M, *into.arguments[1:])
                     self.rule(into, found, _PAR)
                     if branch.axis is Axis.DESCENDANT:
-                        self.rule(into, Atom(into.relation, (_M, *into.arguments[1:])), _PAR)
+                        self.rule(into, logic.Atom(into.relation, (_M, *into.arguments[1:])), _PAR)
             case Fork(alternatives=alternatives):
                 for alternative in alternatives:
                     start = self.head("g", f"{alternative.number}_0", ())
@@ -232,7 +231,7 @@ class _Compiler:
             case _:
                 assert_never(branch)
 
-    def reached(self, node: Node, guard: Atom) -> None:
+    def reached(self, node: Node, guard: logic.Atom) -> None:
         """Make the rules of what is in range, of its hat, and of calls that can bring it."""
         reach = self.head("reach", node.number, (), "m")
         if len(guard.arguments) > 1:
@@ -242,31 +241,33 @@ class _Compiler:
             guard = above
         self.rule(reach, guard, _PAR)
         if node.axis is Axis.DESCENDANT:
-            self.rule(reach, Atom(reach.relation, (_N,)), _PAR)
+            self.rule(reach, logic.Atom(reach.relation, (_N,)), _PAR)
         self.rule(self.head("hat", node.number, (), "m"), reach, *self.test(node, _M))
         into = self.head("pos", node.number, node.columns)
         for row in sorted(call_results(node)):
             self.rule(
-                Atom(into.relation, (_M, *map(Constant, row))),
+                logic.Atom(into.relation, (_M, *map(logic.Constant, row))),
                 reach,
-                Atom("call", (_M, _F)),
-                Atom("live", (_F, _K)),
-                Atom("can", (_K, Constant(query_node_name(self.view, node)))),
+                logic.Atom("call", (_M, _F)),
+                logic.Atom("live", (_F, _K)),
+                logic.Atom("can", (_K, logic.Constant(query_node_name(self.view, node)))),
             )
 
     @staticmethod
-    def test(node: Node, at: Variable) -> list[Atom]:
+    def test(node: Node, at: logic.Variable) -> list[logic.Atom]:
         """Return L_p: what a document node has to be."""
         found = (
-            [] if node.label is None else [Atom("lab", (at, Constant(encode_label(node.label))))]
+            []
+            if node.label is None
+            else [logic.Atom("lab", (at, logic.Constant(encode_label(node.label))))]
         )
         if node.is_text:
-            found.append(Atom("text", (at,)))
-        return found or [Atom("data", (at,))]
+            found.append(logic.Atom("text", (at,)))
+        return found or [logic.Atom("data", (at,))]
 
     # --- relevant --------------------------------------------------------------------------------
 
-    def relevant_below(self, group: Group, relevant: Atom, columns: Columns) -> None:
+    def relevant_below(self, group: Group, relevant: logic.Atom, columns: Columns) -> None:
         """Make the rules of what is relevant in the branches of a group that is."""
         for branch in group.branches:
             match branch:
@@ -285,38 +286,43 @@ class _Compiler:
                     assert_never(branch)
 
     def want(
-        self, want: Atom, relevant: Atom, columns: Columns, branch: Node | Fork, inside: str
+        self,
+        want: logic.Atom,
+        relevant: logic.Atom,
+        columns: Columns,
+        branch: Node | Fork,
+        inside: str,
     ) -> None:
         """Make the rules of which matches of a branch an answer that is not sure can have."""
         if not branch.columns:
-            unbound = Atom(relevant.relation, (_N, *(Wildcard() for _ in columns)))
-            matched = Negation(self.atom(f"sin_{branch.number}", _N))
+            unbound = logic.Atom(relevant.relation, (_N, *(logic.Wildcard() for _ in columns)))
+            matched = logic.Negation(self.atom(f"sin_{branch.number}", _N))
             self.rule(want, unbound, self.atom(inside, _N), matched)
             return
         for left, right in _refined(columns, branch.columns):
             self.rule(
-                Atom(want.relation, (_N, *right)),
-                Atom(relevant.relation, (_N, *left)),
+                logic.Atom(want.relation, (_N, *right)),
+                logic.Atom(relevant.relation, (_N, *left)),
                 self.atom(inside, _N, *right),
             )
 
-    def relevant_node(self, node: Node, want: Atom) -> None:
+    def relevant_node(self, node: Node, want: logic.Atom) -> None:
         """Make the rules of where a node is relevant, given where a match of it is wanted.
 
         With columns, matches are found by labels first: a node may have many children.
         """
         columns = want.arguments[1:]
 
-        def below(kind: str) -> tuple[Atom, Atom]:
+        def below(kind: str) -> tuple[logic.Atom, logic.Atom]:
             found = self.atom(f"{kind}_{node.number}", _M, *columns)
             return (found, _PAR) if columns else (_PAR, found)
 
         if node.axis is Axis.DESCENDANT:
-            self.rule(Atom(want.relation, (_M, *columns)), want, *below("in"))
+            self.rule(logic.Atom(want.relation, (_M, *columns)), want, *below("in"))
         relevant = self.head("rel", node.number, node.columns)
-        self.rule(Atom(relevant.relation, (_M, *columns)), want, *below("pos"))
-        unbound = Atom(relevant.relation, (_N, *(Wildcard() for _ in columns)))
-        self.rule(self.atom("candidate", _F), unbound, Atom("call", (_N, _F)))
+        self.rule(logic.Atom(relevant.relation, (_M, *columns)), want, *below("pos"))
+        unbound = logic.Atom(relevant.relation, (_N, *(logic.Wildcard() for _ in columns)))
+        self.rule(self.atom("candidate", _F), unbound, logic.Atom("call", (_N, _F)))
         self.relevant_below(node.group, relevant, node.columns)
 
     # --- clauses ---------------------------------------------------------------------------------
@@ -324,39 +330,39 @@ class _Compiler:
     def name(self, name: str) -> str:
         return f"{self.view}_{name}"
 
-    def atom(self, name: str, *arguments: Term) -> Atom:
-        return Atom(self.name(name), arguments)
+    def atom(self, name: str, *arguments: logic.Term) -> logic.Atom:
+        return logic.Atom(self.name(name), arguments)
 
     def declare(self, name: str, columns: Iterable[str], first: str = "n") -> None:
         full = self.name(name)
         named = (Column(first, NUMBER), *(Column(f"x_{each}", SYMBOL) for each in columns))
         self.declarations[full] = Declaration(full, named)
 
-    def head(self, kind: str, number: int | str, columns: Columns, first: str = "n") -> Atom:
+    def head(self, kind: str, number: int | str, columns: Columns, first: str = "n") -> logic.Atom:
         """Return the atom of a relation of its own, which is declared if it is not."""
         name = f"{kind}_{number}"
         if self.name(name) not in self.declarations:
             self.declare(name, columns)
-        return self.atom(name, Variable(first), *_variables(columns))
+        return self.atom(name, logic.Variable(first), *_variables(columns))
 
-    def rule(self, head: Atom, *body: BodyItem) -> None:
-        self.clauses.append(Clause((head,), body))
-
-
-_PAR = Atom("par", (_N, _M))
+    def rule(self, head: logic.Atom, *body: logic.BodyItem) -> None:
+        self.clauses.append(logic.Clause((head,), body))
 
 
-def _variable(column: str) -> Variable:
-    return Variable(f"x_{column}")
+_PAR = logic.Atom("par", (_N, _M))
 
 
-def _variables(columns: Columns) -> tuple[Variable, ...]:
+def _variable(column: str) -> logic.Variable:
+    return logic.Variable(f"x_{column}")
+
+
+def _variables(columns: Columns) -> tuple[logic.Variable, ...]:
     return tuple(map(_variable, columns))
 
 
 def _compatible(
     left: Columns, right: Columns, joined: Columns
-) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...], tuple[Term, ...]]]:
+) -> Iterator[tuple[tuple[logic.Term, ...], tuple[logic.Term, ...], tuple[logic.Term, ...]]]:
     """Yield the arguments of both sides and of the head, for each way in which rows can agree."""
     shared = [name for name in left if name in right]
     for ways in product("=<>", repeat=len(shared)):
@@ -370,12 +376,12 @@ def _compatible(
 
 def _refined(
     refined: Columns, parts: Columns
-) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+) -> Iterator[tuple[tuple[logic.Term, ...], tuple[logic.Term, ...]]]:
     """Yield the arguments of a joined row and of a part of it: the same label, or `?` there."""
     shared = [name for name in parts if name in refined]
     for ways in product("=?", repeat=len(shared)):
         way = dict(zip(shared, ways, strict=True))
         left = tuple(
-            Wildcard() if way.get(name, "?") == "?" else _variable(name) for name in refined
+            logic.Wildcard() if way.get(name, "?") == "?" else _variable(name) for name in refined
         )
         yield left, tuple(_ANYTHING if way.get(name) == "?" else _variable(name) for name in parts)

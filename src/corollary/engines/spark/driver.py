@@ -62,7 +62,7 @@ class DriverEngine(LocalEngine):
     Args:
         spark: the user's session; a local one is started if it is needed and there is none.
         placement: where strata run that have a pivot; `auto` decides by size.
-        partition_count: how many partitions a stratum has; by default, as many as tasks run at once.
+        partition_count: how many partitions a stratum has; by default as many as tasks run at once.
         scratch: a directory that the driver and all tasks see, for the files of partitions.
     """
 

@@ -40,7 +40,8 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": (
-        f'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile={LOG4J_CONFIGURATION}"'
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+        f'"-Dlog4j2.configurationFile={LOG4J_CONFIGURATION}"'
     ),
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",

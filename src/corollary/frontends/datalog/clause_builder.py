@@ -7,22 +7,7 @@ from typing import assert_never
 
 from lark import Transformer, v_args
 
-from corollary.core.logic import (
-    NEGATED_OPERATORS,
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.states import State
 from corollary.core.syntax import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
 from corollary.core.types import UNSIGNED
@@ -37,7 +22,7 @@ from corollary.frontends.datalog.parse_nodes import (
 )
 from corollary.source import Span
 
-Body = tuple[BodyItem, ...]
+Body = tuple[logic.BodyItem, ...]
 
 
 @v_args(inline=True)
@@ -46,44 +31,48 @@ class ClauseBuilder(Transformer[Lexeme, object]):
 
     # --- clauses --------------------------------------------------------------------------------
 
-    def clause(self, heads: tuple[Atom, ...], *rest: Body | Lexeme) -> tuple[Item, ...]:
+    def clause(self, heads: tuple[logic.Atom, ...], *rest: Body | Lexeme) -> tuple[Item, ...]:
         body = rest[0] if isinstance(rest[0], tuple) else ()
         end = rest[-1]
         assert isinstance(end, Lexeme)
-        return (Clause(heads, body, span_between(heads[0].span, end.span)),)
+        return (logic.Clause(heads, body, span_between(heads[0].span, end.span)),)
 
-    def heads(self, *heads: Atom) -> tuple[Atom, ...]:
+    def heads(self, *heads: logic.Atom) -> tuple[logic.Atom, ...]:
         return heads
 
     def body(self, *alternatives: Body) -> Body:
         if len(alternatives) == 1:
             return alternatives[0]
         span = span_between(alternatives[0][0].span, alternatives[-1][-1].span)
-        return (Disjunction(alternatives, span),)
+        return (logic.Disjunction(alternatives, span),)
 
     def conjunction(self, *literals: Body) -> Body:
         return tuple(item for literal in literals for item in literal)
 
-    def positive(self, atom: Atom) -> Body:
+    def positive(self, atom: logic.Atom) -> Body:
         return (atom,)
 
     def negation(self, sign: Lexeme, literal: Body) -> Body:
         return negate(literal, span_between(sign.span, literal[-1].span))
 
     def group(self, start: Lexeme, body: Body, end: Lexeme) -> Body:
-        if len(body) == 1 and isinstance(body[0], Disjunction):
+        if len(body) == 1 and isinstance(body[0], logic.Disjunction):
             return (replace(body[0], span=span_between(start.span, end.span)),)
         return body
 
-    def comparison(self, left: Term, operator: Lexeme, right: Term) -> Body:
-        return (Comparison(operator.text, left, right, span_between(left.span, right.span)),)
+    def comparison(self, left: logic.Term, operator: Lexeme, right: logic.Term) -> Body:
+        return (logic.Comparison(operator.text, left, right, span_between(left.span, right.span)),)
 
-    def constraint(self, operator: Lexeme, _: Lexeme, left: Term, right: Term, end: Lexeme) -> Body:
-        return (Comparison(operator.text, left, right, span_between(operator.span, end.span)),)
+    def constraint(
+        self, operator: Lexeme, _: Lexeme, left: logic.Term, right: logic.Term, end: Lexeme
+    ) -> Body:
+        return (
+            logic.Comparison(operator.text, left, right, span_between(operator.span, end.span)),
+        )
 
-    def lone_term(self, term: Term) -> Body:
-        if isinstance(term, Constant) and isinstance(term.value, bool):
-            return (Truth(term.value, term.span),)
+    def lone_term(self, term: logic.Term) -> Body:
+        if isinstance(term, logic.Constant) and isinstance(term.value, bool):
+            return (logic.Truth(term.value, term.span),)
         raise InputError.of(
             "C0101",
             "A literal is expected here, but this is a value.",
@@ -91,50 +80,50 @@ class ClauseBuilder(Transformer[Lexeme, object]):
             "a literal is an atom such as `p(x)` or a comparison such as `x < 3`",
         )
 
-    def signed_atom(self, sign: Lexeme, atom: Atom) -> Atom:
+    def signed_atom(self, sign: Lexeme, atom: logic.Atom) -> logic.Atom:
         return replace(atom, sign=sign.text, span=span_between(sign.span, atom.span))
 
-    def atom(self, name: SpannedName, *rest: Lexeme | BracketedList) -> Atom:
+    def atom(self, name: SpannedName, *rest: Lexeme | BracketedList) -> logic.Atom:
         arguments = rest[-1]
         assert isinstance(arguments, BracketedList)
         state = State(str(rest[0].value)) if isinstance(rest[0], Lexeme) else None
         span = span_between(name.span, arguments.span)
-        return Atom(name.name, _terms(arguments), "", state, span)
+        return logic.Atom(name.name, _terms(arguments), "", state, span)
 
-    def arguments(self, *children: Lexeme | Term) -> BracketedList:
+    def arguments(self, *children: Lexeme | logic.Term) -> BracketedList:
         return bracketed_list(children)
 
-    def first(self, atom: Atom, *_: Lexeme) -> Atom:
+    def first(self, atom: logic.Atom, *_: Lexeme) -> logic.Atom:
         return atom
 
     # --- terms ----------------------------------------------------------------------------------
 
-    def term(self, *row: Lexeme | Term) -> Term:
+    def term(self, *row: Lexeme | logic.Term) -> logic.Term:
         return build_operation(row)
 
-    def variable(self, name: Lexeme) -> Variable:
-        return Variable(str(name.value), span=name.span)
+    def variable(self, name: Lexeme) -> logic.Variable:
+        return logic.Variable(str(name.value), span=name.span)
 
-    def wildcard(self, sign: Lexeme) -> Wildcard:
-        return Wildcard(sign.span)
+    def wildcard(self, sign: Lexeme) -> logic.Wildcard:
+        return logic.Wildcard(sign.span)
 
-    def constant(self, literal: Lexeme) -> Constant:
+    def constant(self, literal: Lexeme) -> logic.Constant:
         is_unsigned = literal.type == "INT" and literal.text.endswith("u")
-        return Constant(literal.value, UNSIGNED if is_unsigned else None, literal.span)
+        return logic.Constant(literal.value, UNSIGNED if is_unsigned else None, literal.span)
 
-    def parenthesised(self, start: Lexeme, term: Term, end: Lexeme) -> Term:
+    def parenthesised(self, start: Lexeme, term: logic.Term, end: Lexeme) -> logic.Term:
         return replace(term, span=span_between(start.span, end.span))
 
-    def call(self, name: Lexeme, arguments: BracketedList) -> Functor:
+    def call(self, name: Lexeme, arguments: BracketedList) -> logic.Functor:
         return _call(name, arguments)
 
-    def extreme(self, name: Lexeme, *rest: Lexeme | Term) -> Functor:
+    def extreme(self, name: Lexeme, *rest: Lexeme | logic.Term) -> logic.Functor:
         return _call(name, bracketed_list(rest))
 
-    def aggregate(self, operator: Lexeme, *rest: Term | BracketedList) -> AggregateTerm:
+    def aggregate(self, operator: Lexeme, *rest: logic.Term | BracketedList) -> logic.AggregateTerm:
         *target, body = rest
         assert isinstance(body, BracketedList)
-        items = tuple(item for item in body.items if isinstance(item, BodyItem))
+        items = tuple(item for item in body.items if isinstance(item, logic.BodyItem))
         goal = target[0] if target and not isinstance(target[0], BracketedList) else None
         span = span_between(operator.span, body.span)
         if goal is None and operator.text != "count":
@@ -144,16 +133,18 @@ class ClauseBuilder(Transformer[Lexeme, object]):
         if goal is not None and operator.text == "count":
             message = "The aggregate `count` counts tuples and takes no term."
             raise InputError.of("C0101", message, goal.span, "write `count : { p(x) }`")
-        return AggregateTerm(operator.text, goal, items, span=span)
+        return logic.AggregateTerm(operator.text, goal, items, span=span)
 
     def aggregate_body(self, start: Lexeme, body: Body, end: Lexeme) -> BracketedList:
         return BracketedList(body, span_between(start.span, end.span))
 
-    def aggregate_atom(self, atom: Atom) -> BracketedList:
+    def aggregate_atom(self, atom: logic.Atom) -> BracketedList:
         return BracketedList((atom,), span_between(atom.span, atom.span))
 
 
-def negate(body: tuple[BodyItem, ...], span: Span | None = None) -> tuple[BodyItem, ...]:
+def negate(
+    body: tuple[logic.BodyItem, ...], span: Span | None = None
+) -> tuple[logic.BodyItem, ...]:
     """Return the conjunction that holds when the given one does not (De Morgan's laws).
 
     >>> negate((Truth(True), Truth(False)))[0].alternatives
@@ -161,20 +152,20 @@ def negate(body: tuple[BodyItem, ...], span: Span | None = None) -> tuple[BodyIt
     """
     if len(body) == 1:
         return _negate_item(body[0], span)
-    return (Disjunction(tuple(_negate_item(item, item.span) for item in body), span),)
+    return (logic.Disjunction(tuple(_negate_item(item, item.span) for item in body), span),)
 
 
-def _negate_item(item: BodyItem, span: Span | None) -> tuple[BodyItem, ...]:
+def _negate_item(item: logic.BodyItem, span: Span | None) -> tuple[logic.BodyItem, ...]:
     match item:
-        case Atom():
-            return (Negation(item, span),)
-        case Negation(atom=atom):
+        case logic.Atom():
+            return (logic.Negation(item, span),)
+        case logic.Negation(atom=atom):
             return (atom,)
-        case Comparison(operator=operator):
-            return (replace(item, operator=NEGATED_OPERATORS[operator]),)
-        case Truth(value=value):
+        case logic.Comparison(operator=operator):
+            return (replace(item, operator=logic.NEGATED_OPERATORS[operator]),)
+        case logic.Truth(value=value):
             return (replace(item, value=not value),)
-        case Disjunction(alternatives=alternatives):
+        case logic.Disjunction(alternatives=alternatives):
             return tuple(
                 negated
                 for alternative in alternatives
@@ -184,9 +175,9 @@ def _negate_item(item: BodyItem, span: Span | None) -> tuple[BodyItem, ...]:
             assert_never(item)
 
 
-def build_operation(row: Sequence[Lexeme | Term]) -> Term:
+def build_operation(row: Sequence[Lexeme | logic.Term]) -> logic.Term:
     """Return the term of a flat row of operands and operators, by operator precedence."""
-    operands: list[Term] = []
+    operands: list[logic.Term] = []
     pending: list[tuple[int, Lexeme, bool]] = []  # precedence, operator, whether it is a prefix
     is_operand_next = True
     for member in row:
@@ -210,20 +201,22 @@ def build_operation(row: Sequence[Lexeme | Term]) -> Term:
 _PREFIX_NAMES = {sign: name for name, sign in PREFIXES.items()}
 
 
-def _apply(operator: tuple[int, Lexeme, bool], operands: list[Term]) -> None:
+def _apply(operator: tuple[int, Lexeme, bool], operands: list[logic.Term]) -> None:
     _, sign, is_prefix = operator
     right = operands.pop()
     if is_prefix:
         span = span_between(sign.span, right.span)
-        operands.append(Functor(_PREFIX_NAMES[sign.text], (right,), span=span))
+        operands.append(logic.Functor(_PREFIX_NAMES[sign.text], (right,), span=span))
     else:
         left = operands.pop()
-        operands.append(Functor(sign.text, (left, right), span=span_between(left.span, right.span)))
+        operands.append(
+            logic.Functor(sign.text, (left, right), span=span_between(left.span, right.span))
+        )
 
 
-def _call(name: Lexeme, arguments: BracketedList) -> Functor:
-    return Functor(name.text, _terms(arguments), span=span_between(name.span, arguments.span))
+def _call(name: Lexeme, arguments: BracketedList) -> logic.Functor:
+    return logic.Functor(name.text, _terms(arguments), span=span_between(name.span, arguments.span))
 
 
-def _terms(arguments: BracketedList) -> tuple[Term, ...]:
-    return tuple(term for term in arguments.items if isinstance(term, Term))
+def _terms(arguments: BracketedList) -> tuple[logic.Term, ...]:
+    return tuple(term for term in arguments.items if isinstance(term, logic.Term))

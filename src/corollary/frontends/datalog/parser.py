@@ -9,15 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar, cast
 
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    Clause,
-    Comparison,
-    Disjunction,
-    Functor,
-    Negation,
-)
+from corollary.core import logic
 from corollary.core.program import (
     Declaration,
     Directive,
@@ -43,7 +35,7 @@ from corollary.frontends.datalog.syntax_errors import (
 )
 from corollary.source import SourceFile, Span
 
-Parsed = TypeVar("Parsed", Clause, Reaction)
+Parsed = TypeVar("Parsed", logic.Clause, Reaction)
 
 MAX_ERRORS = 50
 NESTING_MAX_DEPTH = 100
@@ -77,7 +69,7 @@ def parse(source: SourceFile, include: Include | None = None) -> Program:
         tuple(item for item in items if isinstance(item, TypeDeclaration)),
         tuple(item for item in items if isinstance(item, Declaration)),
         tuple(item for item in items if isinstance(item, FunctionalDependency)),
-        tuple(item for item in items if isinstance(item, Clause)),
+        tuple(item for item in items if isinstance(item, logic.Clause)),
         tuple(item for item in items if isinstance(item, Directive)),
         tuple(item for item in items if isinstance(item, Reaction)),
         tuple(preprocessor.sources),
@@ -96,16 +88,16 @@ def parse_file(path: str | Path, root: str | Path | None = None) -> Program:
     return parse(read_source(file), include_under(file.parent if root is None else Path(root)))
 
 
-def parse_goal(text: str) -> Atom:
+def parse_goal(text: str) -> logic.Atom:
     """Return the atom of a goal; a full stop or question mark may follow.
 
     >>> parse_goal('link("a", y)').relation
     'link'
     """
-    return cast(Atom, _parse_single(text, "goal", "goal"))
+    return cast(logic.Atom, _parse_single(text, "goal", "goal"))
 
 
-def parse_clause(text: str, place: str = "rule") -> Clause:
+def parse_clause(text: str, place: str = "rule") -> logic.Clause:
     """Return the rule or fact of a text; its full stop may be missing.
 
     Messages call the text by its place.
@@ -113,10 +105,10 @@ def parse_clause(text: str, place: str = "rule") -> Clause:
     >>> len(parse_clause("p(x) :- q(x), x > 3").body)
     2
     """
-    return _parse_item(text, place, Clause, "A rule or fact")
+    return _parse_item(text, place, logic.Clause, "A rule or fact")
 
 
-def parse_rule(text: str, place: str = "rule") -> Clause | Reaction:
+def parse_rule(text: str, place: str = "rule") -> logic.Clause | Reaction:
     """Return the rule, fact, `.alert` or `.abort` of a text.
 
     Messages call the text by its place.
@@ -309,17 +301,17 @@ def _check_depth(items: Iterable[object]) -> None:
             raise _too_deep(getattr(node, "span", None))
         below: tuple[object, ...] = ()
         match node:
-            case Clause(heads=heads, body=body):
+            case logic.Clause(heads=heads, body=body):
                 below = (*heads, *body)
-            case Atom(arguments=arguments) | Functor(arguments=arguments):
+            case logic.Atom(arguments=arguments) | logic.Functor(arguments=arguments):
                 below = arguments
-            case Negation(atom=atom):
+            case logic.Negation(atom=atom):
                 below = (atom,)
-            case Comparison(left=left, right=right):
+            case logic.Comparison(left=left, right=right):
                 below = (left, right)
-            case Disjunction(alternatives=alternatives):
+            case logic.Disjunction(alternatives=alternatives):
                 below = tuple(item for alternative in alternatives for item in alternative)
-            case AggregateTerm(target=target, body=body):
+            case logic.AggregateTerm(target=target, body=body):
                 below = body if target is None else (target, *body)
             case _:
                 pass  # a leaf

@@ -23,16 +23,7 @@ from collections.abc import Iterator
 
 from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import (
-    NO_RULE,
-    Condition,
-    Constant,
-    Functor,
-    Literal,
-    Rule,
-    Variable,
-    head_arguments,
-)
+from corollary.core import logic
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Add, CancelOut, Reduce, Remove, Role, Step, When
 from corollary.core.states import State
@@ -49,9 +40,9 @@ from corollary.maintain.payload import count_relation
 from corollary.maintain.sip import Goal, has_fault
 from corollary.maintain.trace import trace_rows
 
-_DIFFERENCE = Variable("difference'", NUMBER)
-_BEFORE = Variable("before'", NUMBER)
-_AFTER = Variable("after'", NUMBER)
+_DIFFERENCE = logic.Variable("difference'", NUMBER)
+_BEFORE = logic.Variable("before'", NUMBER)
+_AFTER = logic.Variable("after'", NUMBER)
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -77,7 +68,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     return [*steps, *trace_rows(stratum, draft)]
 
 
-def _changed_literals(rule: Rule, draft: Draft) -> Iterator[ChangedLiteral]:
+def _changed_literals(rule: logic.Rule, draft: Draft) -> Iterator[ChangedLiteral]:
     """Yield every change of a literal of a rule, with its effect on the head's count."""
     for position, literal in enumerate(rule.literals):
         for sign in sorted(draft.update.signs_of(literal.relation)):
@@ -88,24 +79,24 @@ def _changed_literals(rule: Rule, draft: Draft) -> Iterator[ChangedLiteral]:
 def _exact(changed: ChangedLiteral) -> Body:
     """Return exact_i: each instance counts +1 or −1."""
 
-    def read(at: int, literal: Literal) -> Goal:
+    def read(at: int, literal: logic.Literal) -> Goal:
         state = State.NEW if at < changed.position else State.OLD
         return Goal(literal, Reference(literal.relation, state))
 
-    weight = Constant(1 if changed.sign is State.ADDED else -1, NUMBER)
+    weight = logic.Constant(1 if changed.sign is State.ADDED else -1, NUMBER)
     return make_body(
         changed.rule,
         read,
         lead=changed.lead,
         position=changed.position,
-        head=(*head_arguments(changed.rule), weight),
+        head=(*logic.head_arguments(changed.rule), weight),
         is_bag=True,
     )
 
 
-def _whole_rule(rule: Rule, state: State, weight: int) -> Body:
+def _whole_rule(rule: logic.Rule, state: State, weight: int) -> Body:
     """Return every instance of a rule that is itself added or removed."""
-    head = (*head_arguments(rule), Constant(weight, NUMBER))
+    head = (*logic.head_arguments(rule), logic.Constant(weight, NUMBER))
     return make_body(
         rule, read_in_state(state), head=head, is_judged=state is State.NEW, is_bag=True
     )
@@ -138,19 +129,19 @@ def _recount(name: str, draft: Draft) -> list[Step]:
     count = count_relation(draft, name)
     columns = draft.variables(name)
     lead = working_goal(draft.working_relation(name, "difference", NUMBER), (*columns, _DIFFERENCE))
-    before = Goal(Literal(count, (*columns, _BEFORE)), Reference(count, State.OLD))
-    unknown = Goal(Literal(name, columns, True), Reference(name, State.OLD))
-    total = Condition("=", _AFTER, Functor("+", (_BEFORE, _DIFFERENCE), NUMBER))
-    zero = Constant(0, NUMBER)
+    before = Goal(logic.Literal(count, (*columns, _BEFORE)), Reference(count, State.OLD))
+    unknown = Goal(logic.Literal(name, columns, True), Reference(name, State.OLD))
+    total = logic.Condition("=", _AFTER, logic.Functor("+", (_BEFORE, _DIFFERENCE), NUMBER))
+    zero = logic.Constant(0, NUMBER)
 
-    def body(head: tuple[Variable, ...], other: Goal, *conditions: Condition) -> Body:
-        return Body(head, (lead, other), conditions, NO_RULE, lead)
+    def body(head: tuple[logic.Variable, ...], other: Goal, *conditions: logic.Condition) -> Body:
+        return Body(head, (lead, other), conditions, logic.NO_RULE, lead)
 
     outdated = draft.working_relation(name, "counted_out", NUMBER)
     counted = draft.working_relation(name, "counted", NUMBER)
     removed, added = draft.working_relation(name, "gone"), draft.working_relation(name, "came")
-    stays = Condition(">", _AFTER, zero)
-    ends = Condition("=", _AFTER, zero)
+    stays = logic.Condition(">", _AFTER, zero)
+    ends = logic.Condition("=", _AFTER, zero)
     steps = [
         *draft.derive(outdated, [body((*columns, _BEFORE), before)]),
         *draft.derive(

@@ -40,21 +40,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from corollary.analysis.strata import Stratum
+from corollary.core import plans
 from corollary.core.logic import NO_RULE, Rule
 from corollary.core.pipeline import Pipeline, Probe, Reference
-from corollary.core.plans import (
-    WORKING_SEPARATOR,
-    Add,
-    Call,
-    Clear,
-    Extend,
-    RecordTrace,
-    Remove,
-    Role,
-    Step,
-    When,
-    working_relation,
-)
 from corollary.core.states import State
 from corollary.maintain.delta import (
     ChangedLiteral,
@@ -69,13 +57,13 @@ from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
-CLEAR_TABLES = working_relation("", "forget")
+CLEAR_TABLES = plans.working_relation("", "forget")
 """The procedure that empties all tables of calls and answers."""
 
 
 def plan(
     stratum: Stratum, draft: Draft, *, has_memo: bool = True, is_minimised: bool = True
-) -> list[Step]:
+) -> list[plans.Step]:
     """Return the steps that maintain a stratum, stored or virtual.
 
     Args:
@@ -96,7 +84,7 @@ class _Propagation:
     has_memo: bool
     is_minimised: bool
 
-    def process_updates(self) -> list[Step]:
+    def process_updates(self) -> list[plans.Step]:
         """Return the steps that start the propagation of every change below the stratum."""
         draft, members = self.draft, self.stratum.relations
         kept = unchanged_rules(draft, members)
@@ -105,7 +93,7 @@ class _Propagation:
             for position in recursive_positions(rule, members):
                 for sign in sorted(signs[rule.head.relation]):
                     self._procedure(rule, position, sign)
-        steps: list[Step] = []
+        steps: list[plans.Step] = []
         for sign in (State.REMOVED, State.ADDED):
             for changed in changed_literals(draft, kept, members, sign):
                 if sign in signs[changed.rule.head.relation]:
@@ -114,36 +102,38 @@ class _Propagation:
             for rule in rules:
                 if rule.head.relation in members:
                     # Its whole body is the approximation.
-                    steps.append(Call(self._procedure(rule, None, sign)))
+                    steps.append(plans.Call(self._procedure(rule, None, sign)))
         for name in members:
             for sign in (State.ADDED, State.REMOVED):
                 draft.working_relation(name, sign)
             if not draft.update.is_virtual(name):
-                steps.append(Remove(name, working_relation(name, State.REMOVED)))
-                steps.append(Add(name, working_relation(name, State.ADDED)))
+                steps.append(plans.Remove(name, plans.working_relation(name, State.REMOVED)))
+                steps.append(plans.Add(name, plans.working_relation(name, State.ADDED)))
         if not self.has_memo:
             draft.procedures[CLEAR_TABLES] = ()
         return steps
 
-    def _start(self, changed: ChangedLiteral) -> list[Step]:
+    def _start(self, changed: ChangedLiteral) -> list[plans.Step]:
         """Return the call for a change below, made if any tuple passes its selections."""
         selection, chosen = apply_selections(self.draft, changed)
         procedure = self._procedure(chosen.rule, chosen.position, chosen.sign)
-        updates = working_relation(procedure, "given")
+        updates = plans.working_relation(procedure, "given")
         self.draft.types[updates] = self.draft.types[changed.literal.relation]
-        call = (self.draft.copy(updates, chosen.source), Call(procedure, updates))
-        return [*selection, When((chosen.source,), call)]
+        call = (self.draft.copy(updates, chosen.source), plans.Call(procedure, updates))
+        return [*selection, plans.When((chosen.source,), call)]
 
     def _procedure(self, rule: Rule, position: int | None, sign: State) -> str:
         """Return the name of propagate_filter for a rule, a position and a type, made once."""
         draft, name = self.draft, rule.head.relation
         number = _number(rule, draft)
         at = "" if position is None else f".{position + 1}"
-        procedure = f"{name}{WORKING_SEPARATOR}rule {number}{at}{WORKING_SEPARATOR}{sign}"
+        procedure = (
+            f"{name}{plans.WORKING_SEPARATOR}rule {number}{at}{plans.WORKING_SEPARATOR}{sign}"
+        )
         if procedure in draft.procedures:
             return procedure
         draft.procedures[procedure] = ()  # taken, so that a recursive rule finds itself
-        updates = working_relation(procedure, "updates")
+        updates = plans.working_relation(procedure, "updates")
         lead = None
         if position is not None:
             literal = replace(rule.literals[position], negated=False)
@@ -158,14 +148,14 @@ class _Propagation:
 
     def _propagate_filter(
         self, procedure: str, rule: Rule, position: int | None, lead: Goal | None, sign: State
-    ) -> tuple[list[Step], list[str]]:
+    ) -> tuple[list[plans.Step], list[str]]:
         draft, name = self.draft, rule.head.relation
         prop_state, filter_state = (
             (State.NEW, State.OLD) if sign is State.ADDED else (State.OLD, State.NEW)
         )
         types = draft.types[name]
         local = {
-            role: working_relation(procedure, role)
+            role: plans.working_relation(procedure, role)
             for role in ("approximation", "filtered", "refiltered", "disqualified", "actual")
         }
         draft.types |= dict.fromkeys(local.values(), types)
@@ -179,11 +169,17 @@ class _Propagation:
             is_judged=sign is State.ADDED,
         )
         steps = self._clear_tables()
-        steps += draft.derive(approximation.relation, [body], role=Role.APPROXIMATED, about=name)
+        steps += draft.derive(
+            approximation.relation, [body], role=plans.Role.APPROXIMATED, about=name
+        )
         filtering, proved = self._query_disq(local, name, filter_state, known, sign)
         filtering.append(
             draft.intersect(
-                local["disqualified"], approximation, proved, role=Role.DISQUALIFIED, about=name
+                local["disqualified"],
+                approximation,
+                proved,
+                role=plans.Role.DISQUALIFIED,
+                about=name,
             )
         )
         filtering.append(
@@ -191,15 +187,15 @@ class _Propagation:
                 local["actual"],
                 approximation,
                 without=(Reference(local["disqualified"]), known),
-                role=Role.ACTUAL,
+                role=plans.Role.ACTUAL,
                 about=name,
             )
         )
-        steps.append(When((approximation,), tuple(filtering)))
+        steps.append(plans.When((approximation,), tuple(filtering)))
         if draft.is_traced:
             updates = () if lead is None else (lead.source,)
             steps.append(
-                RecordTrace(
+                plans.RecordTrace(
                     rule.origin.text,
                     updates,
                     (approximation,),
@@ -211,34 +207,34 @@ class _Propagation:
                 )
             )
         further = [
-            Extend(known.relation, local["actual"]),
+            plans.Extend(known.relation, local["actual"]),
             *self._select_propagation_rules(name, local["actual"], sign),
         ]
-        steps.append(When((Reference(local["actual"]),), tuple(further)))
+        steps.append(plans.When((Reference(local["actual"]),), tuple(further)))
         return steps, list(local.values())
 
     def _query_disq(
         self, local: dict[str, str], name: str, state: State, known: Reference, sign: State
-    ) -> tuple[list[Step], Reference]:
+    ) -> tuple[list[plans.Step], Reference]:
         """Return the steps that prove the approximation, and where the proved tuples are."""
         draft = self.draft
         approximation, filtered = Reference(local["approximation"]), local["filtered"]
         stored = Reference(name, state)
         if draft.tables.is_available(stored):
             left_out = (known, stored) if self.is_minimised else ()
-            steps: list[Step] = [
+            steps: list[plans.Step] = [
                 draft.copy(
-                    filtered, approximation, without=left_out, role=Role.FILTERED, about=name
+                    filtered, approximation, without=left_out, role=plans.Role.FILTERED, about=name
                 )
             ]
             return [*steps, *self._note_filtered(local, name, sign)], stored
         node = draft.tables.adorn(name, range(len(draft.types[name])), state)
         answers = Reference(node.answers)
-        memo: list[Step] = []
+        memo: list[plans.Step] = []
         if self.has_memo:
             # Only the size of this result is recorded; the next step overwrites it.
             hits = draft.intersect(
-                filtered, approximation, answers, role=Role.MEMO_HITS, about=name
+                filtered, approximation, answers, role=plans.Role.MEMO_HITS, about=name
             )
             memo.append(hits)
         known_before = [known] if self.is_minimised else []
@@ -248,14 +244,14 @@ class _Propagation:
         return [
             *memo,
             draft.copy(
-                filtered, approximation, without=known_before, role=Role.FILTERED, about=name
+                filtered, approximation, without=known_before, role=plans.Role.FILTERED, about=name
             ),
             *self._note_filtered(local, name, sign),
             *self._clear_tables(),
             *draft.tables.call(node, [call]),
         ], answers
 
-    def _note_filtered(self, local: dict[str, str], name: str, sign: State) -> list[Step]:
+    def _note_filtered(self, local: dict[str, str], name: str, sign: State) -> list[plans.Step]:
         """Return the steps that record which tuples were filtered before, and remember the rest."""
         draft = self.draft
         seen = draft.working_relation(name, f"seen_{sign}")
@@ -265,14 +261,16 @@ class _Propagation:
                 again,
                 Reference(local["filtered"]),
                 Reference(seen),
-                role=Role.REFILTERED,
+                role=plans.Role.REFILTERED,
                 about=name,
             ),
             draft.copy(again, Reference(local["filtered"]), without=(Reference(seen),)),
-            Extend(seen, again),
+            plans.Extend(seen, again),
         ]
 
-    def _select_propagation_rules(self, name: str, actual: str, sign: State) -> Iterator[Step]:
+    def _select_propagation_rules(
+        self, name: str, actual: str, sign: State
+    ) -> Iterator[plans.Step]:
         """Yield the calls that propagate actual updates inside the stratum."""
         draft, members = self.draft, self.stratum.relations
         for rule in unchanged_rules(draft, members):
@@ -280,11 +278,11 @@ class _Propagation:
                 continue
             for position in recursive_positions(rule, members):
                 if rule.literals[position].relation == name:
-                    yield Call(self._procedure(rule, position, sign), actual)
+                    yield plans.Call(self._procedure(rule, position, sign), actual)
 
-    def _clear_tables(self) -> list[Step]:
+    def _clear_tables(self) -> list[plans.Step]:
         """Return the step that empties all tables before a query, where there is no memo."""
-        return [] if self.has_memo else [Call(CLEAR_TABLES)]
+        return [] if self.has_memo else [plans.Call(CLEAR_TABLES)]
 
 
 def _number(rule: Rule, draft: Draft) -> int:
@@ -303,4 +301,4 @@ def complete_clear_tables(draft: Draft) -> None:
     """Complete the procedure that empties the tables, once all tables are registered."""
     if CLEAR_TABLES in draft.procedures:
         solve_procedures(draft.tables)  # which registers the tables that calls need in turn
-        draft.procedures[CLEAR_TABLES] = (Clear(draft.tables.memo_relations()),)
+        draft.procedures[CLEAR_TABLES] = (plans.Clear(draft.tables.memo_relations()),)

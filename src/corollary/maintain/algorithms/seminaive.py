@@ -37,23 +37,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core import plans
 from corollary.core.logic import Constant, Literal, Rule
 from corollary.core.pipeline import Reference
-from corollary.core.plans import (
-    Add,
-    Aggregate,
-    Call,
-    Extend,
-    ExtendWithRound,
-    Loop,
-    PlacedCall,
-    Plan,
-    Reduce,
-    Step,
-    Store,
-    procedure_name,
-    working_relation,
-)
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
@@ -73,8 +59,10 @@ from corollary.maintain.update import EMPTY_PROGRAM, Update
 
 
 def plan_program(
-    program: NormalProgram, statistics: Statistics, places: Mapping[str, PlacedCall] | None = None
-) -> Plan:
+    program: NormalProgram,
+    statistics: Statistics,
+    places: Mapping[str, plans.PlacedCall] | None = None,
+) -> plans.Plan:
     """Return the plan that evaluates a program once, one stratum after another.
 
     Args:
@@ -85,21 +73,21 @@ def plan_program(
     relations = {name: replace(each, is_virtual=False) for name, each in program.relations.items()}
     draft = Draft(Update(EMPTY_PROGRAM, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
-        draft.procedures[procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
+        draft.procedures[plans.procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
         draft.readable.update(stratum.relations)
     placed = places or {}
-    return draft.finish([placed.get(name, Call(name)) for name in draft.procedures])
+    return draft.finish([placed.get(name, plans.Call(name)) for name in draft.procedures])
 
 
-def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[Step]:
+def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[plans.Step]:
     """Return the steps that evaluate one stratum from the relations below it, in NEW."""
     steps, results = fixpoint(stratum, draft, State.NEW, payload)
-    return [*steps, *(Store(name, result) for name, result in results.items())]
+    return [*steps, *(plans.Store(name, result) for name, result in results.items())]
 
 
 def fixpoint(
     stratum: Stratum, draft: Draft, state: State, payload: Payload | None = None
-) -> tuple[list[Step], dict[str, str]]:
+) -> tuple[list[plans.Step], dict[str, str]]:
     """Return the steps that evaluate a stratum in a state, and the relations that hold the result.
 
     With payload, the relations of ranks or counts are results too.
@@ -117,44 +105,44 @@ def fixpoint(
             replace(body, head=(*body.head, one), is_bag=True)
             for body in _first(name, stratum, state)
         ]
-        steps = draft.derive(counted, bodies, reduce=Reduce.SUM)
+        steps = draft.derive(counted, bodies, reduce=plans.Reduce.SUM)
         steps.append(draft.copy(target, Reference(counted)))
         return steps, {name: target, count_relation(draft, name): counted}
     return draft.derive(target, _first(name, stratum, state)), {name: target}
 
 
-def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[Step]:
+def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[plans.Step]:
     (aggregation,) = stratum.aggregations
     target = draft.working_relation(aggregation.relation, "next")
-    source, steps = draft.source_of(aggregation.body, state), list[Step]()
+    source, steps = draft.source_of(aggregation.body, state), list[plans.Step]()
     if not draft.tables.is_available(source):
-        rows = working_relation(aggregation.body, "rows")
+        rows = plans.working_relation(aggregation.body, "rows")
         draft.types[rows] = draft.types[aggregation.body]
         slots = draft.variables(aggregation.body)
         goal = Goal(Literal(aggregation.body, slots), source)
         steps = draft.derive(rows, [Body(slots, (goal,), (), aggregation.origin)])
         source = Reference(rows)
-    return [*steps, Aggregate(target, aggregation, source)]
+    return [*steps, plans.Aggregate(target, aggregation, source)]
 
 
 def _rounds(
     stratum: Stratum, draft: Draft, state: State, *, with_ranks: bool
-) -> tuple[list[Step], dict[str, str]]:
+) -> tuple[list[plans.Step], dict[str, str]]:
     """Return the first round and the loop of a recursive stratum, and its results."""
     members = stratum.relations
-    steps: list[Step] = []
+    steps: list[plans.Step] = []
     results: dict[str, str] = {}
-    extend: list[Step] = []
+    extend: list[plans.Step] = []
     for name in members:
         target, every = draft.working_relation(name, "next"), draft.working_relation(name, "so_far")
         steps += draft.derive(target, _first(name, stratum, state))
-        extend.append(Extend(every, target))
+        extend.append(plans.Extend(every, target))
         results[name] = every
         if with_ranks:
             ranked = draft.working_relation(name, "ranked", NUMBER)
-            extend.append(ExtendWithRound(ranked, target))
+            extend.append(plans.ExtendWithRound(ranked, target))
             results[rank_relation(draft, name)] = ranked
-    derive: list[Step] = []
+    derive: list[plans.Step] = []
     for name in members:
         bodies = list(_variants(stratum, name, state))
         derive += draft.derive(_next(name), bodies, without=(Reference(_so_far(name)),))
@@ -164,7 +152,7 @@ def _rounds(
         if (limit := draft.relation(name).limit) is not None
     )
     fresh = tuple(Reference(_so_far(name), State.ADDED) for name in members)
-    return [*steps, *extend, Loop((*derive, *extend), fresh, limits)], results
+    return [*steps, *extend, plans.Loop((*derive, *extend), fresh, limits)], results
 
 
 def _first(name: str, stratum: Stratum, state: State) -> list[Body]:
@@ -201,7 +189,7 @@ def _variant(rule: Rule, positions: Sequence[int], position: int, state: State) 
 
 def insert(
     stratum: Stratum, draft: Draft, first: Mapping[str, Sequence[Body]], *, with_ranks: bool = False
-) -> list[Step]:
+) -> list[plans.Step]:
     """Return the steps that add to NEW what `first` derives, and all that follows from it.
 
     Args:
@@ -213,10 +201,10 @@ def insert(
     """
     members = stratum.relations
     rank = (NUMBER,) if with_ranks else ()
-    reduce = Reduce.MIN if with_ranks else None
-    start: list[Step] = []
-    again: list[Step] = []
-    grow: list[Step] = []
+    reduce = plans.Reduce.MIN if with_ranks else None
+    start: list[plans.Step] = []
+    again: list[plans.Step] = []
+    grow: list[plans.Step] = []
     for name in members:
         found, new = (
             draft.working_relation(name, "found", *rank),
@@ -231,22 +219,25 @@ def insert(
             for position in recursive_positions(rule, members)
         ]
         again += draft.derive(found, bodies, reduce=reduce, without=known)
-        grow.append(Extend(new, found))
+        grow.append(plans.Extend(new, found))
         if with_ranks:
             unranked = draft.working_relation(name, "came")
-            grow += [draft.copy(unranked, Reference(found)), Add(rank_relation(draft, name), found)]
+            grow += [
+                draft.copy(unranked, Reference(found)),
+                plans.Add(rank_relation(draft, name), found),
+            ]
             found = unranked
-        grow.append(Add(name, found))
+        grow.append(plans.Add(name, found))
     if not stratum.is_recursive:
         return [*start, *grow]
-    fresh = tuple(Reference(working_relation(name, "new"), State.ADDED) for name in members)
-    return [*start, *grow, Loop((*again, *grow), fresh)]
+    fresh = tuple(Reference(plans.working_relation(name, "new"), State.ADDED) for name in members)
+    return [*start, *grow, plans.Loop((*again, *grow), fresh)]
 
 
 def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_ranks: bool) -> Body:
     """Return what a rule derives from the tuples that the last round added at one literal."""
     literal = rule.literals[position]
-    source = Reference(working_relation(literal.relation, "new"), State.ADDED)
+    source = Reference(plans.working_relation(literal.relation, "new"), State.ADDED)
     if not with_ranks:
         return make_body(
             rule,
@@ -270,9 +261,9 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_r
 
 def _so_far(relation: str) -> str:
     """Return the name of the working relation ALL."""
-    return working_relation(relation, "so_far")
+    return plans.working_relation(relation, "so_far")
 
 
 def _next(relation: str) -> str:
     """Return the name of the working relation of a round's candidates."""
-    return working_relation(relation, "next")
+    return plans.working_relation(relation, "next")

@@ -54,8 +54,8 @@ class HistoryCut:
         oldest: the first commit that is kept.
         fold: a commit not after it at which every relation has a snapshot.
         relations: those that are stored at the oldest commit.
-        is_erasure: whether the changes of the oldest commit itself, and alerts that are not delivered,
-            are deleted too.
+        is_erasure: whether the changes of the oldest commit itself, and undelivered alerts, are
+            deleted too.
     """
 
     oldest: int

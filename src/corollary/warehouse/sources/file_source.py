@@ -106,7 +106,8 @@ class FileSource(InputSource):
                 continue
         raise InputError.of(
             "C0953",
-            f"Files of `{self._inlet.location.display_name}` vanish while they are read; {_READ_ATTEMPTS} "
+            f"Files of `{self._inlet.location.display_name}` vanish while they are read; "
+            f"{_READ_ATTEMPTS} "
             "attempts failed.",
             self._inlet.directive.span,
             "run it again when their writer is done; nothing was changed",
@@ -241,6 +242,7 @@ class _Attempt:
         if self._files or is_single_file(self._inlet.location):
             return []
         place, span = self._inlet.location, self._inlet.directive.span
-        message = f"There is no file in `{place.display_name}`, so `{self._inlet.relation.name}` is empty."
+        name = self._inlet.relation.name
+        message = f"There is no file in `{place.display_name}`, so `{name}` is empty."
         cure = "put files there, or correct the name"
         return [Diagnostic("C0958", message, span, cure, severity=Severity.WARNING)]

@@ -84,9 +84,9 @@ def quarantine_change(
     Args:
         quarantined: the rows in quarantine.
         source: the name of the source.
-        bad: its malformed records, from `SourceChange.bad`.
-        reread_files: the files whose earlier records no longer count, from `SourceChange.reread`; None
-            for all, also for a source that is no longer read.
+        bad: its malformed records, from `SourceChange.bad_rows`.
+        reread_files: the files whose earlier records no longer count, from
+            `SourceChange.reread_files`; None for all, also for a source that is no longer read.
     """
     is_stale = pc.equal(quarantined.column("source"), source)
     if reread_files is not None:

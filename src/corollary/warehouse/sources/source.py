@@ -30,8 +30,8 @@ class SourceChange:
         removed: the rows that it had then and does not have now, each once.
         position: its position now; worth storing even if no row has changed.
         bad_rows: the malformed records that were found.
-        reread_files: the files whose malformed records of earlier readings no longer count; None for all
-            files of the source.
+        reread_files: the files whose earlier malformed records no longer count; None for all files
+            of the source.
         warnings: problems that did not abort the run.
     """
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""`corollary advise`."""

@@ -155,7 +155,8 @@ class AdviceActions:
         if calibration is None:
             return
         self._print(
-            f"measured  {format_duration(calibration.seconds_per_row)} for a row-op, going by {calibration.source}"
+            f"measured  {format_duration(calibration.seconds_per_row)} for a row-op, "
+            f"going by {calibration.source}"
         )
         for name, view in self.advice.views.items():
             if view.estimate is not None and view.estimate.upkeep:
@@ -204,7 +205,8 @@ def _measurement_line(each: QueryTimes, measured: Measurements, expected: str) -
     when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
     cold = f"cold {1000 * each.cold_seconds[0]:.1f} -> {1000 * each.cold_seconds[1]:.1f} ms"
     return (
-        f"measured  {each.query}: {1000 * each.before_seconds:.1f} -> {1000 * each.after_seconds:.1f} ms, "
+        f"measured  {each.query}: {1000 * each.before_seconds:.1f} -> "
+        f"{1000 * each.after_seconds:.1f} ms, "
         f"{each.speed_up:.1f} x{expected} (median of {each.warm_runs} warm runs; {cold}); "
         f"build {measured.build_seconds:.2f} s, {when}"
     )

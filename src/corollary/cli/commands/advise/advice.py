@@ -178,8 +178,8 @@ def weigh_views(database: Database, options: AdviseOptions, output: OutputOption
         for each in views
     ]
     lines = [
-        f"{'keep' if each.is_paying else 'drop'}  {each.view}: saves {format_amount(each.saved)} row-ops "
-        f"an hour, upkeep {format_amount(each.upkeep)}, {format_bytes(each.bytes)}"
+        f"{'keep' if each.is_paying else 'drop'}  {each.view}: saves {format_amount(each.saved)} "
+        f"row-ops an hour, upkeep {format_amount(each.upkeep)}, {format_bytes(each.bytes)}"
         for each in views
     ]
     nothing = ["no view is stored for the sake of queries alone"]

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The commands that keep a warehouse healthy."""

@@ -13,16 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core import functors
-from corollary.core.logic import (
-    TEXT_PREDICATES,
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Value,
-    Variable,
-)
+from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import arithmetic, text_functions
 from corollary.engines.local.storage.layout import Codes, Mask
@@ -63,7 +54,7 @@ def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
 
 
 @lru_cache(maxsize=1024)
-def _native(value: Value, type_: Type) -> native.NativeArray:
+def _native(value: logic.Value, type_: Type) -> native.NativeArray:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
 
@@ -80,40 +71,42 @@ def dense_mask(mask: Mask | None, count: int) -> Mask:
     return np.zeros(count, np.bool_) if mask is None else mask
 
 
-def type_of(expression: Expression) -> Type:
+def type_of(expression: logic.Expression) -> Type:
     """Return the type that inference gave to an expression."""
     assert expression.type is not None, f"{expression} has no type"
     return expression.type
 
 
-def evaluate(expression: Expression, frame: Columns, count: int, codes: Dictionary) -> ValueVector:
+def evaluate(
+    expression: logic.Expression, frame: Columns, count: int, codes: Dictionary
+) -> ValueVector:
     """Return the values of an expression for every row of a frame."""
     type_ = type_of(expression)
     match expression:
-        case Variable(name=name):
+        case logic.Variable(name=name):
             column = frame[name]
             nulls = column == 0
             has_null = np.count_nonzero(nulls)
             return ValueVector(codes.decode(column, type_), type_, nulls if has_null else None)
-        case Constant(value=value):
+        case logic.Constant(value=value):
             if value is None:
                 return ValueVector(
                     native.filler_values(count, type_), type_, np.ones(count, np.bool_)
                 )
             return ValueVector(_native(value, type_).repeat(count), type_)
-        case Functor(name=functors.CHECKED_SUM, arguments=(Variable() as total,)):
+        case logic.Functor(name=functors.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
             batch = evaluate(total, frame, count, codes)
             missing = dense_mask(batch.nulls, count)
             return replace(batch, nulls=None, faults=((missing, arithmetic.OVERFLOW),))
-        case Functor(
-            name=functors.PARTITION_OF, arguments=(value, Constant(value=int() as shares))
+        case logic.Functor(
+            name=functors.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
             return ValueVector(
                 native.partition_of(batch.values, batch.nulls, batch.type, shares), type_
             )
-        case Functor(name=name, arguments=arguments):
+        case logic.Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)
 
@@ -156,13 +149,16 @@ class ConditionResult:
 
 
 def evaluate_condition(
-    condition: Condition, frame: Columns, count: int, codes: Dictionary
+    condition: logic.Condition, frame: Columns, count: int, codes: Dictionary
 ) -> ConditionResult:
     """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
     left, right = condition.left, condition.right
     operator = condition.operator
     match left, right:
-        case Variable(name=one_name), Variable(name=two_name) if operator in ("=", "!="):
+        case logic.Variable(name=one_name), logic.Variable(name=two_name) if operator in (
+            "=",
+            "!=",
+        ):
             if type_of(left).domain == type_of(right).domain:
                 # One domain: values are equal if and only if codes are, no need to decode.
                 return ConditionResult(_same_codes(frame[one_name], frame[two_name], operator))
@@ -170,7 +166,7 @@ def evaluate_condition(
             pass
     one = evaluate(left, frame, count, codes)
     two = evaluate(right, frame, count, codes)
-    if operator.removeprefix("!") in TEXT_PREDICATES:
+    if operator.removeprefix("!") in logic.TEXT_PREDICATES:
         true, new_faults = text_functions.evaluate_constraint(
             operator.removeprefix("!"), one.values, two.values
         )
@@ -218,7 +214,7 @@ class RangeValues:
     """
 
     def __init__(
-        self, functor: Functor, frame: Columns, count: int, dictionary: Dictionary
+        self, functor: logic.Functor, frame: Columns, count: int, dictionary: Dictionary
     ) -> None:
         inputs = [
             evaluate(each, frame, count, dictionary)  # type: ignore[arg-type]

@@ -12,14 +12,7 @@ from typing import assert_never
 
 import numpy as np
 
-from corollary.core.logic import (
-    Condition,
-    Expression,
-    Functor,
-    Variable,
-    variable_names,
-    variables_of,
-)
+from corollary.core import logic
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Stage
 from corollary.core.values import format_value
 from corollary.engines.local.evaluation import expressions
@@ -58,7 +51,7 @@ class Trial:
             mask |= self.missing[name]
         return mask
 
-    def expand_range(self, variable: Variable, functor: Functor) -> None:
+    def expand_range(self, variable: logic.Variable, functor: logic.Functor) -> None:
         """Bind a variable to the values of a range: a row becomes several, one without stays."""
         frame = self.frame
         numbers = expressions.RangeValues(functor, frame.columns, frame.count, self.dictionary)
@@ -76,7 +69,7 @@ class Trial:
         self.reasons = [(mask[taken], reason) for mask, reason in self.reasons]
         self.reasons.append((self.missing[variable.name], "a range without a direction"))
 
-    def bind_equations(self, equations: list[tuple[Variable, Expression]]) -> None:
+    def bind_equations(self, equations: list[tuple[logic.Variable, logic.Expression]]) -> None:
         """Bind variables by equations until nothing changes.
 
         A variable may have several equations; the first one with a value in a row binds it there.
@@ -91,7 +84,7 @@ class Trial:
             has_changed = False
             for variable, expression in equations:
                 missing = self.missing.get(variable.name)
-                known = ~self.missing_mask({each.name for each in variables_of(expression)})
+                known = ~self.missing_mask({each.name for each in logic.variables_of(expression)})
                 if missing is None or not (missing & known).any():
                     continue
                 frame = self.frame
@@ -108,21 +101,21 @@ class Trial:
 
     def heads(self, pipeline: Pipeline, runner: PipelineRunner) -> tuple[list[Codes], int]:
         """Return the heads of the rows in which nothing is false and the head has its values."""
-        names = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
+        names = {slot.name for slot in pipeline.head if isinstance(slot, logic.Variable)}
         frame = self.frame.select(self.possible & ~self.missing_mask(names))
         return [runner.operand_column(slot, frame) for slot in pipeline.head], frame.count
 
-    def check_condition(self, condition: Condition) -> None:
+    def check_condition(self, condition: logic.Condition) -> None:
         """Exclude the rows in which a condition is false; record those in which it has no value."""
         frame = self.frame
         for side in (condition.left, condition.right):
             batch = expressions.evaluate(side, frame.columns, frame.count, self.dictionary)
-            known = ~self.missing_mask({each.name for each in variables_of(side)})
+            known = ~self.missing_mask({each.name for each in logic.variables_of(side)})
             self.reasons += [(mask & known, reason) for mask, reason in batch.faults]
         verdict = expressions.evaluate_condition(
             condition, frame.columns, frame.count, self.dictionary
         )
-        open_rows = self.missing_mask(variable_names(condition))
+        open_rows = self.missing_mask(logic.variable_names(condition))
         self.reasons += [(mask & ~open_rows, reason) for mask, reason in verdict.faults]
         for mask, _ in verdict.faults:
             open_rows = open_rows | mask
@@ -141,7 +134,9 @@ def judge(tried: PipelineRunner, context: RunContext) -> list[tuple[list[Codes],
     heads: list[tuple[list[Codes], int]] = []
     pipeline, tables, dictionary = tried.pipeline, tried.tables, tried.dictionary
     relational, rest = split_stages(pipeline)
-    head = tuple(Variable(name) for name in sorted(set().union(*map(bound_variables, relational))))
+    head = tuple(
+        logic.Variable(name) for name in sorted(set().union(*map(bound_variables, relational)))
+    )
     body = Pipeline(relational, head, pipeline.origin, is_bag=pipeline.is_bag)
     runner = PipelineRunner(body, tables, dictionary)
     for frame in runner.frames(context):
@@ -169,7 +164,7 @@ def bound_variables(stage: Stage) -> set[str]:
     """Return the variables that a stage binds."""
     match stage:
         case Probe(slots=slots):
-            return {slot.name for slot in slots if isinstance(slot, Variable)}
+            return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
         case Compute(variable=variable):
             return {variable.name}
         case _:
@@ -178,10 +173,10 @@ def bound_variables(stage: Stage) -> set[str]:
 
 def check_conditions(trial: Trial, stages: tuple[Stage, ...]) -> None:
     """Bind all variables that can be bound, then check every condition."""
-    seen: list[Condition] = []
+    seen: list[logic.Condition] = []
     for stage in stages:
         if isinstance(stage, Compute) and _is_range(stage.expression):
-            assert isinstance(stage.expression, Functor)
+            assert isinstance(stage.expression, logic.Functor)
             trial.bind_equations(list(equations_of(seen)))
             trial.expand_range(stage.variable, stage.expression)
         else:
@@ -191,16 +186,16 @@ def check_conditions(trial: Trial, stages: tuple[Stage, ...]) -> None:
         trial.check_condition(condition)
 
 
-def conditions_of(stages: tuple[Stage, ...]) -> list[Condition]:
+def conditions_of(stages: tuple[Stage, ...]) -> list[logic.Condition]:
     """Return the conditions of stages; a computation, unless of a range, is an equation."""
-    found: list[Condition] = []
+    found: list[logic.Condition] = []
     for stage in stages:
         match stage:
             case Filter(condition=condition):
                 found.append(condition)
             case Compute(variable=variable, expression=expression, accepts_null=lets_null):
                 if not _is_range(expression):
-                    found.append(Condition("is" if lets_null else "=", variable, expression))
+                    found.append(logic.Condition("is" if lets_null else "=", variable, expression))
             case AntiProbe() | Probe():
                 pass
             case _:
@@ -208,8 +203,8 @@ def conditions_of(stages: tuple[Stage, ...]) -> list[Condition]:
     return found
 
 
-def _is_range(expression: Expression) -> bool:
-    return isinstance(expression, Functor) and expression.name == "range"
+def _is_range(expression: logic.Expression) -> bool:
+    return isinstance(expression, logic.Functor) and expression.name == "range"
 
 
 def _look_up(
@@ -218,14 +213,14 @@ def _look_up(
     """Exclude the rows in which a negated literal is false."""
     for stage in stages:
         if isinstance(stage, AntiProbe):
-            variables = {slot.name for slot in stage.slots if isinstance(slot, Variable)}
+            variables = {slot.name for slot in stage.slots if isinstance(slot, logic.Variable)}
             table = tables[stage.source.relation]
             slots = [runner.operand_column(slot, trial.frame) for slot in stage.slots]
             found = table.contains_codes(slots, trial.frame.count, stage.source.state)
             trial.possible &= trial.missing_mask(variables) | ~found
 
 
-def equations_of(found: list[Condition]) -> Iterator[tuple[Variable, Expression]]:
+def equations_of(found: list[logic.Condition]) -> Iterator[tuple[logic.Variable, logic.Expression]]:
     """Yield the variables that conditions equate with an expression, each with this."""
     for condition in found:
         if condition.operator in ("=", "is"):
@@ -233,7 +228,7 @@ def equations_of(found: list[Condition]) -> Iterator[tuple[Variable, Expression]
                 (condition.left, condition.right),
                 (condition.right, condition.left),
             ):
-                if isinstance(one, Variable):
+                if isinstance(one, logic.Variable):
                     yield one, other
 
 
@@ -262,7 +257,7 @@ def _row_values(
     for stage in pipeline.judge:
         for slot in stage.slots if isinstance(stage, Probe) else ():
             if (
-                isinstance(slot, Variable)
+                isinstance(slot, logic.Variable)
                 and slot.name not in seen
                 and not GENERATED_VARIABLE.match(slot.name)
             ):

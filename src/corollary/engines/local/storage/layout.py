@@ -4,10 +4,10 @@ A tuple whose column widths sum to at most 63 bits is one int64, `(c0 << w1 | c1
 a wider one is a string of bytes, most significant first. Either way the words sort as the tuples
 of codes do, and the tuples with a bound prefix are a range of words.
 
-Tables whose tuples are moved into each other or compared share a layout, through a `LayoutFamily`. Each
-column is as wide as the largest code that one of these tables has held. A table notices when it is
-used that the layout has changed, and repacks. Widths never shrink and have at most 63 bits, so a
-table repacks a few dozen times at most.
+Tables whose tuples are moved into each other or compared share a layout, through a `LayoutFamily`.
+Each column is as wide as the largest code that one of these tables has held. A table notices when
+it is used that the layout has changed, and repacks. Widths never shrink and have at most 63 bits,
+so a table repacks a few dozen times at most.
 """
 
 from collections.abc import Sequence

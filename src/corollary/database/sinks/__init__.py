@@ -1,1 +1,0 @@
-"""Where alerts go after a commit: one module for each kind of sink."""
