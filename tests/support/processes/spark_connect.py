@@ -18,6 +18,7 @@ from pyspark.errors.exceptions.connect import SparkException
 from pyspark.sql import SparkSession
 
 import corollary
+from corollary.engines.spark.java import set_java_home
 from corollary.engines.spark.sql.engine import SparkEngine
 from support.cases.evaluation import WORKING, name_of
 from support.cases.spark_evaluation import FILES, QUICK, check
@@ -40,6 +41,7 @@ VIEWS = ("path", "degree", "far")
 def main(what: str) -> None:
     """Do what is asked for in a session of a server of our own."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    set_java_home()
     spark = SparkSession.builder.remote("local[2]").getOrCreate()
     if what == "cases":
         evaluate(spark)

@@ -266,8 +266,8 @@ class Verification:
             missing, extra = difference(self.state[name], tuples)
             if missing.num_rows or extra.num_rows:
                 text = (
-                    f"`{name.replace(WORKING_SEPARATOR, ' ')}` lacks {missing.num_rows:,} tuples that "
-                    f"it should have, and has {extra.num_rows:,} that it should not have."
+                    f"`{name.replace(WORKING_SEPARATOR, ' ')}` lacks {missing.num_rows:,} tuples "
+                    f"that it should have, and has {extra.num_rows:,} that it should not have."
                 )
                 self._find(
                     FindingKind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True

