@@ -26,7 +26,8 @@ settings.load_profile("dev")
 PATHS = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
 os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(each).resolve()) for each in PATHS)
 
-CATALOGS = ("sqlite", "postgresql")
+SERVER = pytest.mark.matrix(5, group="postgresql")
+CATALOGS = ("sqlite", pytest.param("postgresql", marks=SERVER))
 GROUPS = ("spark", "postgresql")
 """Tests with one of these words in their id run in one process, which has the session or server."""
 

@@ -84,6 +84,7 @@ def test_active_rules(case: ActiveCase, variant: str) -> None:
     run_case(case, variant, prepared(case, variant))
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_restarted_in_between(case: ActiveCase, tmp_path: Path) -> None:
     place = str(tmp_path / "warehouse")

@@ -772,6 +772,7 @@ def test_an_interrupt_ends_quietly_and_writes_nothing() -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.long  # docs/command-line.md shows it, too
 def test_the_demo_runs_from_end_to_end() -> None:
     result = cli("demo", "--keep", "example", "--engine", "local")
     assert result.exit_code == OK, result.output

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.spark
 
 QUICK = {
     ("connection_lost", "tasks"),
-    ("cascade_of_three", "sql"),
     ("constraint_over_aggregate", "auto"),
 }
 

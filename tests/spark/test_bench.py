@@ -22,6 +22,7 @@ from bench.jobs import Cost, Session
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_its_answers_agree(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Unlogged(Session):
         """The session of the tests writes no event log."""
@@ -45,6 +46,7 @@ def test_its_answers_agree(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert all(each.value > 0 for each in found if not each.name.endswith("jobs"))
 
 
+@pytest.mark.long
 def test_orders_are_found_and_collected(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders, "BATCHES", 3)
     found = {each.name: each for each in orders.run(0.005)}

@@ -85,6 +85,7 @@ def test_a_database_in_memory_is_refused(spark: Any) -> None:
         watch(database, spark.range(1), VIEWS)
 
 
+@pytest.mark.long
 def test_one_large_document_on_spark(spark: Any) -> None:
     from corollary.documents.collection import Collection
     from corollary.documents.document import ActiveDocument

@@ -41,13 +41,13 @@ def links(db: Database, relation: str = "direct_link") -> set[tuple[Any, ...]]:
 
 def micro_batches(db: Database, tmp_path: Path, **more: Any) -> BatchProcessor:
     """What Spark would call, where the database is open."""
-    assert db._store.opened is not None
+    assert db._store.open_arguments is not None
     op, order = more.pop("op", None), more.pop("order", None)
     batches.process_streams.open["here"] = db
     place = more.pop("checkpoint", None) or checkpoint(tmp_path / "checkpoint")
     reader = FrameReader(op, order)
     return BatchProcessor(
-        db._store.opened,
+        db._store.open_arguments,
         more.pop("token", "here"),
         "direct_link",
         "direct_link < s",
@@ -183,7 +183,7 @@ def test_a_stream_that_does_not_fit_is_not_started(
 ) -> None:
     with pytest.raises(InputError, match=message):
         db.stream(found, **{"into": "direct_link", **asked})
-    assert not (Path(db._store.opened.place) / "streams").exists()  # type: ignore[union-attr]
+    assert not (Path(db._store.open_arguments.location) / "streams").exists()  # type: ignore[union-attr]
 
 
 def test_a_frame_that_is_complete_is_no_stream(db: Database) -> None:
@@ -204,11 +204,11 @@ def test_a_process_of_its_own_opens_the_database(db: Database, tmp_path: Path) -
     seen = micro_batches(db, tmp_path, token="elsewhere")
     carried = cloudpickle.loads(cloudpickle.dumps(seen))
     carried(frame(("a", "b")), 0)
-    opened = batches.process_streams.opened.pop(seen._store.opened.place)
+    opened = batches.process_streams.opened.pop(seen.opened.location)
     assert opened is not db
     opened.close()
     seen(frame(("a", "b")), 0)  # the key is that of the warehouse, not of a process
-    batches.process_streams.opened.pop(seen._store.opened.place).close()
+    batches.process_streams.opened.pop(seen.opened.location).close()
     assert links(db) == {("a", "b")}
     assert db.commits == 2
 
@@ -268,7 +268,8 @@ def test_inserts_go_on_where_they_were(db: Database, spark: Any, tmp_path: Path)
     arrive(folder, "3.json", {"src": "d", "dst": "e"}, at=3_000)
     db.stream(frame, into="direct_link", trigger=NOW, on_batch=note).awaitTermination(60)
     assert seen == [(0, 2), (1, 3), (2, 4)]
-    assert (Path(db._store.opened.place) / "streams" / "direct_link" / "metadata").exists()  # type: ignore[union-attr]
+    location = Path(db._store.open_arguments.location)  # type: ignore[union-attr]
+    assert (location / "streams" / "direct_link" / "metadata").exists()
 
 
 @pytest.mark.spark

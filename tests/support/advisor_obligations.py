@@ -17,6 +17,7 @@ from collections import Counter
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.model.scheme import Options
+from oracles import advice as advice_oracle
 from oracles import evaluation
 from support.cases.advisor import advice_for, changed_program, degrees
 from support.generators.advisor_programs import Program
@@ -82,10 +83,10 @@ def _judge_possible(advice: Advice, program: Program, about: str, counts: Counte
     if "d" in program.derived or any(len(each["literals"]) > SMALL for each in clauses):
         return
     counts["searched exhaustively"] += 1
-    before = max(advice.clause_cost(each, program.fds) for each in clauses)
+    before = max(advice_oracle.clause_cost(each, program.fds) for each in clauses)
     assert found.before.left_deep == before, f"before: {before}\n{about}"
     limit = advice.arity.value
-    least = max(advice.exhaustive(each, program.fds, limit) for each in clauses)
+    least = max(advice_oracle.exhaustive(each, program.fds, limit) for each in clauses)
     assert found.after.left_deep >= least, f"better than possible: {least}\n{about}"
     counts["as good as possible"] += found.after.left_deep == least
 

@@ -6,7 +6,7 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.types.function_types import Child, FunctionType, Rule
+from corollary.documents.types.function_types import Child, FunctionType, Production
 from corollary.documents.view import View
 
 Types = dict[str, FunctionType]
@@ -21,8 +21,8 @@ def shown(view: View) -> list[str]:
     return sorted(" ".join(map(str, each)) for each in view.possible())
 
 
-def rule(labels: str, *children: Child, calls: str = "") -> Rule:
-    return Rule(frozenset(labels.split()), children, frozenset(calls.split()))
+def rule(labels: str, *children: Child, calls: str = "") -> Production:
+    return Production(frozenset(labels.split()), children, frozenset(calls.split()))
 
 
 def check_brought(document: ActiveDocument, tree: str, is_allowed: bool) -> None:

@@ -46,22 +46,21 @@ def sampled(values: Iterable[Any], one_in: int, always: Collection[Any] = ()) ->
     ]
 
 
-def selection(items: Iterable[pytest.Item], seed: int) -> set[pytest.Item]:
-    """Return the tests that `make test` runs under a seed: of each matrix at least one."""
-    chosen = set()
-    matrices: dict[tuple[str, int], list[pytest.Item]] = {}
+def selection(items: Collection[pytest.Item], seed: int) -> set[pytest.Item]:
+    """Return the tests that `make test` runs under a seed: of each matrix at least one.
+
+    A matrix is made of the tests of one function, or of those that name the same group.
+    """
+    chosen = {item for item in items if not item.get_closest_marker("long")}
+    matrices: dict[tuple[str, int], dict[pytest.Item, None]] = {}
     for item in items:
-        mark = item.get_closest_marker("matrix")
-        if item.get_closest_marker("long"):
-            continue
-        if mark is None:
-            chosen.add(item)
-        else:
-            function = item.nodeid.partition("[")[0]
-            matrices.setdefault((function, mark.args[0]), []).append(item)
-    for (function, one_in), found in matrices.items():
+        for mark in item.iter_markers("matrix"):
+            name = mark.kwargs.get("group", item.nodeid.partition("[")[0])
+            matrices.setdefault((name, mark.args[0]), {})[item] = None
+    for (name, one_in), found in matrices.items():
         count = max(1, round(len(found) / one_in))
-        chosen |= {*random.Random(f"{seed} {function}").sample(found, count)}
+        sample = random.Random(f"{seed} {name}").sample(list(found), count)
+        chosen -= found.keys() - {*sample}
     return chosen
 
 

@@ -34,9 +34,10 @@ from support.maintained_database import (
 from support.payload_check import check_payload
 from support.processes import competing_writer
 from support.processes.competing_writer import ACCOUNT, TEXT, raise_balance
+from support.selection import examples
 from support.warehouse_scenarios import everything, loose_files, store_of, stored
 
-WRITERS, EACH = 4, {"sqlite": 50, "postgresql": 20}
+WRITERS, EACH = 4, {"sqlite": examples(15, 50), "postgresql": examples(8, 20)}
 
 
 def compete(place: str, writer: str, count: int) -> subprocess.Popen[str]:
@@ -71,8 +72,8 @@ def test_writers_compete(bank: Database, place: str, request: pytest.FixtureRequ
         seen = [0]
         while any(each.poll() is None for each in processes):
             reader.refresh()
-            (balance,) = (row[1] for row in to_python(reader.engine.read("account")))
-            assert list(to_python(reader.engine.read("entries"))) == [(balance,)]
+            (balance,) = (row[1] for row in to_python(reader._state.engine.read("account")))
+            assert list(to_python(reader._state.engine.read("entries"))) == [(balance,)]
             assert balance >= seen[-1]
             seen.append(balance)
             time.sleep(0.05)

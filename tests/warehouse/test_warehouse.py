@@ -45,7 +45,7 @@ from support.maintained_database import (
     reopened,
 )
 from support.payload_check import check_payload
-from support.selection import examples
+from support.selection import examples, sampled
 from support.warehouse_scenarios import index_files, keep, reported, store_of, stored
 
 NOW = datetime(2026, 11, 15, 8, 30, 1, 999_999, tzinfo=UTC)
@@ -61,7 +61,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, 4))
 def test_it_lasts(
     kind: str,
     places: Callable[[], str],
@@ -365,7 +365,7 @@ def failing(db: Database, monkeypatch: pytest.MonkeyPatch, error: Exception) -> 
         raise error
 
     monkeypatch.setattr(warehouse_store, "FOLD_MAX_COMMITS", 1)
-    monkeypatch.setattr(store_of(db).warehouse, "fold", fold)
+    monkeypatch.setattr(store_of(db).warehouse, "write_fold", fold)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Active rules in normal form: event predicates, triggers, alerts and constraints.
 
 Marked literals get names (`marks`), then the clauses go through the same passes as all others
-(`lower`). The auxiliary relations that these passes make are of two kinds:
+(`lower_clauses`). The auxiliary relations that these passes make are of two kinds:
 
 | an auxiliary relation that reads | becomes |
 |---|---|

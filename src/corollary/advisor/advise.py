@@ -25,16 +25,9 @@ from corollary.advisor.model.scheme import (
     WorkloadQuery,
 )
 from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_arity
+from corollary.advisor.search import view_rules
 from corollary.advisor.search.decision import StorageDecision
 from corollary.advisor.search.drafts import DraftBuilder, PredicateDraft
-from corollary.advisor.search.view_rules import (
-    NamedView,
-    ViewNames,
-    body_clause,
-    in_text_order,
-    original_clause,
-    view_clauses,
-)
 from corollary.core.logic import Atom, Clause
 
 REJECTED_NAME = "candidate"
@@ -60,7 +53,7 @@ class _Advisor:
         self._options = options
         self._shapes = NodeShapes(scheme)
         self._forms = CanonicalForms()
-        self._names = ViewNames(scheme, self._forms)
+        self._names = view_rules.ViewNames(scheme, self._forms)
         self._arity = self._effective_arity()
         self._estimator = None if sizes is None else Estimator(scheme, self._shapes, sizes)
         self._builder = DraftBuilder(
@@ -114,7 +107,7 @@ class _Advisor:
     def _predicate_advice(self, draft: PredicateDraft) -> PredicateAdvice:
         decision, rewriter = draft.decision, draft.rewriter
         stored = frozenset(decision.stored)
-        originals = tuple(original_clause(each) for each in draft.clauses)
+        originals = tuple(view_rules.original_clause(each) for each in draft.clauses)
         unchanged = PredicateAdvice(
             draft.query,
             draft.is_query,
@@ -146,7 +139,7 @@ class _Advisor:
                 return name
 
             bodies = rewriter.bodies(folded, stored)
-            rewritten += [body_clause(folded.clause, body, name_of) for body in bodies]
+            rewritten += [view_rules.body_clause(folded.clause, body, name_of) for body in bodies]
         builds = [rewriter.build_cost(node) for node in decision.stored.values()]
         return replace(
             unchanged,
@@ -177,12 +170,12 @@ class _Advisor:
             if view.name in users
         }
 
-    def _view(self, view: NamedView, users: list[PredicateAdvice]) -> NewView:
+    def _view(self, view: view_rules.NamedView, users: list[PredicateAdvice]) -> NewView:
         node, rewriter = view.node, users[0].rewriter
         return NewView(
             view.name,
             view.order,
-            view_clauses(view.name, view.order, node, view.positions),
+            view_rules.view_clauses(view.name, view.order, node, view.positions),
             self._shapes.clausal_arity(node),
             rewriter.build_cost(node),
             rewriter.upkeep_cost(node),
@@ -217,8 +210,8 @@ def _rejected(decision: StorageDecision) -> tuple[RejectedCandidate, ...]:
         positions.update(folded.clause.positions)
     found = []
     for each in decision.rejected.values():
-        order = in_text_order(each.node, positions)
-        clauses = view_clauses(REJECTED_NAME, order, each.node, positions)
+        order = view_rules.in_text_order(each.node, positions)
+        clauses = view_rules.view_clauses(REJECTED_NAME, order, each.node, positions)
         found.append(RejectedCandidate(clauses[0], each.degree, each.reason))
     return tuple(found)
 

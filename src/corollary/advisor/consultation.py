@@ -13,6 +13,7 @@ q/1   N^3 -> N^1   (bushy without storage N^3, Spark pipeline N^3)   est. ... ro
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
 from corollary.advisor.apply import apply
@@ -20,14 +21,6 @@ from corollary.advisor.check.calibration import calibrate_from_commits
 from corollary.advisor.check.measurement import Measurements, measure
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, verify
-from corollary.advisor.inputs import (
-    default_queries,
-    measure_sizes,
-    measure_update_rates,
-    merge_logged_queries,
-    parse_queries,
-    read_logged_queries,
-)
 from corollary.advisor.model.scheme import Options, SelectionMode
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.reformulation import reformulate
@@ -80,13 +73,13 @@ def consult(
     Raises:
         InputError: a query is not a relation that has rules.
     """
-    logged, loaded = read_logged_queries(database), state_of(database).loaded
-    known = {each.relation: each.frequency for each in merge_logged_queries(logged, {})}
-    chosen = parse_queries(queries, loaded.normal, known)
-    chosen = chosen or default_queries(loaded.normal, logged, {})
+    logged, loaded = inputs.read_logged_queries(database), state_of(database).loaded
+    known = {each.relation: each.frequency for each in inputs.merge_logged_queries(logged, {})}
+    chosen = inputs.parse_queries(queries, loaded.normal, known)
+    chosen = chosen or inputs.default_queries(loaded.normal, logged, {})
     if not options.updates:
-        options = replace(options, updates=measure_update_rates(database))
+        options = replace(options, updates=inputs.measure_update_rates(database))
     scheme = read_scheme(loaded.program, loaded.checked, chosen, options.opaque)
-    advice = advise(scheme, options, measure_sizes(database))
+    advice = advise(scheme, options, inputs.measure_sizes(database))
     after = reformulate(loaded.checked, loaded.program, advice)
     return Consultation(database, advice, loaded.program, after)

@@ -12,12 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.analysis.traverse import (
-    aggregates_in,
-    all_variables,
-    all_variables_in,
-    has_nested_scope,
-)
+from corollary.analysis import traverse
 from corollary.core import logic
 
 NUMBER_SEPARATOR = "\x1f"
@@ -35,7 +30,7 @@ def written_name(name: str) -> str:
 
 def rename_apart(clause: logic.Clause) -> logic.Clause:
     """Return the clause with one name for each variable."""
-    if not has_nested_scope(clause):
+    if not traverse.has_nested_scope(clause):
         return clause
     return _Renaming().clause(clause)
 
@@ -133,9 +128,11 @@ def _owned(items: tuple[logic.BodyItem, ...], outside: tuple[logic.Term, ...]) -
             own += logic.terms_of(item)
     owned = {variable.name: None for term in own for variable in logic.variables_of(term)}
     if disjunctions:
-        branches = [{v.name for v in all_variables_in((item,))} for item in disjunctions]
+        branches = [{v.name for v in traverse.all_variables_in((item,))} for item in disjunctions]
         branches += [
-            {v.name for v in all_variables(a)} for term in own for a in aggregates_in(term)
+            {v.name for v in traverse.all_variables(a)}
+            for term in own
+            for a in traverse.aggregates_in(term)
         ]
         for at, disjunction in enumerate(disjunctions):
             others = set().union(*branches[:at], *branches[at + 1 :])

@@ -30,7 +30,7 @@ def parse_optimisations(names: Iterable[str]) -> frozenset[MonitoringOptimisatio
     """Return optimisations by their names.
 
     >>> sorted(parse_optimisations(["sip", "polarity"]))
-    [<Optimisation.POLARITY: 'polarity'>, <Optimisation.SIP: 'sip'>]
+    [<MonitoringOptimisation.POLARITY: 'polarity'>, <MonitoringOptimisation.SIP: 'sip'>]
 
     Raises:
         InputError: there is no optimisation of a name.

@@ -120,7 +120,7 @@ class Clear:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreRelation:
     """The NEW state of `relation` becomes the working relation `source`."""
 
     relation: str
@@ -235,7 +235,7 @@ Step = (
     | ExtendWithRound
     | Aggregate
     | Clear
-    | Store
+    | StoreRelation
     | Remove
     | Add
     | CancelOut
@@ -320,7 +320,11 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                             yield stage.source
             case Aggregate(body=body, without=without):
                 yield from (body, *without)
-            case Extend(source=source) | ExtendWithRound(source=source) | Store(source=source):
+            case (
+                Extend(source=source)
+                | ExtendWithRound(source=source)
+                | StoreRelation(source=source)
+            ):
                 yield Reference(source)
             case Remove(source=source) | Add(source=source):
                 yield Reference(source)
@@ -351,7 +355,7 @@ def relations_written(plan: Plan) -> Iterator[str]:
                 yield name
             case Extend(target=name) | ExtendWithRound(target=name):
                 yield name
-            case Store(relation=name) | Remove(relation=name) | Add(relation=name):
+            case StoreRelation(relation=name) | Remove(relation=name) | Add(relation=name):
                 yield name
             case CancelOut(relation=name):
                 yield name

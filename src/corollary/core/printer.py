@@ -1,6 +1,7 @@
 """Programs, clauses and terms as text: what is printed parses back to an equal program.
 
->>> print_term(Functor("*", (Functor("+", (Variable("x"), Constant(1))), Variable("y"))))
+>>> total = logic.Functor("+", (logic.Variable("x"), logic.Constant(1)))
+>>> print_term(logic.Functor("*", (total, logic.Variable("y"))))
 '(x + 1) * y'
 """
 
@@ -9,7 +10,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import assert_never
 
-from corollary.core import logic
+from corollary.core import logic, syntax
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.program import (
     Declaration,
@@ -21,15 +22,6 @@ from corollary.core.program import (
     Relation,
     TypeDeclaration,
     TypeName,
-)
-from corollary.core.syntax import (
-    PRECEDENCE,
-    PREFIX_PRECEDENCE,
-    PREFIXES,
-    RIGHT_ASSOCIATIVE,
-    is_bare_name,
-    is_bare_relation,
-    is_bare_word,
 )
 from corollary.core.types import UNSIGNED, Type
 
@@ -176,7 +168,7 @@ def print_term(term: logic.Term) -> str:
     """Return a term as text, with the fewest brackets that keep its meaning clear."""
     match term:
         case logic.Variable(name=name):
-            return name if is_bare_name(name) else _backquoted(name)
+            return name if syntax.is_bare_name(name) else _backquoted(name)
         case logic.Wildcard():
             return "_"
         case logic.Constant(value=value, type=type_):
@@ -198,15 +190,15 @@ def print_term(term: logic.Term) -> str:
 def _functor(name: str, arguments: tuple[logic.Term, ...]) -> str:
     if name == CHECKED_SUM:
         return print_term(arguments[0])
-    if name in PREFIXES and len(arguments) == 1:
-        sign = PREFIXES[name] + (" " if PREFIXES[name].isalpha() else "")
+    if name in syntax.PREFIXES and len(arguments) == 1:
+        sign = syntax.PREFIXES[name] + (" " if syntax.PREFIXES[name].isalpha() else "")
         # In front of a number the minus sign would become part of the number.
         is_number = name == "neg" and isinstance(arguments[0], logic.Constant)
-        least = _PRIMARY + 1 if is_number else PREFIX_PRECEDENCE
+        least = _PRIMARY + 1 if is_number else syntax.PREFIX_PRECEDENCE
         return f"{sign}{_enclosed(arguments[0], least)}"
-    if name in PRECEDENCE and len(arguments) == 2:
-        precedence = PRECEDENCE[name]
-        is_right = name in RIGHT_ASSOCIATIVE
+    if name in syntax.PRECEDENCE and len(arguments) == 2:
+        precedence = syntax.PRECEDENCE[name]
+        is_right = name in syntax.RIGHT_ASSOCIATIVE
         left = _enclosed(arguments[0], precedence + is_right)
         right = _enclosed(arguments[1], precedence + (not is_right))
         return f"{left} {name} {right}"
@@ -221,13 +213,13 @@ def _enclosed(term: logic.Term, least: int) -> str:
 def _precedence(term: logic.Term) -> int:
     match term:
         case logic.Functor(name=name, arguments=arguments) if (
-            name in PRECEDENCE and len(arguments) == 2
+            name in syntax.PRECEDENCE and len(arguments) == 2
         ):
-            return PRECEDENCE[name]
-        case logic.Functor(name=name) if name in PREFIXES:
-            return PREFIX_PRECEDENCE
+            return syntax.PRECEDENCE[name]
+        case logic.Functor(name=name) if name in syntax.PREFIXES:
+            return syntax.PREFIX_PRECEDENCE
         case logic.Constant() if print_term(term).startswith("-"):
-            return PREFIX_PRECEDENCE
+            return syntax.PREFIX_PRECEDENCE
         case _:
             return _PRIMARY
 
@@ -274,12 +266,12 @@ def _fraction(text: str) -> str:
 
 def print_relation(name: str) -> str:
     """Return a relation's name, in backquotes where it needs them."""
-    return name if is_bare_relation(name) else _backquoted(name)
+    return name if syntax.is_bare_relation(name) else _backquoted(name)
 
 
 def print_word(name: str) -> str:
     """Return a column's or parameter's name, in backquotes where it needs them."""
-    return name if is_bare_word(name) else _backquoted(name)
+    return name if syntax.is_bare_word(name) else _backquoted(name)
 
 
 def _backquoted(name: str) -> str:
@@ -297,7 +289,7 @@ def print_string(text: str) -> str:
 def print_literal(literal: logic.Literal) -> str:
     """Return a literal of a normal rule as text.
 
-    >>> print_literal(Literal("p", (Variable("x"), Wildcard()), negated=True))
+    >>> print_literal(logic.Literal("p", (logic.Variable("x"), logic.Wildcard()), negated=True))
     '!p(x, _)'
     """
     state = "" if literal.state is None else f"@{literal.state}"

@@ -21,27 +21,13 @@ from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.states import CHANGES
+from corollary.database import counters, pending_commit
 from corollary.database.changes import Changes, collect_changes
-from corollary.database.counters import (
-    ProgressRecorder,
-    Stats,
-    StatsRecorder,
-    TraceRow,
-    collect_stats,
-)
 from corollary.database.intake.operations import (
     Operation,
     apply_operations,
     fact_edits,
     with_written_parts,
-)
-from corollary.database.pending_commit import (
-    ALERT_DEPTH,
-    DeferredOperations,
-    PendingCommit,
-    PlanRun,
-    Position,
-    Replay,
 )
 from corollary.database.planning import Stage
 from corollary.database.program.loaded_program import LoadedProgram
@@ -91,7 +77,7 @@ class CommitRequest:
     # What may be added until the commit.
     operations: list[Operation] = field(default_factory=list)
     columns: dict[str, Relation] = field(default_factory=dict)
-    reads: list[Callable[[], DeferredOperations]] = field(default_factory=list)
+    reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
     dropped: set[str] = field(default_factory=set)
     # What is known from the start.
@@ -116,8 +102,8 @@ class CommitOutcome:
 
     changes: Changes = field(default_factory=lambda: Changes({}, {}))
     alerts: Sequence[Alert] = ()
-    stats: Mapping[str, Stats] = field(default_factory=dict)
-    trace: Sequence[TraceRow] = ()
+    stats: Mapping[str, counters.Stats] = field(default_factory=dict)
+    trace: Sequence[counters.TraceRow] = ()
     kept: Mapping[str, TableHandle] = field(default_factory=dict)
     triggered: Sequence[TriggerEffects] = ()
     existing: Sequence[Violation] = ()
@@ -126,7 +112,7 @@ class CommitOutcome:
     published: "PublishResult | None" = None
 
     @classmethod
-    def of_replay(cls, replay: Replay) -> "CommitOutcome":
+    def of_replay(cls, replay: pending_commit.Replay) -> "CommitOutcome":
         """Return what an earlier transaction of the same key did."""
         done = replay.changes, replay.alerts, replay.stats
         return cls(*done, commit_number=replay.number, is_repeated=True)
@@ -141,7 +127,7 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
         LimitError: a limit was hit.
         ConflictError: other processes committed first every time.
     """
-    if ALERT_DEPTH.get() > MAX_ALERT_DEPTH:
+    if pending_commit.ALERT_DEPTH.get() > MAX_ALERT_DEPTH:
         raise LimitError(
             f"alerts have made {MAX_ALERT_DEPTH} commits, each by an alert of the one before; "
             "nothing was changed\n"
@@ -191,7 +177,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
     program, operations, positions = _gather(state, request)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
-        pending.delivers, pending.depth = request.delivers, ALERT_DEPTH.get()
+        pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
         after = pending.after.normal
 
         # Net change of base relations and rules.
@@ -204,7 +190,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         # recorded, a retry would act on whatever has been committed since.
         is_new = program.program != state.program or request.idempotency is not None
         must_record = store.is_durable and is_new
-        run: PlanRun | None = None
+        run: pending_commit.PlanRun | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = _has_triggers(update)
             if not has_triggers:  # triggers may still repair a violated key
@@ -226,7 +212,9 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         outcome.changes = collect_changes(state.engine, update, state.watched, state.frames)
         if run is not None and (must_record or not _is_empty(state, update)):
             outcome.trace = run.recorder.rows
-            outcome.stats = collect_stats(state.engine, update, run.maintenance, run.recorder)
+            outcome.stats = counters.collect_stats(
+                state.engine, update, run.maintenance, run.recorder
+            )
         else:
             run = None  # triggers may undo everything
 
@@ -256,7 +244,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
 
 def _gather(
     state: DatabaseState, request: CommitRequest
-) -> tuple[LoadedProgram, list[Operation], dict[str, Position]]:
+) -> tuple[LoadedProgram, list[Operation], dict[str, pending_commit.Position]]:
     """Return the program after all edits, all operations, and how far sources have been read."""
     loaded, program = state.loaded, _edited_program(state, request)
     deferred = [read() for read in request.reads]
@@ -304,7 +292,7 @@ def _is_empty(state: DatabaseState, update: Update) -> bool:
     return old == new
 
 
-def _check_keys(state: DatabaseState, pending: PendingCommit) -> None:
+def _check_keys(state: DatabaseState, pending: pending_commit.PendingCommit) -> None:
     after = pending.after
     known = set(resolve_dependencies(state.program, state.loaded.normal))
     check_keys(state.engine, known, after.program, after.normal, state.limits)
@@ -352,21 +340,24 @@ def _has_triggers(update: Update) -> bool:
 
 
 def _maintain(
-    state: DatabaseState, pending: PendingCommit, update: Update, maintenance: Maintenance
-) -> PlanRun:
+    state: DatabaseState,
+    pending: pending_commit.PendingCommit,
+    update: Update,
+    maintenance: Maintenance,
+) -> pending_commit.PlanRun:
     """Run the plan."""
-    recorder = StatsRecorder(state.console, update.new, maintenance.choices)
+    recorder = counters.StatsRecorder(state.console, update.new, maintenance.choices)
     pending.rebuilt |= state.planner.rebuild_payload(update, maintenance, state.limits)
     limits = state.limits
     if limits.seconds is not None:
         limits = replace(limits, since=time.monotonic())
     state.engine.run(maintenance.plan, recorder, limits)
     state.console.done()
-    return PlanRun(update, maintenance, recorder)
+    return pending_commit.PlanRun(update, maintenance, recorder)
 
 
 def _run_triggers(
-    state: DatabaseState, request: CommitRequest, rounds: TriggerRounds, run: PlanRun
+    state: DatabaseState, request: CommitRequest, rounds: TriggerRounds, run: pending_commit.PlanRun
 ) -> None:
     """Run triggers round by round; at the end all rounds are undone."""
     normal = rounds.pending.after.normal
@@ -385,15 +376,15 @@ def _run_triggers(
 def _maintain_net_change(
     state: DatabaseState,
     request: CommitRequest,
-    pending: PendingCommit,
-    run: PlanRun,
+    pending: pending_commit.PendingCommit,
+    run: pending_commit.PlanRun,
     rounds: TriggerRounds,
-) -> PlanRun:
+) -> pending_commit.PlanRun:
     """Maintain what was asked and what triggers added, and evaluate event predicates on it."""
     if rounds.chain:
         plan = _plan(state, request, pending.before, pending.after.normal, has_triggered=True)
         return _maintain(state, pending, *plan)
     # No trigger fired: all views are maintained, only the event predicates are left.
     plan_of_events = state.planner.plan_reactions(run.update, state.demand(run.update.new))
-    state.engine.run(plan_of_events, ProgressRecorder(state.console), state.limits)
+    state.engine.run(plan_of_events, counters.ProgressRecorder(state.console), state.limits)
     return run

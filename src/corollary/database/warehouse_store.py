@@ -35,7 +35,7 @@ from corollary.source import SourceFile
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
 from corollary.warehouse.catalog.grants import StoredGrants
-from corollary.warehouse.catalog.outbox import Outbox, alerts_of_commit
+from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import layout_of, program_of_layout
 from corollary.warehouse.catalog.query_log import record_queries
 from corollary.warehouse.consistent_read import read_consistently
@@ -100,9 +100,9 @@ class WarehouseStore:
         """How many tuples were added and removed since then."""
 
     @property
-    def outbox(self) -> Outbox:
+    def outbox(self) -> CatalogOutbox:
         """The alerts that are not delivered yet."""
-        return Outbox(self.warehouse.catalog)
+        return CatalogOutbox(self.warehouse.catalog)
 
     @property
     def alert_directory(self) -> Path:

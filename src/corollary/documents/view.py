@@ -3,15 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from corollary.documents.answers import single_answer
 from corollary.documents.answers.explanation import Explanation, explain
 from corollary.documents.answers.order import AnswerOrder
 from corollary.documents.answers.question import Question
-from corollary.documents.answers.single_answer import (
-    Refinement,
-    is_exact,
-    labels_that_matter,
-    refine,
-)
 from corollary.documents.answers.unknown import Answer, EncodedRow, decode_row, encode_label
 from corollary.documents.answers.usefulness import MAX_TESTS, useful
 from corollary.documents.collection import MaintainedQuery
@@ -52,7 +47,7 @@ class View:
     def __init__(self, question: Question) -> None:
         self.question = question
         self._listeners: list[Callable[[Delta], object]] = []
-        self._refinement: Refinement | None = None
+        self._refinement: single_answer.Refinement | None = None
         self._reported = (frozenset[Answer](), frozenset[Answer](), 0.0)
 
     def __repr__(self) -> str:
@@ -160,16 +155,16 @@ class View:
                 listener(delta)
 
     def _order(self, rows: set[EncodedRow]) -> AnswerOrder:
-        if is_exact(self.question):
+        if single_answer.is_exact(self.question):
             return AnswerOrder(rows, self.question.shape)
-        labels = map(encode_label, labels_that_matter(self.question))
+        labels = map(encode_label, single_answer.labels_that_matter(self.question))
         return AnswerOrder(rows, self.question.shape, [*labels])
 
     def _possible_rows(self) -> set[EncodedRow]:
         """Return the answers that are possible, sure ones included, encoded as in relations."""
         bound = self.question.possible_rows
-        if not bound or is_exact(self.question):
+        if not bound or single_answer.is_exact(self.question):
             return bound
         if self._refinement is None:
-            self._refinement = refine(self.question)
+            self._refinement = single_answer.refine(self.question)
         return set(self._refinement.answers)

@@ -11,26 +11,8 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 import pyarrow as pa
 
+from corollary.core import plans
 from corollary.core.pipeline import Reference
-from corollary.core.plans import (
-    Add,
-    Aggregate,
-    Call,
-    CancelOut,
-    Clear,
-    Derive,
-    Extend,
-    ExtendWithRound,
-    Loop,
-    PlacedCall,
-    Plan,
-    RecordTrace,
-    Remove,
-    Step,
-    Store,
-    When,
-    Within,
-)
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget, BudgetExceeded
@@ -75,7 +57,7 @@ class StepExecutor(Protocol[TupleSet]):
     """A plan with the tables it runs on: the operations of an engine behind the data steps."""
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> plans.Plan:
         """The plan."""
 
     @property
@@ -96,10 +78,10 @@ class StepExecutor(Protocol[TupleSet]):
     def leave(self, procedure: str, saved: tuple[Any, ...]) -> None:
         """Give the locals of a procedure the tables of its caller again."""
 
-    def derive(self, step: Derive, number: int) -> tuple[TupleSet, int]:
+    def derive(self, step: plans.Derive, number: int) -> tuple[TupleSet, int]:
         """Return the tuples of a step in a round, and the size of what its first stages read."""
 
-    def aggregate(self, step: Aggregate) -> TupleSet:
+    def aggregate(self, step: plans.Aggregate) -> TupleSet:
         """Return the tuples of a step."""
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
@@ -108,10 +90,10 @@ class StepExecutor(Protocol[TupleSet]):
     def read(self, reference: Reference) -> pa.Table:
         """Return the tuples of a relation in a state."""
 
-    def run_placed_call(self, step: PlacedCall) -> bool:
+    def run_placed_call(self, step: plans.PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
 
-    def run_breadth_first(self, loop: Loop, number: int) -> int:
+    def run_breadth_first(self, loop: plans.Loop, number: int) -> int:
         """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
 
 
@@ -119,7 +101,7 @@ class StepExecutor(Protocol[TupleSet]):
 class _Frame:
     """Active steps, the index of the next one, and the number of the round they run in."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[plans.Step, ...]
     round: int = 0
     at: int = 0
 
@@ -136,7 +118,7 @@ class _Invocation(_Frame):
 class _Rounds(_Frame):
     """The steps of a loop."""
 
-    loop: Loop | None = None
+    loop: plans.Loop | None = None
 
 
 @dataclass(slots=True)
@@ -148,7 +130,7 @@ class _Attempt(_Frame):
         outer_ceiling: the ceiling of the enclosing attempt.
     """
 
-    within: Within | None = None
+    within: plans.Within | None = None
     limit: int = 0
     outer_ceiling: int = 0
 
@@ -166,7 +148,7 @@ class Interpreter:
 
     def run(self) -> None:
         """Run the main procedure."""
-        self._call(Call(self._prepared.plan.main))
+        self._call(plans.Call(self._prepared.plan.main))
         stack = self._stack
         while stack:
             frame = stack[-1]
@@ -182,7 +164,7 @@ class Interpreter:
 
     # --- the stack -----------------------------------------------------------------------------
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: plans.Call) -> None:
         """Begin a procedure."""
         procedure = call.procedure
         # The argument may itself be a local of this procedure: read it before the tables change.
@@ -206,7 +188,7 @@ class Interpreter:
         else:
             self._leave()
 
-    def _begin_round(self, frame: _Rounds, loop: Loop) -> None:
+    def _begin_round(self, frame: _Rounds, loop: plans.Loop) -> None:
         if rounds := self._prepared.run_breadth_first(loop, frame.round):
             frame.round += rounds
             self._recorder.round(rounds)
@@ -252,43 +234,43 @@ class Interpreter:
 
     # --- steps ---------------------------------------------------------------------------------
 
-    def _step(self, step: Step, frame: _Frame) -> None:
+    def _step(self, step: plans.Step, frame: _Frame) -> None:
         match step:
-            case Derive():
+            case plans.Derive():
                 self._assign(step, *self._prepared.derive(step, frame.round))
-            case When(nonempty=nonempty, steps=steps):
+            case plans.When(nonempty=nonempty, steps=steps):
                 if self._has_any(nonempty):
                     self._stack.append(_Frame(steps, frame.round))
-            case Extend(target=target, source=source):
+            case plans.Extend(target=target, source=source):
                 self._tables[target].extend(self._words(source))
-            case ExtendWithRound(target=target, source=source):
+            case plans.ExtendWithRound(target=target, source=source):
                 self._prepared.extend_with_round(target, source, frame.round)
-            case Aggregate(body=body):
+            case plans.Aggregate(body=body):
                 size = self._tables[body.relation].size(body.state)
                 self._budget.count_step_rows(size)
                 self._assign(step, self._prepared.aggregate(step), size)
-            case Clear(relations=relations):
+            case plans.Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
-            case Store(relation=relation, source=source):
+            case plans.StoreRelation(relation=relation, source=source):
                 self._tables[relation].replace(self._words(source))
                 self._tables[source].clear()
-            case Remove(relation=relation, source=source):
+            case plans.Remove(relation=relation, source=source):
                 self._tables[relation].remove(self._words(source))
-            case Add(relation=relation, source=source):
+            case plans.Add(relation=relation, source=source):
                 self._tables[relation].add(self._words(source))
-            case CancelOut(relation=relation):
+            case plans.CancelOut(relation=relation):
                 self._tables[relation].cancel_out()
-            case Loop():
+            case plans.Loop():
                 self._loop(step)
-            case Within():
+            case plans.Within():
                 self._try(step, frame.round)
-            case Call():
+            case plans.Call():
                 self._call(step)
-            case PlacedCall(procedure=procedure):
+            case plans.PlacedCall(procedure=procedure):
                 if not self._prepared.run_placed_call(step):
-                    self._call(Call(procedure))
-            case RecordTrace():
+                    self._call(plans.Call(procedure))
+            case plans.RecordTrace():
                 self._row(step)
             case _:
                 assert_never(step)
@@ -302,23 +284,23 @@ class Interpreter:
     def _has_any(self, references: tuple[Reference, ...]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
-    def _assign(self, step: Derive | Aggregate, words: Any, read: int) -> None:
+    def _assign(self, step: plans.Derive | plans.Aggregate, words: Any, read: int) -> None:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
         self._recorder.step(step, len(words), read)
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: plans.Loop) -> None:
         rounds = _Rounds(loop.steps, loop=loop)
         self._stack.append(rounds)
         self._begin_round(rounds, loop)
 
-    def _try(self, within: Within, number: int) -> None:
+    def _try(self, within: plans.Within, number: int) -> None:
         outer_ceiling = self._budget.row_ceiling
         limit = self._budget.handled_rows + within.budget
         self._budget.row_ceiling = min(outer_ceiling, limit)
         self._stack.append(_Attempt(within.steps, number, 0, within, limit, outer_ceiling))
 
-    def _row(self, row: RecordTrace) -> None:
+    def _row(self, row: plans.RecordTrace) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
             return tuple(self._prepared.read(each) for each in references)
 

@@ -7,31 +7,9 @@ from typing import Any, assert_never
 
 from corollary.analysis.pivots import pivots
 from corollary.analysis.strata import Stratum, strata
+from corollary.core import plans
 from corollary.core.logic import Slot, Variable
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
-from corollary.core.plans import (
-    WORKING_SEPARATOR,
-    Add,
-    Aggregate,
-    Call,
-    CancelOut,
-    Clear,
-    Derive,
-    Extend,
-    ExtendWithRound,
-    Loop,
-    PlacedCall,
-    Placement,
-    Plan,
-    RecordTrace,
-    Reduce,
-    Remove,
-    Step,
-    Store,
-    When,
-    Within,
-    working_relation,
-)
 from corollary.core.printer import print_condition, print_term
 from corollary.core.program import ActiveRules, NormalProgram
 from corollary.core.states import State
@@ -40,12 +18,12 @@ INDENT = "    "
 SIGNS = {State.ADDED: "+", State.REMOVED: "-"}
 
 REDUCTIONS = {
-    Reduce.MIN: ", each with the least last column",
-    Reduce.SUM: ", each with the sum of the last column",
+    plans.Reduce.MIN: ", each with the least last column",
+    plans.Reduce.SUM: ", each with the sum of the last column",
 }
 
 
-def print_plan(plan: Plan, program: NormalProgram) -> str:
+def print_plan(plan: plans.Plan, program: NormalProgram) -> str:
     """Return the plan as text, procedure by procedure."""
     return "\n".join([*print_strata(program), *print_procedures(plan)])
 
@@ -65,11 +43,11 @@ def _base_relations(program: NormalProgram) -> list[str]:
     ]
 
 
-def print_procedures(plan: Plan) -> list[str]:
+def print_procedures(plan: plans.Plan) -> list[str]:
     """Return the lines of all procedures and orders."""
     lines: list[str] = []
     for name, steps in plan.procedures.items():
-        if name == plan.main and all(isinstance(step, Call) for step in steps):
+        if name == plan.main and all(isinstance(step, plans.Call) for step in steps):
             continue
         printer = _Printer(plan, name)
         lines += ["", f"procedure {printer.heading}"]
@@ -108,7 +86,7 @@ def _stratum_line(stratum: Stratum, program: NormalProgram) -> str:
 class _Printer:
     """Prints the steps of one procedure, its locals without the prefix of the procedure."""
 
-    plan: Plan
+    plan: plans.Plan
     procedure: str
 
     @property
@@ -124,63 +102,65 @@ class _Printer:
         if local[1:]:
             yield f"locals {', '.join(map(self._name, local[1:]))}"
 
-    def steps(self, steps: Sequence[Step]) -> Iterator[str]:
+    def steps(self, steps: Sequence[plans.Step]) -> Iterator[str]:
         """Yield the lines of steps, one after another."""
         for step in steps:
             yield from self._step(step)
 
-    def _inner(self, steps: Sequence[Step]) -> Iterator[str]:
+    def _inner(self, steps: Sequence[plans.Step]) -> Iterator[str]:
         yield from (INDENT + line for line in self.steps(steps))
 
-    def _step(self, step: Step) -> Iterator[str]:
+    def _step(self, step: plans.Step) -> Iterator[str]:
         match step:
-            case Derive(target=target, pipelines=pipelines, reduce=reduce, role=role):
+            case plans.Derive(target=target, pipelines=pipelines, reduce=reduce, role=role):
                 reduction = REDUCTIONS[reduce] if reduce else ""
                 counter = f" ({str(role).replace('_', ' ')})" if role else ""
                 yield f"derive {self._name(target)}{counter}{reduction}{self._less(step.without)}"
                 for pipeline in pipelines:
                     yield INDENT + self.pipeline(pipeline)
-            case Extend(target=target, source=source):
+            case plans.Extend(target=target, source=source):
                 yield f"extend {self._name(target)} by {self._name(source)}"
-            case ExtendWithRound(target=target, source=source):
+            case plans.ExtendWithRound(target=target, source=source):
                 rows = f"{self._name(source)}, each with the number of the round"
                 yield f"extend {self._name(target)} by {rows}"
-            case Aggregate(target=target, aggregation=aggregation, body=body, without=without):
+            case plans.Aggregate(
+                target=target, aggregation=aggregation, body=body, without=without
+            ):
                 groups = " ".join(map(str, aggregation.groups)) or "none"
                 of = "" if aggregation.value is None else f" of column {aggregation.value}"
                 yield (
                     f"aggregate {self._name(target)} = {aggregation.operator}{of} over "
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
                 )
-            case Clear(relations=relations):
+            case plans.Clear(relations=relations):
                 yield f"clear {', '.join(map(self._name, relations)) or 'nothing'}"
-            case Store(relation=relation, source=source):
+            case plans.StoreRelation(relation=relation, source=source):
                 yield f"store {relation} = {self._name(source)}"
-            case Remove(relation=relation, source=source):
+            case plans.Remove(relation=relation, source=source):
                 yield f"remove from {relation}: {self._name(source)}"
-            case Add(relation=relation, source=source):
+            case plans.Add(relation=relation, source=source):
                 yield f"add to {relation}: {self._name(source)}"
-            case CancelOut(relation=relation):
+            case plans.CancelOut(relation=relation):
                 yield f"cancel {relation}: tuples both added and removed"
-            case Loop(steps=steps, until_empty=until_empty):
+            case plans.Loop(steps=steps, until_empty=until_empty):
                 yield f"repeat until empty: {self._references(until_empty)}"
                 yield from self._inner(steps)
-            case When(nonempty=nonempty, steps=steps):
+            case plans.When(nonempty=nonempty, steps=steps):
                 yield f"unless empty: {self._references(nonempty)}"
                 yield from self._inner(steps)
-            case Within(budget=budget, steps=steps, otherwise=otherwise):
+            case plans.Within(budget=budget, steps=steps, otherwise=otherwise):
                 yield f"within {budget:,} rows"
                 yield from self._inner(steps)
                 yield "otherwise fail" if otherwise is None else "otherwise"
                 yield from self._inner(otherwise or ())
-            case Call(procedure=procedure, argument=argument):
+            case plans.Call(procedure=procedure, argument=argument):
                 passed = f" ({self._name(argument)})" if argument else ""
                 yield f"call {_display_name(procedure)}{passed}"
-            case PlacedCall(procedure=procedure, placement=placement, columns=columns):
+            case plans.PlacedCall(procedure=procedure, placement=placement, columns=columns):
                 by = ", ".join(f"{name} by column {at}" for name, at in columns if at is not None)
-                partitioned = f", partitioned: {by}" if placement is Placement.TASKS else ""
+                partitioned = f", partitioned: {by}" if placement is plans.Placement.TASKS else ""
                 yield f"call {_display_name(procedure)} ({placement}{partitioned})"
-            case RecordTrace(updates=updates, approximation=approximation):
+            case plans.RecordTrace(updates=updates, approximation=approximation):
                 yield (
                     f"record updates {self._references(updates)}"
                     f" | approximation {self._references(approximation)}"
@@ -192,7 +172,7 @@ class _Printer:
 
     def _name(self, relation: str) -> str:
         if relation in self.plan.locals.get(self.procedure, ()):
-            return relation.removeprefix(working_relation(self.procedure, ""))
+            return relation.removeprefix(plans.working_relation(self.procedure, ""))
         return relation
 
     def _reference(self, reference: Reference) -> str:
@@ -227,11 +207,11 @@ class _Printer:
 
 def print_pipeline(pipeline: Pipeline) -> str:
     """Return a pipeline as one line: its stages in order, then the head."""
-    return _Printer(Plan({}, {}), "").pipeline(pipeline)
+    return _Printer(plans.Plan({}, {}), "").pipeline(pipeline)
 
 
 def _display_name(procedure: str) -> str:
-    return procedure.replace(WORKING_SEPARATOR, " ").strip()
+    return procedure.replace(plans.WORKING_SEPARATOR, " ").strip()
 
 
 def _slots(slots: Sequence[Slot]) -> str:
@@ -245,7 +225,7 @@ def _plain(text: str) -> str:
     return re.sub(r"`(\w+')`", r"\1", text)
 
 
-def plan_as_json(plan: Plan, program: NormalProgram) -> dict[str, Any]:
+def plan_as_json(plan: plans.Plan, program: NormalProgram) -> dict[str, Any]:
     """Return the plan as a JSON document: strata, procedures as lines, orders."""
     return {
         "base": _base_relations(program),

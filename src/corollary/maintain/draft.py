@@ -10,15 +10,9 @@ from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
+from corollary.maintain import tabling
 from corollary.maintain.sip import Goal, sip
 from corollary.maintain.solve import solve_procedures
-from corollary.maintain.tabling import (
-    CallTables,
-    callee_and_arguments,
-    drop_fallible_conditions,
-    resolve_calls,
-    split_body,
-)
 from corollary.maintain.update import Update
 
 
@@ -59,7 +53,7 @@ class Draft:
     locals: dict[str, tuple[str, ...]] = field(default_factory=dict)
     types: dict[str, tuple[Type, ...]] = field(default_factory=dict)
     readable: set[str] = field(default_factory=set)
-    tables: CallTables = field(init=False)
+    tables: tabling.CallTables = field(init=False)
 
     def __post_init__(self) -> None:
         update = self.update
@@ -69,7 +63,7 @@ class Draft:
             update.new.active.relations,
         ):
             self.types |= {name: each.types for name, each in relations.items()}
-        self.tables = CallTables(
+        self.tables = tabling.CallTables(
             {State.OLD: update.queried_old, State.NEW: update.new},
             update.statistics,
             self.types,
@@ -208,8 +202,10 @@ class Draft:
             return ordered
 
         def ask(stage: Probe | AntiProbe, items: list[Goal | Condition]) -> Reference:
-            node, arguments = callee_and_arguments(stage, self.tables)
-            goals, conditions = split_body(drop_fallible_conditions(items, arguments))
+            node, arguments = tabling.callee_and_arguments(stage, self.tables)
+            goals, conditions = tabling.split_body(
+                tabling.drop_fallible_conditions(items, arguments)
+            )
             lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
             # A call may be too general; only the whole body can say what is an error.
             prefix = replace(body, lead=lead, is_judged=False, is_bag=False, is_lenient=False)
@@ -218,7 +214,9 @@ class Draft:
             )
             return Reference(node.answers)
 
-        goals, conditions = split_body(resolve_calls(ordered.stages, self._is_available, ask))
+        goals, conditions = tabling.split_body(
+            tabling.resolve_calls(ordered.stages, self._is_available, ask)
+        )
         lead = next((goal for goal in goals if _is_lead(goal, body.lead)), None)
         return self._ordered(replace(body, lead=lead), body.head, goals, conditions)
 

@@ -192,5 +192,7 @@ def plan_payload_rebuild(stratum: Stratum, update: Update) -> plans.Plan:
     wanted = payload_kind(stratum, update.new)
     steps, results = seminaive.fixpoint(before, draft, State.OLD, wanted)
     known = {each.name for each in payload_relations(stratum, update.new).values()}
-    stores = [plans.Store(name, result) for name, result in results.items() if name in known]
+    stores = [
+        plans.StoreRelation(name, result) for name, result in results.items() if name in known
+    ]
     return draft.finish([*steps, *stores])

@@ -46,16 +46,8 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
+from corollary.maintain import tabling
 from corollary.maintain.sip import Goal, bound_columns, sip
-from corollary.maintain.tabling import (
-    AdornedRelation,
-    CallTables,
-    callee_and_arguments,
-    drop_fallible_conditions,
-    resolve_calls,
-    solve_procedure_name,
-    split_body,
-)
 
 GOAL_RELATION = plans.working_relation("", "goal")
 
@@ -91,7 +83,7 @@ def answer_goal(
     def is_available(source: Reference) -> bool:
         return plans.WORKING_SEPARATOR in source.relation or is_readable(source.relation)
 
-    tables = CallTables(
+    tables = tabling.CallTables(
         {state: program}, statistics, types, is_available, lambda _: state is State.NEW
     )
     origin = logic.Origin(f"the goal {goal.relation}")
@@ -117,7 +109,7 @@ def answer_goal(
     return plans.Plan(every, types, orders(plans.pipelines_of(plans.Plan(every, types))))
 
 
-def solve_procedures(tables: CallTables) -> dict[str, tuple[plans.Step, ...]]:
+def solve_procedures(tables: tabling.CallTables) -> dict[str, tuple[plans.Step, ...]]:
     """Return the procedures that answer all new calls, one for each stratum and state."""
     made: dict[str, tuple[plans.Step, ...]] = {}
     # Making one procedure may adorn relations of the strata below, and those of OLD may call tables
@@ -126,7 +118,7 @@ def solve_procedures(tables: CallTables) -> dict[str, tuple[plans.Step, ...]]:
         for stratum in reversed(tables.strata.get(state, ())):
             if tables.adorned_of(stratum, state):
                 steps = tuple(_solve_stratum(stratum, state, tables))
-                made[solve_procedure_name(stratum, state)] = steps
+                made[tabling.solve_procedure_name(stratum, state)] = steps
     return made
 
 
@@ -148,12 +140,12 @@ class _Layer:
 
     stratum: Stratum
     state: State
-    tables: CallTables
+    tables: tabling.CallTables
     below: list[plans.Step] = field(default_factory=list)
-    asks: dict[AdornedRelation, list[Pipeline]] = field(default_factory=dict)
-    finds: dict[AdornedRelation, list[Pipeline]] = field(default_factory=dict)
+    asks: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
+    finds: dict[tabling.AdornedRelation, list[Pipeline]] = field(default_factory=dict)
 
-    def add(self, rule: logic.Rule, node: AdornedRelation) -> None:
+    def add(self, rule: logic.Rule, node: tabling.AdornedRelation) -> None:
         """Add the pipelines of one rule when it is called as `node`."""
         tables = self.tables
         call = logic.Literal(node.calls, tuple(rule.head.slots[column] for column in node.bound))
@@ -163,8 +155,8 @@ class _Layer:
         ordered = sip(head, goals, rule.conditions, rule.origin, tables.statistics, lead=goals[0])
 
         def ask(stage: Probe | AntiProbe, items: list[Goal | logic.Condition]) -> Reference:
-            callee, arguments = callee_and_arguments(stage, tables)
-            prefix = drop_fallible_conditions(items, arguments)
+            callee, arguments = tabling.callee_and_arguments(stage, tables)
+            prefix = tabling.drop_fallible_conditions(items, arguments)
             pipelines = [
                 replace(each, judge=()) for each in self._variants(prefix, arguments, rule, node)
             ]
@@ -174,7 +166,7 @@ class _Layer:
                 self.below += tables.call(callee, pipelines)
             return Reference(callee.answers)
 
-        items = resolve_calls(ordered.stages, self._is_available, ask)
+        items = tabling.resolve_calls(ordered.stages, self._is_available, ask)
         found = self._variants(items, head, rule, node)
         if self.state is State.OLD:  # errors in OLD were judged when it was NEW
             found = (each if rule.is_lenient else replace(each, judge=()) for each in found)
@@ -185,10 +177,10 @@ class _Layer:
         items: list[Goal | logic.Condition],
         head: tuple[logic.Variable | logic.Constant, ...],
         rule: logic.Rule,
-        node: AdornedRelation,
+        node: tabling.AdornedRelation,
     ) -> Iterator[Pipeline]:
         """Yield the semi-naive variants, led by the calls and by each literal of the stratum."""
-        goals, conditions = split_body(items)
+        goals, conditions = tabling.split_body(items)
         members = {node.calls, *self.stratum.relations}
         positions = [
             at
@@ -220,7 +212,7 @@ class _Layer:
         return goal.source.relation == goal.literal.relation in self.stratum.relations
 
 
-def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[plans.Step]:
+def _solve_stratum(stratum: Stratum, state: State, tables: tabling.CallTables) -> list[plans.Step]:
     """Return the loop that answers all new calls of a stratum."""
     layer = _Layer(stratum, state, tables)
     aggregated = {each.relation: each for each in stratum.aggregations}
@@ -256,7 +248,7 @@ def _solve_stratum(stratum: Stratum, state: State, tables: CallTables) -> list[p
 
 
 def _open(
-    node: AdornedRelation, nodes: list[AdornedRelation], tables: CallTables
+    node: tabling.AdornedRelation, nodes: list[tabling.AdornedRelation], tables: tabling.CallTables
 ) -> list[plans.Step]:
     """Return the steps that open new calls.
 
@@ -293,7 +285,7 @@ def _open(
 
 
 def _aggregate(
-    node: AdornedRelation, aggregation: logic.Aggregation, tables: CallTables
+    node: tabling.AdornedRelation, aggregation: logic.Aggregation, tables: tabling.CallTables
 ) -> list[plans.Step]:
     """Return the steps that answer calls of an aggregate: solve its body, then aggregate."""
     body = tables.programs[node.state].relations[aggregation.body]

@@ -4,13 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from corollary.analysis.relevance import (
-    BOTH_SIGNS,
-    NO_SIGNS,
-    Signs,
-    candidate_relations,
-    relevant_relations,
-)
+from corollary.analysis import relevance
 from corollary.analysis.strata import strata
 from corollary.core.logic import Aggregation, Rule
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
@@ -42,9 +36,9 @@ class Update:
 
     old: NormalProgram
     new: NormalProgram
-    changed: Signs
+    changed: relevance.Signs
     statistics: Statistics
-    watched: Signs = field(default_factory=dict)
+    watched: relevance.Signs = field(default_factory=dict)
     valid_payload: frozenset[str] = frozenset()
     disabled_optimisations: frozenset[MonitoringOptimisation] = frozenset()
     old_for_queries: NormalProgram | None = None
@@ -107,32 +101,34 @@ class Update:
         changed = {name: signs for name, signs in self.changed.items() if signs}
         for rule in self.added_rules:
             name = rule.head.relation
-            changed[name] = changed.get(name, NO_SIGNS) | {State.ADDED}
+            changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.ADDED}
         for rule in self.removed_rules:
             name = rule.head.relation
-            changed[name] = changed.get(name, NO_SIGNS) | {State.REMOVED}
-        changed |= {each.relation: BOTH_SIGNS for each in self.added_aggregations}
-        return candidate_relations(self.new.rules, self.new.aggregations, changed)
+            changed[name] = changed.get(name, relevance.NO_SIGNS) | {State.REMOVED}
+        changed |= {each.relation: relevance.BOTH_SIGNS for each in self.added_aggregations}
+        return relevance.candidate_relations(self.new.rules, self.new.aggregations, changed)
 
     @cached_property
     def relevant(self) -> Mapping[str, frozenset[State]]:
         """Every relation whose changes are needed, with the signs."""
         stored: dict[str, frozenset[State]] = {
-            name: BOTH_SIGNS
+            name: relevance.BOTH_SIGNS
             for name, relation in self.new.relations.items()
             if relation.is_derived and not relation.is_virtual
         }
         if MonitoringOptimisation.RELEVANCE in self.disabled_optimisations:
-            return dict.fromkeys(self.new.relations, BOTH_SIGNS)
-        found = relevant_relations(self.new, {**self.watched, **stored})
+            return dict.fromkeys(self.new.relations, relevance.BOTH_SIGNS)
+        found = relevance.relevant_relations(self.new, {**self.watched, **stored})
         if MonitoringOptimisation.POLARITY in self.disabled_optimisations:
-            return {name: BOTH_SIGNS for name, signs in found.items() if signs}
+            return {name: relevance.BOTH_SIGNS for name, signs in found.items() if signs}
         return found
 
     def signs_of(self, relation: str) -> frozenset[State]:
         """Return the signs of the changes that may happen to a relation and are needed."""
-        found = self.candidates.get(relation, NO_SIGNS)
-        return found & self.relevant.get(relation, NO_SIGNS) if found else NO_SIGNS
+        found = self.candidates.get(relation, relevance.NO_SIGNS)
+        return (
+            found & self.relevant.get(relation, relevance.NO_SIGNS) if found else relevance.NO_SIGNS
+        )
 
     def is_virtual(self, relation: str) -> bool:
         """Whether a relation is derived and not stored."""

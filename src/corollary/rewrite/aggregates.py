@@ -22,13 +22,7 @@ from corollary.core import logic
 from corollary.core.functors import CHECKED_SUM
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.errors import InputError
-from corollary.rewrite.bindings import (
-    bound_by,
-    independent,
-    liftable_aggregates,
-    may_have_no_value,
-    recursion_test,
-)
+from corollary.rewrite import bindings
 from corollary.rewrite.disjunctions import alternatives
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
@@ -63,7 +57,7 @@ class _Lifting:
 
     def __init__(self, unit: TranslationUnit) -> None:
         self._unit = unit
-        self._is_recursive = recursion_test(unit.clauses)
+        self._is_recursive = bindings.recursion_test(unit.clauses)
         self._counts: dict[str, int] = {}
         # By identity: the alternatives of a clause share their aggregates, while two equal
         # aggregates of the text become two relations.
@@ -83,7 +77,7 @@ class _Lifting:
         work = [conjunction]
         while work:
             current = work.pop()
-            aggregate = next(liftable_aggregates(current), None)
+            aggregate = next(bindings.liftable_aggregates(current), None)
             if aggregate is None:
                 yield current
             else:
@@ -210,11 +204,13 @@ class _Lifting:
     ) -> tuple[logic.BodyItem, ...]:
         """Return the literal that holds the outer bindings, where the body needs one."""
         keys, name = lifted.keys, rest.head.relation
-        outer = independent(rest.items, lifted.result)
-        is_unsafe = any(not {key.name for key in keys} <= bound_by(each) for each in bodies)
+        outer = bindings.independent(rest.items, lifted.result)
+        is_unsafe = any(
+            not {key.name for key in keys} <= bindings.bound_by(each) for each in bodies
+        )
         below = (item.relation for item in outer if isinstance(item, logic.Atom))
         is_recursive = self._is_recursive(name, below)
-        is_fallible = may_have_no_value(lifted.aggregate)
+        is_fallible = bindings.may_have_no_value(lifted.aggregate)
         if not outer or not (is_unsafe or (is_fallible and not is_recursive)):
             return ()
         if is_recursive:
@@ -232,7 +228,7 @@ class _Lifting:
 
     def _collect_keys(self, lifted: _LiftedAggregate, rest: Conjunction) -> None:
         """Add the outer bindings of one alternative of the clause to the keys."""
-        outer = independent(rest.items, lifted.result)
+        outer = bindings.independent(rest.items, lifted.result)
         atom = self._guards[lifted.relation]
         origin = rest.origin.with_pass("aggregates")
         self._bodies.append(Conjunction(atom, outer, origin, rest.fresh, is_lenient=True))

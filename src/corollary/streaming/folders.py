@@ -18,12 +18,7 @@ from corollary.core.program import Directive, Program, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.streaming.events import Events, with_operation
 from corollary.warehouse.files.durable_files import checksum_of
-from corollary.warehouse.formats.dialect import (
-    file_name_of,
-    format_of,
-    is_stream,
-    per_file_directive,
-)
+from corollary.warehouse.formats import dialect
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import parse_file
 from corollary.warehouse.sources.quarantine import to_bad_rows
@@ -60,7 +55,10 @@ class FolderReader:
     ) -> tuple[Events, list[list[Diagnostic]]]:
         """Return the events of a batch, and the findings about malformed records."""
         del batch  # findings name the file of a record instead
-        shape, directive = with_operation(relation, self.op), per_file_directive(self.directive)
+        shape, directive = (
+            with_operation(relation, self.op),
+            dialect.per_file_directive(self.directive),
+        )
         has_names = directive.parameter("headers") == "true" and not directive.parameter("columns")
         expected = ExpectedColumns(shape, directive, shape.columns if has_names else ())
         tables, bad, findings = [], [], []
@@ -68,7 +66,7 @@ class FolderReader:
         for file in sorted(files, key=lambda each: (each["modificationTime"], each["path"])):
             path = Path(file["path"].removeprefix("file:"))
             name = str(path.relative_to(self.folder))
-            format_ = format_of(directive, path.name)
+            format_ = dialect.format_of(directive, path.name)
             reading = parse_file(file["content"], str(path), format_, expected)
             tables.append(reading.table)
             bad += to_bad_rows(relation.name, source, name, reading.malformed)
@@ -96,7 +94,7 @@ class Folder:
     @property
     def source(self) -> str:
         """The name of the stream: unique, and the same in every run."""
-        return f"{self.relation} < {file_name_of(self.reader.directive)}"
+        return f"{self.relation} < {dialect.file_name_of(self.reader.directive)}"
 
     @property
     def checkpoint(self) -> str:
@@ -129,7 +127,7 @@ def find_folders(
     """
     found: dict[str, Folder] = {}
     for directive in dict.fromkeys(program.directives):
-        if not is_stream(directive):
+        if not dialect.is_stream(directive):
             continue
         folder, pattern = _folder(directive, base, root)
         reader = FolderReader(directive, str(folder))
@@ -137,7 +135,7 @@ def find_folders(
         if each.source in found:
             raise InputError.of(
                 "C0984",
-                f"`{each.relation}` reads `{file_name_of(directive)}` in two ways.",
+                f"`{each.relation}` reads `{dialect.file_name_of(directive)}` in two ways.",
                 directive.span,
                 "take one `.input` out, or let it fill a relation of its own",
             )
@@ -147,7 +145,7 @@ def find_folders(
 
 def _folder(directive: Directive, base: Path, root: Path | None) -> tuple[Path, str]:
     """Return the folder of a stream, and the pattern for the names in it."""
-    name = file_name_of(directive)
+    name = dialect.file_name_of(directive)
     place = SourceLocation(root or base, base, name, directive.span)
     path, pattern = place.resolve(name), "*"
     if not path.exists() and _WILDCARDS.search(Path(name).name):

@@ -137,7 +137,7 @@ def _require_warehouse(database: Database) -> Any:
             "C0982",
             "A stream needs a warehouse, and this database is in memory.",
             None,
-            "open one that lasts with `corollary.open(DIRECTORY)`",
+            "open a warehouse with `corollary.open(DIRECTORY)`",
         )
     return opened
 

@@ -22,14 +22,8 @@ from corollary.core.arrow import nullary_table
 from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.values import is_encodable, quote_text
 from corollary.errors import CorollaryError, WarehouseError
+from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.catalog import Catalog
-from corollary.warehouse.catalog.catalog_rows import (
-    Commit,
-    NewCommit,
-    StoredChange,
-    StoredIndex,
-    StoredSnapshot,
-)
 from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
 from corollary.warehouse.catalog.retention import drop_superseded_folds
 from corollary.warehouse.consistent_read import read_consistently
@@ -125,7 +119,7 @@ class Warehouse:
 
     # --- reading -------------------------------------------------------------------------------
 
-    def commit_at(self, number: int | None = None) -> Commit | None:
+    def commit_at(self, number: int | None = None) -> catalog_rows.Commit | None:
         """Return a commit, or the last one.
 
         Raises:
@@ -142,7 +136,7 @@ class Warehouse:
             raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
         return found
 
-    def commits(self, limit: int | None = None) -> list[Commit]:
+    def commits(self, limit: int | None = None) -> list[catalog_rows.Commit]:
         """Return the commits that are kept, newest first."""
         return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
@@ -182,13 +176,13 @@ class Warehouse:
             mapped[path.name.removeprefix(INDEX_PREFIX)] = durable_files.memory_map(path)
         return commit, mapped
 
-    def read_snapshot(self, stored: StoredSnapshot) -> pa.Table:
+    def read_snapshot(self, stored: catalog_rows.StoredSnapshot) -> pa.Table:
         """Return the tuples of a snapshot."""
         return _nullary(
             multi_file_table.read_table(self.root, stored.path, stored.checksum), stored.rows
         )
 
-    def read_change(self, stored: StoredChange) -> RelationDelta:
+    def read_change(self, stored: catalog_rows.StoredChange) -> RelationDelta:
         """Return the tuples that a commit inserted into a relation and deleted from it.
 
         Raises:
@@ -222,7 +216,7 @@ class Warehouse:
     # --- writing -------------------------------------------------------------------------------
 
     def commit(
-        self, new: NewCommit, changes: Mapping[str, RelationDelta | DistributedChange]
+        self, new: catalog_rows.NewCommit, changes: Mapping[str, RelationDelta | DistributedChange]
     ) -> int:
         """Make a transaction durable; return the number of its commit.
 
@@ -240,7 +234,7 @@ class Warehouse:
         beat = None if intent is None else self.catalog.heartbeat(intent)
         is_requested = False
         try:
-            stored: list[StoredChange] = []
+            stored: list[catalog_rows.StoredChange] = []
             for relation, each in changes.items():
                 path = f"{DATA_DIRECTORY}/{intent}/{len(stored)}" if relation in large else None
                 stored.append(self._store(relation, each, packed.get(relation), path))
@@ -262,18 +256,20 @@ class Warehouse:
         change: RelationDelta | DistributedChange,
         data: bytes | None,
         path: str | None,
-    ) -> StoredChange:
+    ) -> catalog_rows.StoredChange:
         if isinstance(change, DistributedChange):
             assert path is not None
             shape = durable_files.full_rows if change.is_full else durable_files.inserted_rows
             path, checksum = self._write(path, change.added, shape)
-            return StoredChange(relation, change.rows, 0, change.is_full, checksum, None, path)
+            return catalog_rows.StoredChange(
+                relation, change.rows, 0, change.is_full, checksum, None, path
+            )
         counts = change.added.num_rows, change.removed.num_rows
         if path is None:
-            row = StoredChange(relation, *counts, change.is_full, "", data, None)
+            row = catalog_rows.StoredChange(relation, *counts, change.is_full, "", data, None)
             return replace(row, checksum=_row_checksum(row))
         path, checksum = self._write(path, LocalTable(_with_kind(change)), durable_files.full_rows)
-        return StoredChange(relation, *counts, change.is_full, checksum, None, path)
+        return catalog_rows.StoredChange(relation, *counts, change.is_full, checksum, None, path)
 
     def _write(
         self, path: str, kept: TableHandle, shape: Callable[[pa.Table], pa.Table]
@@ -309,12 +305,14 @@ class Warehouse:
                 written = self._write(
                     f"{DATA_DIRECTORY}/{intent}/snapshot-{at}", kept, durable_files.full_rows
                 )
-                snapshots.append(StoredSnapshot(relation, number, len(kept), *written))
+                snapshots.append(catalog_rows.StoredSnapshot(relation, number, len(kept), *written))
                 fault.hit("during_snapshot")
                 beat()
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
-                indexes.append(StoredIndex(path, durable_files.write(self.root, path, data)))
+                indexes.append(
+                    catalog_rows.StoredIndex(path, durable_files.write(self.root, path, data))
+                )
                 beat()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
@@ -397,7 +395,7 @@ def parse_location(place: str) -> tuple[Path, str | None]:
     return Path(directory), f"postgresql+psycopg://{url.partition('://')[2]}{rest}"
 
 
-def _row_checksum(stored: StoredChange) -> str:
+def _row_checksum(stored: catalog_rows.StoredChange) -> str:
     """Return the checksum of a change in the catalog: of its tuples and of its row.
 
     It is defined for damaged rows too, even those with values of other types: SQLite does not

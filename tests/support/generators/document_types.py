@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from corollary.documents.types.function_types import Child, FunctionType, Labels, Rule
+from corollary.documents.types.function_types import Child, FunctionType, Labels, Production
 from corollary.documents.types.function_types import Grammar as PackageGrammar
 from oracles.document_types import ANY, Grammar, Type
 from oracles.documents import Tree
@@ -54,7 +54,7 @@ def as_package(type_: frozenset[str] | Grammar) -> FunctionType:
     if not isinstance(type_, Grammar):
         return Labels(type_)
     rules = {
-        name: Rule(
+        name: Production(
             labels,
             tuple(Child(*each) for each in children),
             type_.calls.get(name, frozenset()),

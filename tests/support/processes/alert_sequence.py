@@ -101,7 +101,7 @@ def noting(db: Database, heard: Path) -> None:
 def run(job: str, acknowledge: Callable[[int], object]) -> None:
     """Make a commit with alerts for every sink, and deliver them."""
     place, url, heard = json.loads(job)
-    outbox.LEASE = LEASE
+    outbox.CLAIM_SECONDS = LEASE
     with opened(place, url) as db:
         noting(db, Path(heard))
         if not db.commits:

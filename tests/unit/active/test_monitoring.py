@@ -263,7 +263,7 @@ def test_a_monitored_view_is_not_stored(tmp_path: Path) -> None:
         db._store.fold(db._state)
         catalog = db._store.warehouse.catalog
         stored = {each.relation for _, each in catalog.changes(0, db.commits)}
-        stored |= set(catalog.snapshots(db.commits))
+        stored |= set(catalog.latest_snapshots(db.commits))
         assert stored == {"edge"}
         for name in db._state.engine.relations:
             if name not in ("edge", *db._state.planned_program.constants):

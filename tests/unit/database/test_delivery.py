@@ -33,7 +33,7 @@ from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ClaimError, InputError
 from corollary.warehouse.catalog import outbox, queued_alert, schema
-from corollary.warehouse.catalog.outbox import Outbox
+from corollary.warehouse.catalog.outbox import CatalogOutbox
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 from support.processes.alert_sequence import (
     BASE,
@@ -91,7 +91,7 @@ def hurry(db: Database) -> None:
         for each in db._store.outbox._entries.values():
             each.due = 0.0
     else:
-        with house_of(db).catalog.writing() as connection:
+        with house_of(db).catalog.write_transaction() as connection:
             connection.execute(schema.outbox.update().values(due=0.0))
 
 
@@ -142,17 +142,17 @@ def test_a_torn_last_line_is_mended(lasting: Database, torn: str, kept: int) -> 
 def test_alerts_that_were_claimed_before_are_looked_up(
     lasting: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "LEASE", -1.0)
-    monkeypatch.setattr(Outbox, "renew", lambda *_: True)
+    monkeypatch.setattr(outbox, "CLAIM_SECONDS", -1.0)
+    monkeypatch.setattr(CatalogOutbox, "renew", lambda *_: True)
     lasting.load(text=BASE + TO_FILE)
     insert(lasting)
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "LEASE", 100.0)
-        patch.setattr(Outbox, "mark", lambda *_: None)
+        patch.setattr(outbox, "CLAIM_SECONDS", 100.0)
+        patch.setattr(CatalogOutbox, "mark", lambda *_: None)
         lasting.deliver()
-    with house_of(lasting).catalog.writing() as connection:
+    with house_of(lasting).catalog.write_transaction() as connection:
         connection.execute(schema.outbox.update().values(claimed=0.0))
-    monkeypatch.setattr(outbox, "LEASE", 100.0)
+    monkeypatch.setattr(outbox, "CLAIM_SECONDS", 100.0)
     assert lasting.deliver().alerts == 3
     assert len(lines(Path("w/alerts/alerts.jsonl"))) == 3
 
@@ -160,11 +160,11 @@ def test_alerts_that_were_claimed_before_are_looked_up(
 def test_one_whose_claim_has_expired_does_not_write(lasting: Database) -> None:
     lasting.load(text=BASE + TO_FILE)
     insert(lasting)
-    slow = Outbox(house_of(lasting).catalog)
+    slow = CatalogOutbox(house_of(lasting).catalog)
     alerts = slow.claim(Sink(SinkKind.JSONLINES, "alerts.jsonl"), "slow", 10)
     assert len(alerts) == 3
     assert lasting.deliver().alerts == 0
-    with house_of(lasting).catalog.writing() as connection:
+    with house_of(lasting).catalog.write_transaction() as connection:
         connection.execute(schema.outbox.update().values(claimed=0.0))
     assert lasting.deliver().alerts == 3
     with pytest.raises(ClaimError):
@@ -233,15 +233,15 @@ def test_alerts_become_tuples_once(db: Database) -> None:
 def test_they_are_marked_by_the_commit_that_inserts_them(
     lasting: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Outbox, "mark", lambda *_: None)
+    monkeypatch.setattr(CatalogOutbox, "mark", lambda *_: None)
     lasting.load(text=BASE + TO_RELATION)
     insert(lasting)
     lasting.deliver()
     assert lasting._store.outbox.state().queued == 0
     insert(lasting, [(4, "d")])
-    with house_of(lasting).catalog.writing() as connection:
+    with house_of(lasting).catalog.write_transaction() as connection:
         connection.execute(schema.outbox.update().values(claim="other"))
-    monkeypatch.setattr(Outbox, "claim", _losing(Outbox.claim))
+    monkeypatch.setattr(CatalogOutbox, "claim", _losing(CatalogOutbox.claim))
     before = lasting.commits
     assert lasting.deliver().alerts == 0
     assert lasting.commits == before
@@ -250,7 +250,7 @@ def test_they_are_marked_by_the_commit_that_inserts_them(
 def _losing(claim: Callable[..., Any]) -> Callable[..., Any]:
     """Return a claim that another process takes over at once."""
 
-    def lost(self: Outbox, *arguments: Any) -> Any:
+    def lost(self: CatalogOutbox, *arguments: Any) -> Any:
         found = claim(self, *arguments)
         with self._catalog.write_transaction() as connection:
             connection.execute(schema.outbox.update().values(claim="other"))
@@ -658,7 +658,7 @@ def test_gc_keeps_what_is_not_delivered(lasting: Database) -> None:
             tx.insert("edge", [(10 + at, "z")])
     house = house_of(lasting)
     collect(house, Retention(commits=1))
-    with house.catalog.reading() as connection:
+    with house.catalog.read_transaction() as connection:
         rows = connection.execute(schema.outbox.select()).all()
     early = [row for row in rows if row.commit_number == 2]
     assert {row.sink for row in early} == {"webhook"}
@@ -682,7 +682,7 @@ def test_a_damaged_alert_is_found_and_keeps_nobody_waiting(lasting: Database, co
     insert(lasting)
     house = house_of(lasting)
     table = schema.outbox
-    with house.catalog.writing() as connection:
+    with house.catalog.write_transaction() as connection:
         (first, *_) = connection.execute(table.select()).all()
         damage = table.update().where(table.c.id == first.id)
         connection.execute(damage.values({column: "damaged"}))
@@ -731,8 +731,8 @@ def test_status_tells_what_waits(lasting: Database) -> None:
 
 
 def test_leases_are_longer_than_what_they_are_for() -> None:
-    assert webhook.WebhookSender.max_alerts * webhook.TIMEOUT_SECONDS < outbox.LEASE
-    assert LEASE < outbox.LEASE
+    assert webhook.WebhookSender.max_alerts * webhook.TIMEOUT_SECONDS < outbox.CLAIM_SECONDS
+    assert LEASE < outbox.CLAIM_SECONDS
 
 
 # -------------------------------------------------------------------------------- the command line

@@ -22,6 +22,7 @@ from support.maintained_database import (
     pairs,
     rules_of,
 )
+from support.selection import sampled
 
 EVERY = (*ALGORITHMS, MIXED)
 BASE, LEFT, RIGHT = (
@@ -39,7 +40,7 @@ def judged_with(text: str, algorithm: str, **facts: Any) -> Judged:
     return judged
 
 
-@pytest.fixture(params=EVERY)
+@pytest.fixture(params=sampled(EVERY, 4, ["auto"]))
 def algorithm(request: pytest.FixtureRequest) -> str:
     """Every algorithm in turn."""
     return str(request.param)

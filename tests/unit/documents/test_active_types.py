@@ -6,11 +6,18 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.types.function_types import ANY, Child, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import (
+    ANY,
+    Child,
+    FunctionType,
+    Grammar,
+    Labels,
+    Production,
+)
 from support.document_views import check_brought, rule, shown
 
 
-def grammar(**rules: Rule) -> Grammar:
+def grammar(**rules: Production) -> Grammar:
     """Return a grammar whose trees are of the type `A`."""
     return Grammar("A", rules)
 

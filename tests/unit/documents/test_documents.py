@@ -19,7 +19,7 @@ from corollary.documents.stream_state import SavedDocument, StreamProcessor, Str
 from corollary.documents.trees.reader import read_forest
 from corollary.documents.trees.terms import write_terms
 from corollary.documents.trees.xml import ReadOptions
-from corollary.documents.types.function_types import Child, Grammar, Rule
+from corollary.documents.types.function_types import Child, Grammar, Production
 from corollary.documents.view import Delta
 from corollary.errors import InputError
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
@@ -177,15 +177,15 @@ def test_types() -> None:
 
 
 def test_grammars() -> None:
-    order = Rule(
+    order = Production(
         frozenset({"order"}), (Child("Id", is_required=True, is_single=True), Child("Line"))
     )
     grammar = Grammar(
         "Order",
         {
             "Order": order,
-            "Id": Rule(frozenset({"id"}), (Child("ANY"),)),
-            "Line": Rule(frozenset({"line"})),
+            "Id": Production(frozenset({"id"}), (Child("ANY"),)),
+            "Line": Production(frozenset({"line"})),
         },
     )
     document = ActiveDocument.from_terms("r[!f]", types={"f": grammar})

@@ -6,7 +6,14 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError, StreamClosedError
-from corollary.documents.types.function_types import ANY, Child, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import (
+    ANY,
+    Child,
+    FunctionType,
+    Grammar,
+    Labels,
+    Production,
+)
 from support.document_views import Types, check_brought, rule, shown, view_of
 
 ONE_BELOW = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": rule("b c")})
@@ -44,8 +51,8 @@ ENDLESS = Grammar("A", {"A": rule("a", Child("A", is_required=True))})
         (ENDLESS, "/r//*", 0),
         (Grammar("ANY", {}), "/r/x[y][z]", 0.5),
         (Grammar("A", {}), "/r//*", 0),  # a type without a rule
-        (Grammar("A", {"A": Rule(None, (Child("B"),))}), "/r/x", 0.5),
-        (Grammar("A", {"A": Rule(None, (Child("B"),))}), "/r/x/*", 0),
+        (Grammar("A", {"A": Production(None, (Child("B"),))}), "/r/x", 0.5),
+        (Grammar("A", {"A": Production(None, (Child("B"),))}), "/r/x/*", 0),
         (Grammar("A", {"A": rule("a", Child(ANY, is_single=True))}), "/r/a/x[y][z]", 0.5),
         (Grammar("A", {"A": rule("a", Child(ANY, is_single=True))}), "/r/a[x][y]", 0),
         (Labels(frozenset()), "/r//*", 0),
@@ -75,7 +82,7 @@ def test_joins_within_a_tree_of_a_grammar() -> None:
         query = same.replace("$T", labels[0]).replace("$U", labels[1])
         view = view_of("r[!f s[b c d]]", query, types={"f": ONE_BELOW})
         assert view.value == value, query
-    stranger = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": Rule(None)})
+    stranger = Grammar("A", {"A": rule("a", Child("B", is_single=True)), "B": Production(None)})
     for query, value in {
         "/r[a[*$x][*$y]][s/*$x][t/*$y]": ["u u"],  # one child, so one label: that of both
         "/r[a[*$x]][a[*$y]][s/*$x][t/*$y]": ["u u", "u w", "v u", "v w"],

@@ -5,14 +5,22 @@ from __future__ import annotations
 import pytest
 
 from corollary.documents.document import ActiveDocument
-from corollary.documents.types.function_types import Child, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import (
+    Child,
+    FunctionType,
+    Grammar,
+    Labels,
+    Production,
+)
 from corollary.documents.view import Answers, View
 
 TYPES: dict[str, FunctionType] = {
     "ab": Labels(frozenset("ab")),
     "a": Labels(frozenset("a")),
     "b": Labels(frozenset("b")),
-    "tree": Grammar("A", {"A": Rule(frozenset("ab"), (Child("B"),)), "B": Rule(frozenset("d"))}),
+    "tree": Grammar(
+        "A", {"A": Production(frozenset("ab"), (Child("B"),)), "B": Production(frozenset("d"))}
+    ),
 }
 BOTH = "/r/m[p/*$x][s/*$y]"
 

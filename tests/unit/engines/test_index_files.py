@@ -97,7 +97,7 @@ def test_a_stored_run_is_a_run(
 ) -> None:
     layout, words = drawn
     with small_blocks(size, many):
-        stored_words = stored_run._store(words, layout)
+        stored_words = stored_run.store_order(words, layout)
         plain, run = MemoryRun(words), StoredRun(stored_words)
         assert len(run) == len(plain)
         assert run.decoded_blocks == 0
@@ -136,7 +136,7 @@ def test_a_probe_decodes_the_blocks_it_falls_in(widths: tuple[int, int]) -> None
     count = 40 * stored_run.BLOCK_ROWS
     columns = [np.arange(count) // 7, np.arange(count) % 7 * 100]
     words = layout.pack(columns, count)
-    run = StoredRun(stored_run._store(words, layout))
+    run = StoredRun(stored_run.store_order(words, layout))
     key = np.array([5 * stored_run.BLOCK_ROWS // 7, 20 * stored_run.BLOCK_ROWS // 7])
     start, end = run.ranges(layout, [key], 2)
     assert (end - start).tolist() == [7, 7]
@@ -178,24 +178,24 @@ def test_few_blocks_of_strings_are_read() -> None:
     first = engine_with({"r": ((SYMBOL,), [(value,) for value in values])})
     second = reopened(first)
     assert second.restored == {"r"}
-    domain: Any = second._state.engine._dictionary.domain(SYMBOL)
+    domain: Any = second.engine._dictionary.domain(SYMBOL)
     texts = domain._stored
-    assert texts.decoded == 0
-    codes = second._state.engine._dictionary.encode_python([values[77], "new", values[5]], SYMBOL)
+    assert texts.decoded_blocks == 0
+    codes = second.engine._dictionary.encode_python([values[77], "new", values[5]], SYMBOL)
     assert codes.tolist() == [78, 100_001, 6]
-    assert second._state.engine._dictionary.decode(codes, SYMBOL).tolist() == [
+    assert second.engine._dictionary.decode(codes, SYMBOL).tolist() == [
         values[77],
         "new",
         values[5],
     ]
-    assert 0 < texts.decoded <= 40 < len(texts.texts)
+    assert 0 < texts.decoded_blocks <= 40 < len(texts.texts)
     assert domain.nbytes < first._dictionary.domain(SYMBOL).nbytes // 4
-    assert second._state.engine.read("r").column(0).to_pylist() == values  # all at once, by Arrow
+    assert second.engine.read("r").column(0).to_pylist() == values  # all at once, by Arrow
     assert domain._stored is not None
     everything = np.arange(1, 100_002)
     assert domain.decode(everything).tolist() == [*values, "new"]  # all at once, as objects
     assert domain._stored is None
-    assert second._state.engine._dictionary.encode_python(values, SYMBOL).tolist() == list(
+    assert second.engine._dictionary.encode_python(values, SYMBOL).tolist() == list(
         range(1, 100_001)
     )
 
@@ -315,20 +315,20 @@ def test_relations_come_back(drawn: Contents, later: Contents, data: st.DataObje
         assert {name: rows_of(first, name) for name in drawn} == before
         first.rollback()
         assert second.restored == set(drawn)
-        again = files_of(second._state.engine)  # nothing was touched: nothing is coded anew
+        again = files_of(second.engine)  # nothing was touched: nothing is coded anew
         assert {name: bytes(each) for name, each in again.items()} == {
             name: bytes(each) for name, each in second.files.items()
         }
-        assert second._state.engine.statistics().rows == first.statistics().rows
-        check_same(first, second._state.engine)
-        for engine in (first, second._state.engine):
+        assert second.engine.statistics().rows == first.statistics().rows
+        check_same(first, second.engine)
+        for engine in (first, second.engine):
             for name, (types, rows) in later.items():
                 if drawn[name][0] == types:
                     engine.insert(name, rows)
                     engine.delete(name, drawn[name][1][5:9])
             engine.commit()
-        check_same(first, second._state.engine)
-        check_same(first, reopened(second._state.engine).engine)
+        check_same(first, second.engine)
+        check_same(first, reopened(second.engine).engine)
 
 
 def test_saving_takes_relations_as_they_are_when_it_begins() -> None:
@@ -572,7 +572,7 @@ def closure() -> Database:
 def test_an_index_is_small(closure: Database) -> None:
     """Two orders of the closure, and two with ranks, take less than twice its Parquet file."""
     sink = pa.BufferOutputStream()
-    pq.write_table(closure.read("path"), sink, compression="zstd")
+    pq.write_table(closure.relation("path").arrow(), sink, compression="zstd")
     assert isinstance(closure._state.engine, LocalEngine)
     ranks = "path•rank"
     assert {name: len(closure._state.engine._tables[name]._others) for name in ("path", ranks)} == {

@@ -46,6 +46,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_maintained_is_recomputed(
@@ -67,6 +68,7 @@ def test_maintained_is_recomputed(
     assert InProcess.jobs > before
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("placement", "apart"), [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("sql", 1)]
 )
@@ -106,7 +108,7 @@ def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
     judged = Judged(closure(kind, "number"), "auto")
     before = InProcess.jobs
-    for step in flips(3, 6, 40):
+    for step in flips(3, 6, examples(15, 40)):
         judged.step(step)
     has_pivot = kind != "non-linear"
     assert (InProcess.jobs > before) == has_pivot

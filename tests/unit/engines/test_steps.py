@@ -27,7 +27,7 @@ from corollary.core.plans import (
     Reduce,
     Remove,
     Step,
-    Store,
+    StoreRelation,
     When,
     Within,
 )
@@ -189,7 +189,7 @@ def test_store_replaces_and_clear_empties() -> None:
         Clear(("v",)),
         copied("u", "v", 1),
         RecordTrace("", (), (), (), (Reference("u"),)),
-        Store("p", "w"),
+        StoreRelation("p", "w"),
         types=types(p=1, q=1, w=1, v=1, u=1),
     )
     notes = run(engine, made)
@@ -222,7 +222,7 @@ def test_number_writes_the_round_behind_each_tuple() -> None:
             (Reference("seen", ADDED),),
         ),
         ExtendWithRound("after", "start"),
-        Store("rank", "ranked"),
+        StoreRelation("rank", "ranked"),
         procedures={"elsewhere": (copied("w", "start", 1), ExtendWithRound("away", "w"))},
         types=types(
             edge=2, start=1, rank=2, seen=1, next=1, once=1, ranked=2, after=2, away=2, w=1
@@ -243,7 +243,9 @@ def test_number_writes_the_round_behind_each_tuple() -> None:
 def test_wide_tuples_are_numbered_too() -> None:
     rows = [(-1, 2**40, 7, -9), (3, 4, -5, 6)]
     engine = engine_of(p=rows, rank=[(0, 0, 0, 0, 0)])
-    made = plan(ExtendWithRound("w", "p"), Store("rank", "w"), types=types(p=4, rank=5, w=5))
+    made = plan(
+        ExtendWithRound("w", "p"), StoreRelation("rank", "w"), types=types(p=4, rank=5, w=5)
+    )
     run(engine, made)
     assert rows_of(engine, "rank") == [(*row, 0) for row in rows]
 
@@ -267,7 +269,7 @@ def reduced(rows: Rows, reduce: Reduce, types_: tuple[Type, ...], without: Rows 
     )
     step = Derive("w", pipelines, (Reference("known"),), reduce)
     names = ("p", "q", "known", "result", "w")
-    run(engine, plan(step, Store("result", "w"), types=dict.fromkeys(names, types_)))
+    run(engine, plan(step, StoreRelation("result", "w"), types=dict.fromkeys(names, types_)))
     return rows_of(engine, "result")
 
 
@@ -312,7 +314,7 @@ def test_sum_counts_every_row_and_leaves_out_zero() -> None:
 
 def counted(engine: LocalEngine, *stages: Any, is_bag: bool = True) -> list[tuple[Any, ...]]:
     step = Derive("w", (pipeline("x 1", *stages, is_bag=is_bag),), reduce=Reduce.SUM)
-    run(engine, plan(step, Store("count", "w"), types=types(p=1, q=3, count=2, w=2)))
+    run(engine, plan(step, StoreRelation("count", "w"), types=types(p=1, q=3, count=2, w=2)))
     return rows_of(engine, "count")
 
 
@@ -357,7 +359,9 @@ def test_a_lenient_bag_counts_no_row_twice() -> None:
     run(
         engine,
         plan(
-            Derive("w", (made,), reduce=Reduce.SUM), Store("sum", "w"), types=types(q=2, sum=1, w=1)
+            Derive("w", (made,), reduce=Reduce.SUM),
+            StoreRelation("sum", "w"),
+            types=types(q=2, sum=1, w=1),
         ),
     )
     assert rows_of(engine, "sum") == [(4,)]
@@ -374,7 +378,7 @@ def test_procedures_with_locals_call_each_other_deeply() -> None:
     plus = Compute(y, Functor("+", (x, Constant(1, NUMBER)), NUMBER))
     made = plan(
         Call("down", "start"),
-        Store("seen", "all"),
+        StoreRelation("seen", "all"),
         procedures={
             "down": (
                 Derive("next", (pipeline("y", probe("here", "x"), below, plus),)),
@@ -397,7 +401,7 @@ def test_an_argument_may_be_a_local_of_the_same_name() -> None:
         Call("down", "here"),
         copied("w", "here", 1),
         RecordTrace("", (Reference("w"),), (), (), ()),
-        Store("seen", "all"),
+        StoreRelation("seen", "all"),
         procedures={
             "down": (
                 copied("fresh", "here", 1, without="all"),
@@ -422,7 +426,7 @@ def product(target: str) -> Derive:
 
 
 def result(name: str) -> tuple[Step, ...]:
-    return (Clear(("w",)), copied("w", name, 1), Store("out", "w"))
+    return (Clear(("w",)), copied("w", name, 1), StoreRelation("out", "w"))
 
 
 def test_steps_over_their_budget_are_given_up() -> None:
@@ -525,7 +529,7 @@ def test_a_failure_leaves_only_the_changes_of_the_caller() -> None:
     engine.insert("one", [(2,)])
     made = plan(
         copied("w", "two", 1),
-        Store("p", "w"),
+        StoreRelation("p", "w"),
         Remove("q", "one"),
         Add("r", "two"),
         CancelOut("r"),
@@ -631,7 +635,7 @@ def test_relations_are_copied_renamed_and_dropped() -> None:
     engine.insert("p", [(5, 6)])
     engine.copy("p", "q")
     assert rows_of(engine, "q") == rows_of(engine, "q", OLD) == [(1, 2), (3, 4), (5, 6)]
-    made = plan(copied("w", "p", 2), Store("q", "w"), types=types(p=2, q=2, w=2))
+    made = plan(copied("w", "p", 2), StoreRelation("q", "w"), types=types(p=2, q=2, w=2))
     run(engine, made)
     engine.declare({"other": relation("other", NUMBER)})
     assert len(engine._prepared) == 1
@@ -650,7 +654,7 @@ def test_a_plan_runs_again_from_empty_working_relations() -> None:
         copied("next", "p", 1, without="all"),
         Extend("all", "next"),
         copied("w", "all", 1),
-        Store("total", "w"),
+        StoreRelation("total", "w"),
         types=types(p=1, total=1, next=1, all=1, w=1),
     )
     for count in range(3, 6):

@@ -33,6 +33,7 @@ from support.maintained_database import (
     pairs,
     with_virtual,
 )
+from support.selection import sampled
 
 STORED = [each for each in ALGORITHMS if each != "counting"]
 
@@ -147,7 +148,7 @@ peer(a, b) :- employee(a), employee(b), !supervisor(a, b), !supervisor(b, a).
 
 
 @pytest.mark.parametrize("virtual", [(), ("supervisor",), ("supervisor", "peer")])
-@pytest.mark.parametrize("algorithm", [*STORED, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*STORED, MIXED], 3, ["auto"]))
 def test_peers_come_and_go_with_supervisors(algorithm: str, virtual: tuple[str, ...]) -> None:
     judged = Judged(PEERS, algorithm, virtual)
     judged.step(({"employee": [("a",), ("b",), ("c",)], "immediate": pairs("ab")}, {}))
@@ -159,7 +160,7 @@ def test_peers_come_and_go_with_supervisors(algorithm: str, virtual: tuple[str, 
     assert changes_of(tx, "peer") == (pairs("bc cb"), pairs("aa ab ba"))
 
 
-@pytest.mark.parametrize("algorithm", [*STORED, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*STORED, MIXED], 3, ["auto"]))
 def test_the_three_closures_change_alike(algorithm: str) -> None:
     databases = [
         opened(closure(kind, "number"), "auto" if algorithm == MIXED else algorithm)
@@ -214,7 +215,7 @@ def test_same_generation_is_never_called_without_bindings(
     assert not {name for name in called if name.startswith("sg^ff")}
 
 
-@pytest.mark.parametrize("algorithm", [*STORED, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*STORED, MIXED], 3, ["auto"]))
 @pytest.mark.parametrize("kind", CLOSURES)
 def test_what_a_cycle_supports_goes_with_it(kind: str, algorithm: str) -> None:
     judged = Judged(closure(kind), algorithm)
@@ -225,7 +226,7 @@ def test_what_a_cycle_supports_goes_with_it(kind: str, algorithm: str) -> None:
     assert changes_of(tx, "reach") == ([], pairs("aa ac ba bb bc cc"))
 
 
-@pytest.mark.parametrize("algorithm", [*STORED, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*STORED, MIXED], 3, ["auto"]))
 @pytest.mark.parametrize("kind", CLOSURES)
 def test_a_bridge_may_be_replaced(kind: str, algorithm: str) -> None:
     judged = Judged(closure(kind), algorithm)
@@ -243,7 +244,7 @@ reach(x, z) :- reach(x, y), edge(y, z).
 """
 
 
-@pytest.mark.parametrize("algorithm", [*STORED, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*STORED, MIXED], 3, ["auto"]))
 def test_what_is_asserted_and_derived_goes_when_both_are_gone(algorithm: str) -> None:
     db = opened(ASSERTED, algorithm)
     chosen = iter(STORED * 2)
@@ -259,7 +260,7 @@ def test_what_is_asserted_and_derived_goes_when_both_are_gone(algorithm: str) ->
     assert step((), {"reach": pairs("za")}) == ([], pairs("za zb"))
 
 
-@pytest.mark.parametrize("algorithm", [*STORED, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*STORED, MIXED], 3, ["auto"]))
 def test_ranks_hold_across_strata_that_merge(algorithm: str) -> None:
     text = """
 .decl e()
@@ -331,6 +332,7 @@ busy(x) :- degree(x, n), n > 2, !mark(x).
 """
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("algorithm", ["auto", "pf", "epf", "recompute"])
 @pytest.mark.parametrize(
     "virtual",
@@ -525,6 +527,7 @@ def test_counts_are_the_numbers_of_derivations(algorithm: str) -> None:
     assert judged.counts["payload"] >= 100
 
 
+@pytest.mark.matrix(7)
 @pytest.mark.parametrize("first", ALGORITHMS)
 @pytest.mark.parametrize("second", ALGORITHMS)
 def test_algorithms_may_follow_each_other(first: str, second: str) -> None:
@@ -548,6 +551,7 @@ def ring(size: int) -> list[Row]:
     return [(at, (at + 1) % size) for at in range(size)]
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("kind", CLOSURES)
 def test_an_increment_that_grows_too_large_is_abandoned(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -597,7 +601,7 @@ class HiccupError(Exception):
     """Raised in the middle of a transaction."""
 
 
-@pytest.mark.parametrize("algorithm", [*ALGORITHMS, MIXED])
+@pytest.mark.parametrize("algorithm", sampled([*ALGORITHMS, MIXED], 4, ["auto"]))
 @pytest.mark.parametrize("virtual", [(), ("double", "up", "tc", "n")], ids=["stored", "virtual"])
 def test_failed_transactions_leave_everything_as_it_was(
     algorithm: str, virtual: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

@@ -203,7 +203,7 @@ def test_what_is_in_hand_is_not_read(house: House, monkeypatch: pytest.MonkeyPat
     last: RelationDelta | None = None
     house.change([(1, "a"), (2, "b")])
     with monkeypatch.context() as patch:
-        patch.setattr(house.warehouse, "change", None)
+        patch.setattr(house.warehouse, "read_change", None)
         house.publisher.publish(EDGE, 1, fresh(0))
         last = RelationDelta(from_python([(3, "c")], EDGE), from_python([(1, "a")], EDGE))
         house.change([(3, "c")], [(1, "a")])
@@ -224,7 +224,7 @@ def test_a_commit_that_says_all(house: House) -> None:
     house.publish()
     rows = from_python([(2, "b"), (4, "d")], EDGE)
     full = RelationDelta(rows, rows.slice(0, 0), is_full=True)
-    number = house._store({"edge": full})
+    number = house.store({"edge": full})
     house.rows = {repr(row): row for row in ((2, "b"), (4, "d"))}
     fresh = RecentHistory(1, number, lambda _: full, lambda _: LocalTable(rows), house.history)
     for history in (fresh, house.history):
@@ -241,7 +241,7 @@ def test_a_commit_that_says_all(house: House) -> None:
 def test_one_bad_table_does_not_stop_the_others(house: House) -> None:
     other = replace(EDGE, name="other")
     rows = from_python([(1, "a")], EDGE)
-    house._store(
+    house.store(
         {
             "edge": RelationDelta(rows, rows.slice(0, 0)),
             "other": RelationDelta(rows, rows.slice(0, 0)),
@@ -258,7 +258,7 @@ def test_up_to_date_costs_no_version(house: House) -> None:
     house.change([(1, "a")])
     house.publish()
     for _ in range(70):
-        house._store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
+        house.store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
     assert house.publish() is None
     assert house.warehouse.catalog.published_versions() == {"edge": (71, 0)}
     assert house.publisher.publish(EDGE, 1, house.history) is None

@@ -107,7 +107,7 @@ def test_one_zero_and_one_nan(tmp_path: Path) -> None:
     house.demand_truth()
     house.rows = {}
     gone = from_python([(0.0,), (-math.nan,)], relation)
-    house._store({"f": RelationDelta(from_python([], relation), gone)})
+    house.store({"f": RelationDelta(from_python([], relation), gone)})
     house.publish()
     house.demand_truth()
 
@@ -123,7 +123,7 @@ def test_nullary(tmp_path: Path) -> None:
 
 def test_relation_without_any_change_is_an_empty_table(tmp_path: Path) -> None:
     house = House(tmp_path)
-    house._store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
+    house.store({"other": RelationDelta(from_python([], EDGE), from_python([], EDGE))})
     house.publish()
     house.demand_good()
 

@@ -70,7 +70,7 @@ def test_nothing_new_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     put(tmp_path / "t", [(1, "a")])
     run = Run(a_source(tmp_path, "t", IO="delta"))
     run.step([(1, "a")])
-    monkeypatch.setattr(delta_source, "read_snapshot", None)
+    monkeypatch.setattr(delta_source.delta_snapshot, "read_snapshot", None)
     assert run.source.is_unchanged(run.position)
     put(tmp_path / "t", [(1, "a")])
     assert not run.source.is_unchanged(run.position)

@@ -125,7 +125,7 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "expands to more than 200 times its size" in found.message
     (tmp_path / "p.csv.gz").write_bytes(gzip.compress(csv([(1, "a")]))[:-3])
     refused(Run(a_source(tmp_path, "p.csv.gz")).step, "C0804")
-    monkeypatch.setattr("corollary.warehouse.sources.parquet_file.HARMLESS_SIZE", 10_000)
+    monkeypatch.setattr("corollary.warehouse.sources.parquet_file.EXPANDED_ALLOWED_BYTES", 10_000)
     (tmp_path / "p.parquet").write_bytes(parquet([(1, "a")] * 100_000))
     (found,) = refused(Run(a_source(tmp_path, "p.parquet")).step, "C0804")
     assert "expands to more than 200 times its size" in found.message

@@ -126,9 +126,15 @@ def test_cut_short_and_done_again(db: Database, tmp_path: Path, monkeypatch: Any
     def die(*_: Any) -> None:
         raise Killed
 
-    for stage in ("_drop_history", "remove_files", "_republish", "rewrite"):
+    stages = (
+        (erasing, "_drop_history"),
+        (erasing, "remove_files"),
+        (erasing, "_republish"),
+        (erasing.retention, "rewrite_catalog"),
+    )
+    for module, stage in stages:
         with monkeypatch.context() as patch:
-            patch.setattr(erasing, stage, die)
+            patch.setattr(module, stage, die)
             with pytest.raises(Killed):
                 erase(db, [f'person(3, "{SECRET}", "b")'])
         assert not verify(store_of(db).warehouse).findings
@@ -162,7 +168,7 @@ def test_others_commit_and_fold_meanwhile(db: Database, tmp_path: Path, monkeypa
 
 def test_writers_under_way_are_given_up(db: Database, tmp_path: Path) -> None:
     catalog = store_of(db).warehouse.catalog
-    intent = catalog.intend()
+    intent = catalog.insert_intent()
     left = tmp_path / "warehouse" / "data" / intent / "0.parquet"
     left.parent.mkdir()
     left.write_text(SECRET)
@@ -176,7 +182,7 @@ def test_on_postgresql(server: Any, tmp_path: Path) -> None:
         with database.transaction() as tx:
             tx.insert("person", [(3, SECRET, "b")])
         erase(database, [f'person(3, "{SECRET}", "b")'])
-        with store_of(database).warehouse.catalog.reading() as connection:
+        with store_of(database).warehouse.catalog.read_transaction() as connection:
             rows = connection.execute(schema.changes.select()).all()
         assert SECRET not in repr(rows)
         assert places_of(SECRET, tmp_path) == []

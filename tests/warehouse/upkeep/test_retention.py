@@ -264,7 +264,7 @@ def test_a_snapshot_thinned_out_while_the_past_is_read(
         names.append(stored.path)
         return real(warehouse, stored)
 
-    monkeypatch.setattr(type(house.warehouse), "snapshot", meanwhile)
+    monkeypatch.setattr(type(house.warehouse), "read_snapshot", meanwhile)
     assert state(house.db.at(5)) == house.seen[5]
     assert len(names) > 1
 
@@ -391,6 +391,7 @@ with corollary.open(sys.argv[1]) as db:
 """
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize(
     "point",
     ["after_intent", "during_snapshot", "during_snapshot:3", "after_snapshot", "during_gc"],

@@ -20,9 +20,10 @@ from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.warehouse import warehouse
 from corollary.warehouse.warehouse import Warehouse
+from support.selection import examples
 from support.warehouse_history import NAMES, PROGRAM, state
 
-WRITES = 12
+WRITES = examples(5, 12)
 
 
 class Crowd:

@@ -144,6 +144,7 @@ def test_a_sound_one(house: House) -> None:
     assert report.bytes
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
 def test_index_files(house: House, harm: Callable[[Path], object]) -> None:
     index = sorted(house.root.glob("data/*/index-*"))
@@ -153,6 +154,7 @@ def test_index_files(house: House, harm: Callable[[Path], object]) -> None:
     demand_mended(house, FindingKind.INDEX)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("harm", [flip, truncate, Path.unlink])
 def test_snapshots(house: House, harm: Callable[[Path], object]) -> None:
     for snapshot in house.root.glob("data/*/snapshot-*"):
@@ -203,6 +205,7 @@ def test_what_is_lost_altogether(house: House) -> None:
     assert "restore the warehouse from a backup" in str(report.findings[0])
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("relation", ["path", "fan", "lone", "edge", "edge•text", "path•rank"])
 def test_changes_of_what_is_made_of_others(house: House, relation: str) -> None:
     for commit in commits_of(house, relation)[-2:]:
@@ -339,6 +342,7 @@ def flip_first_page(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("harm", [flip_first_page, truncate, Path.unlink])
 def test_a_published_table(house: House, harm: Callable[[Path], object]) -> None:
     for file in (house.root / "tables" / "path").glob("*.parquet"):

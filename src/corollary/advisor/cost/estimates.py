@@ -8,14 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corollary.advisor.cost.cardinality import Cardinality, JoinEstimate, JoinOrderSearch
-from corollary.advisor.model.candidates import (
-    Candidate,
-    MovableComparison,
-    Node,
-    SchemeClause,
-    expand,
-    variables_of,
-)
+from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.core.logic import Constant, Literal, Variable
@@ -55,26 +48,29 @@ class Estimator:
         self._shapes = shapes
         self.sizes = sizes
         self._relations: dict[str, Cardinality] = {}
-        self._candidates: dict[Candidate, JoinEstimate] = {}
+        self._candidates: dict[candidates.Candidate, JoinEstimate] = {}
 
     def estimate_clause(
-        self, clause: SchemeClause, body: Sequence[Node], bound: frozenset[str] = frozenset()
+        self,
+        clause: candidates.SchemeClause,
+        body: Sequence[candidates.Node],
+        bound: frozenset[str] = frozenset(),
     ) -> JoinEstimate:
         """Estimate a clause with another body, and some variables bound."""
         pinned = [each.literal for each in clause.pinned if each.literal is not None]
-        nodes = [node for node in body if not isinstance(node, MovableComparison)]
+        nodes = [node for node in body if not isinstance(node, candidates.MovableComparison)]
         filters = len(clause.pinned) - len(pinned) + len(body) - len(nodes)
         return self._estimate_join((*nodes, *pinned), clause.head_variables, filters, bound)
 
-    def estimate_candidate(self, node: Candidate) -> JoinEstimate:
+    def estimate_candidate(self, node: candidates.Candidate) -> JoinEstimate:
         """Estimate the rows of a candidate, and the work of building it."""
         found = self._candidates.get(node)
         if found is None:
             parts = []
-            for leaves in expand(node):
+            for leaves in candidates.expand(node):
                 literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
                 filters = len(leaves) - len(literals)
-                parts.append(self._estimate_join(literals, variables_of(node), filters))
+                parts.append(self._estimate_join(literals, candidates.variables_of(node), filters))
             rows = sum(each.result.rows for each in parts)
             distinct = {
                 name: min(rows, sum(each.result.distinct.get(name, 1.0) for each in parts))
@@ -84,14 +80,14 @@ class Estimator:
             found = self._candidates[node] = JoinEstimate(Cardinality(rows, distinct), work)
         return found
 
-    def candidate_bytes(self, node: Candidate) -> float:
+    def candidate_bytes(self, node: candidates.Candidate) -> float:
         """Return the estimated bytes of a stored candidate."""
         return self.estimate_candidate(node).result.rows * self._row_bytes(node)
 
-    def _row_bytes(self, node: Candidate) -> float:
+    def _row_bytes(self, node: candidates.Candidate) -> float:
         """Return the bytes of a row: each column is an average one of a relation that binds it."""
         found: dict[str, float] = {}
-        for leaf in expand(node)[0]:
+        for leaf in candidates.expand(node)[0]:
             if isinstance(leaf, Literal) and leaf.slots:
                 each = self.sizes.row_bytes.get(leaf.relation, 8.0 * len(leaf.slots)) / len(
                     leaf.slots
@@ -101,20 +97,26 @@ class Estimator:
                         found.setdefault(slot.name, each)
         return sum(found.values()) or 1.0
 
-    def change_work(self, node: Candidate) -> dict[str, float]:
+    def change_work(self, node: candidates.Candidate) -> dict[str, float]:
         """Return the work of maintaining a candidate, for one changed tuple of each relation."""
         found: dict[str, float] = {}
-        for leaves in expand(node):
+        for leaves in candidates.expand(node):
             literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
             filters = len(leaves) - len(literals)
             for at, literal in enumerate(literals):
                 # The changed tuple binds the variables of its literal; the rest is joined to it.
-                rest, bound = [*literals[:at], *literals[at + 1 :]], variables_of(literal)
-                work = 1.0 + self._estimate_join(rest, variables_of(node), filters, bound).work
+                rest, bound = (
+                    [*literals[:at], *literals[at + 1 :]],
+                    candidates.variables_of(literal),
+                )
+                work = (
+                    1.0
+                    + self._estimate_join(rest, candidates.variables_of(node), filters, bound).work
+                )
                 found[literal.relation] = found.get(literal.relation, 0.0) + work
         return found
 
-    def hourly_upkeep(self, node: Candidate, rates: Mapping[str, float]) -> float:
+    def hourly_upkeep(self, node: candidates.Candidate, rates: Mapping[str, float]) -> float:
         """Return the rows handled per hour to maintain a candidate.
 
         Args:
@@ -160,8 +162,8 @@ class Estimator:
         distinct = {f"{at}": max(1.0, min(rows, each)) for at, each in enumerate(values)}
         return Cardinality(rows, distinct)
 
-    def _node(self, node: Node) -> Cardinality:
-        if isinstance(node, Candidate):
+    def _node(self, node: candidates.Node) -> Cardinality:
+        if isinstance(node, candidates.Candidate):
             return self.estimate_candidate(node).result
         assert isinstance(node, Literal)
         base = self._relation(node.relation)
@@ -184,7 +186,7 @@ class Estimator:
 
     def _estimate_join(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[candidates.Node],
         head: frozenset[str],
         filters: int = 0,
         bound: frozenset[str] = frozenset(),
@@ -198,7 +200,7 @@ class Estimator:
         return JoinEstimate(Cardinality(rows, distinct), found.work)
 
 
-def _column(clause: SchemeClause, at: int, part: JoinEstimate) -> float:
+def _column(clause: candidates.SchemeClause, at: int, part: JoinEstimate) -> float:
     """Return the number of values of a column of the head."""
     argument = clause.head.arguments[at]
     if isinstance(argument, Variable):

@@ -9,14 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from corollary.advisor.model.candidates import (
-    Candidate,
-    Leaf,
-    SchemeClause,
-    expand,
-    substitute,
-    term_variables,
-)
+from corollary.advisor.model import candidates
 from corollary.core.logic import BodyItem, Constant, Literal, Variable
 from corollary.core.printer import print_body, print_value
 
@@ -31,25 +24,25 @@ class CanonicalForms:
     """The canonical forms of candidates: two of the same form are one view."""
 
     def __init__(self) -> None:
-        self._known: dict[Candidate, tuple[str, tuple[str, ...]]] = {}
+        self._known: dict[candidates.Candidate, tuple[str, tuple[str, ...]]] = {}
 
-    def key(self, node: Candidate) -> str:
+    def key(self, node: candidates.Candidate) -> str:
         """Return the form, equal for all isomorphic candidates."""
         return self._form(node)[0]
 
-    def order(self, node: Candidate) -> tuple[str, ...]:
+    def order(self, node: candidates.Candidate) -> tuple[str, ...]:
         """Return the variables in an order that corresponds between isomorphic candidates."""
         return self._form(node)[1]
 
-    def _form(self, node: Candidate) -> tuple[str, tuple[str, ...]]:
+    def _form(self, node: candidates.Candidate) -> tuple[str, tuple[str, ...]]:
         found = self._known.get(node)
         if found is None:
-            found = self._known[node] = canonical_view(node.variables, expand(node))
+            found = self._known[node] = canonical_view(node.variables, candidates.expand(node))
         return found
 
 
 def canonical_view(
-    columns: Sequence[str], bodies: Iterable[Sequence[Leaf]]
+    columns: Sequence[str], bodies: Iterable[Sequence[candidates.Leaf]]
 ) -> tuple[str, tuple[str, ...]]:
     """Return the form of a view whatever the order of its columns, and their canonical order."""
     edges: list[Edge] = []
@@ -67,16 +60,16 @@ def canonical_view(
     return f"{[numbers[name] for name in order]}{_form(edges, numbers)}", order
 
 
-def in_canonical_order(clause: SchemeClause) -> SchemeClause:
+def in_canonical_order(clause: candidates.SchemeClause) -> candidates.SchemeClause:
     """Return a clause with its literals in an order independent of names and of the text."""
     edges = [_leaf_edge(each) for each in clause.leaves]
     edges += [item_edge(each.item) for each in clause.pinned]
     colours: dict[str, str] = {}
-    for at, variable in enumerate(term_variables(clause.head.arguments)):
+    for at, variable in enumerate(candidates.term_variables(clause.head.arguments)):
         colours[variable.name] = f"{colours.get(variable.name, 'head')} {at:04}"
     numbers = _number_variables(edges, colours)
 
-    def position(node: Leaf) -> tuple[str, list[int]]:
+    def position(node: candidates.Leaf) -> tuple[str, list[int]]:
         label, names = _leaf_edge(node)
         return label, [numbers[name] for name in names]
 
@@ -87,7 +80,7 @@ def in_canonical_order(clause: SchemeClause) -> SchemeClause:
     )
 
 
-def _leaf_edge(leaf: Leaf) -> Edge:
+def _leaf_edge(leaf: candidates.Leaf) -> Edge:
     if isinstance(leaf, Literal):
         arguments = [
             print_value(slot.value, slot.type) if isinstance(slot, Constant) else "·"
@@ -100,8 +93,8 @@ def _leaf_edge(leaf: Leaf) -> Edge:
 
 def item_edge(item: BodyItem) -> Edge:
     """Return the text of a body item without its variables, and the variables."""
-    names = tuple(each.name for each in term_variables(item))
-    bare = substitute(item, {name: Variable("·") for name in names})
+    names = tuple(each.name for each in candidates.term_variables(item))
+    bare = candidates.substitute(item, {name: Variable("·") for name in names})
     return print_body((bare,)), names
 
 

@@ -17,7 +17,7 @@ from corollary.core.logic import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionalDependency:
+class SchemeDependency:
     """A functional dependency: tuples that agree on the left columns agree on the right ones."""
 
     left: frozenset[int]
@@ -52,7 +52,7 @@ class SchemeRelation:
 
     name: str
     arity: int
-    dependencies: tuple[FunctionalDependency, ...] = ()
+    dependencies: tuple[SchemeDependency, ...] = ()
     is_stored: bool = False
     is_materialised: bool = False
     is_inline: bool = False

@@ -14,8 +14,8 @@ from corollary.advisor.model.clause_reader import read_clause
 from corollary.advisor.model.degree import closure
 from corollary.advisor.model.scheme import (
     ComparisonMode,
-    FunctionalDependency,
     Scheme,
+    SchemeDependency,
     SchemeRelation,
     ViewDefinition,
     WorkloadQuery,
@@ -110,20 +110,20 @@ def _relations(
     return found
 
 
-def _declared_dependencies(program: Program) -> dict[str, tuple[FunctionalDependency, ...]]:
+def _declared_dependencies(program: Program) -> dict[str, tuple[SchemeDependency, ...]]:
     columns = {each.name: [c.name for c in each.columns] for each in program.declarations}
-    found: dict[str, list[FunctionalDependency]] = {}
+    found: dict[str, list[SchemeDependency]] = {}
     for declaration in program.declarations:
         if declaration.key:
             key = frozenset(columns[declaration.name].index(name) for name in declaration.key)
             rest = frozenset(range(len(declaration.columns))) - key
-            found.setdefault(declaration.name, []).append(FunctionalDependency(key, rest))
+            found.setdefault(declaration.name, []).append(SchemeDependency(key, rest))
     for each in program.dependencies:
         left, right = (
             frozenset(columns[each.relation].index(name) for name in names)
             for names in (each.determinants, each.dependents)
         )
-        found.setdefault(each.relation, []).append(FunctionalDependency(left, right - left))
+        found.setdefault(each.relation, []).append(SchemeDependency(left, right - left))
     return {name: tuple(dependencies) for name, dependencies in found.items()}
 
 
@@ -185,7 +185,7 @@ def _view_definition(clauses: tuple[SchemeClause, ...]) -> ViewDefinition:
     return ViewDefinition(tuple(columns), tuple(bodies), is_complete)
 
 
-def _infer_dependencies(clause: SchemeClause, shapes: NodeShapes) -> Iterator[FunctionalDependency]:
+def _infer_dependencies(clause: SchemeClause, shapes: NodeShapes) -> Iterator[SchemeDependency]:
     """Yield the dependencies among the columns of a view with one rule, smallest left sides first.
 
     A dependency that follows from a smaller left side is left out.
@@ -199,7 +199,7 @@ def _infer_dependencies(clause: SchemeClause, shapes: NodeShapes) -> Iterator[Fu
         for each in clause.head.arguments
         if isinstance(each, Variable)
     ]
-    found: list[FunctionalDependency] = []
+    found: list[SchemeDependency] = []
     for size in range(len(columns)):
         for left in combinations(range(len(columns)), size):
             known = closure(sum(columns[at] for at in left), masks)
@@ -208,5 +208,5 @@ def _infer_dependencies(clause: SchemeClause, shapes: NodeShapes) -> Iterator[Fu
             )
             implied = {at for each in found if each.left <= set(left) for at in each.right}
             if right - implied:
-                found.append(FunctionalDependency(frozenset(left), right))
+                found.append(SchemeDependency(frozenset(left), right))
                 yield found[-1]

@@ -11,14 +11,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from corollary.advisor.model.candidates import (
-    Candidate,
-    Leaf,
-    Node,
-    expand,
-    output_variables,
-    variables_of,
-)
+from corollary.advisor.model import candidates
 from corollary.advisor.model.degree import Masks, degree
 from corollary.advisor.model.scheme import Scheme, SchemeRelation, ViewDefinition
 from corollary.core.logic import Literal, Slot, Variable
@@ -41,17 +34,17 @@ class NodeShapes:
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
         self._literals: dict[Literal, NodeShape] = {}
-        self._candidates: dict[Candidate, tuple[NodeShape, int]] = {}
+        self._candidates: dict[candidates.Candidate, tuple[NodeShape, int]] = {}
 
-    def shape_of(self, node: Node) -> NodeShape:
+    def shape_of(self, node: candidates.Node) -> NodeShape:
         """Return the shape of a node."""
-        if isinstance(node, Candidate):
+        if isinstance(node, candidates.Candidate):
             return self._candidate(node)[0]
         if isinstance(node, Literal):
             return self._literal(node)
         return NodeShape(node.variables)
 
-    def clausal_arity(self, node: Candidate) -> int:
+    def clausal_arity(self, node: candidates.Candidate) -> int:
         """Return the clausal arity of a candidate: it has at most N^that tuples."""
         return self._candidate(node)[1]
 
@@ -63,11 +56,11 @@ class NodeShapes:
 
     # --- candidates ----------------------------------------------------------------------------
 
-    def _candidate(self, node: Candidate) -> tuple[NodeShape, int]:
+    def _candidate(self, node: candidates.Candidate) -> tuple[NodeShape, int]:
         found = self._candidates.get(node)
         if found is None:
             columns = frozenset(node.variables)
-            bodies = [self._body(each) for each in expand(node)]
+            bodies = [self._body(each) for each in candidates.expand(node)]
             size = max(self.degree(columns, [each]) for each in bodies)
             if len(bodies) == 1:
                 shape = NodeShape(columns, bodies[0].dependencies)
@@ -77,10 +70,10 @@ class NodeShapes:
             found = self._candidates[node] = shape, size
         return found
 
-    def _body(self, leaves: Iterable[Leaf]) -> NodeShape:
+    def _body(self, leaves: Iterable[candidates.Leaf]) -> NodeShape:
         nodes = tuple(leaves)
         dependencies = (each for leaf in nodes for each in self.shape_of(leaf).dependencies)
-        return NodeShape(output_variables(nodes), tuple(dependencies))
+        return NodeShape(candidates.output_variables(nodes), tuple(dependencies))
 
     # --- literals ------------------------------------------------------------------------------
 
@@ -93,7 +86,9 @@ class NodeShapes:
                 dependencies = _declared(relation, literal.slots)
                 if relation.is_stored and relation.view is not None:
                     dependencies += self._unfold(relation.view, literal)
-            found = self._literals[literal] = NodeShape(variables_of(literal), dependencies)
+            found = self._literals[literal] = NodeShape(
+                candidates.variables_of(literal), dependencies
+            )
         return found
 
     def _unfold(self, view: ViewDefinition, literal: Literal) -> Dependencies:
@@ -102,7 +97,7 @@ class NodeShapes:
         text = print_literal(literal)
         if len(bodies) > 1:
             size = max(self.degree(view.variables, [each]) for each in bodies)
-            return _generated(text, variables_of(literal), size)
+            return _generated(text, candidates.variables_of(literal), size)
         slots = dict(zip(view.variables, literal.slots, strict=True))
 
         def rename(names: frozenset[str]) -> frozenset[str]:
@@ -153,7 +148,7 @@ def effective_arity(relation: SchemeRelation, shapes: NodeShapes) -> int:
     """Return the size of a smallest key, hidden keys of stored views included."""
     slots = tuple(Variable(f"c{at}") for at in range(relation.arity))
     literal = Literal(relation.name, slots)
-    return shapes.degree(variables_of(literal), [shapes.shape_of(literal)])
+    return shapes.degree(candidates.variables_of(literal), [shapes.shape_of(literal)])
 
 
 def paper_arity(relation: SchemeRelation) -> int:

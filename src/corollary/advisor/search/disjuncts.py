@@ -13,17 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from corollary.advisor.model.candidates import (
-    Candidate,
-    FoldedClause,
-    Node,
-    SchemeClause,
-    in_order,
-    output_variables,
-    substitute,
-    term_variables,
-    variables_of,
-)
+from corollary.advisor.model import candidates
 from corollary.core.logic import Constant, Literal, Term, Variable, variable_names
 
 
@@ -42,9 +32,9 @@ class CommonPart:
     back: dict[str, str] = field(default_factory=dict)
 
 
-def merge_disjuncts(clauses: Sequence[SchemeClause]) -> list[FoldedClause]:
+def merge_disjuncts(clauses: Sequence[candidates.SchemeClause]) -> list[candidates.FoldedClause]:
     """Return the clauses of a predicate after the disjunct phase; large common parts go first."""
-    work = [FoldedClause.unfolded(each) for each in clauses]
+    work = [candidates.FoldedClause.unfolded(each) for each in clauses]
     while True:
         best: tuple[int, int, int, CommonPart] | None = None
         for (at, one), (to, other) in combinations(enumerate(work), 2):
@@ -65,7 +55,7 @@ def merge_disjuncts(clauses: Sequence[SchemeClause]) -> list[FoldedClause]:
 # --- the common part -----------------------------------------------------------------------------
 
 
-def _common_part(one: FoldedClause, other: FoldedClause) -> CommonPart | None:
+def _common_part(one: candidates.FoldedClause, other: candidates.FoldedClause) -> CommonPart | None:
     """Return the common part of two clauses, if there is one."""
     common = _match_heads(one.clause, other.clause)
     if common is None:
@@ -90,7 +80,7 @@ def _common_part(one: FoldedClause, other: FoldedClause) -> CommonPart | None:
             _match(mine, theirs, common.forth, common.back)
 
 
-def _match_heads(one: SchemeClause, other: SchemeClause) -> CommonPart | None:
+def _match_heads(one: candidates.SchemeClause, other: candidates.SchemeClause) -> CommonPart | None:
     """Return how the variables of two heads correspond; None if their patterns differ."""
     if any(each.pinned or each.comparisons or each.has_aggregate for each in (one, other)):
         return None
@@ -109,7 +99,9 @@ def _match(mine: Term, theirs: Term, forth: dict[str, str], back: dict[str, str]
     return isinstance(mine, Constant) and mine == theirs
 
 
-def _unanchored(left: Node, right: Node, common: CommonPart) -> tuple[int, int] | None:
+def _unanchored(
+    left: candidates.Node, right: candidates.Node, common: CommonPart
+) -> tuple[int, int] | None:
     """Return the number of unanchored positions, and minus that of anchored ones, as a rank.
 
     None if the literals do not match: if φ cannot be extended to them as a bijection.
@@ -130,7 +122,9 @@ def _unanchored(left: Node, right: Node, common: CommonPart) -> tuple[int, int] 
 # --- the merged clause ---------------------------------------------------------------------------
 
 
-def _merge_pair(one: FoldedClause, other: FoldedClause, common: CommonPart) -> FoldedClause | None:
+def _merge_pair(
+    one: candidates.FoldedClause, other: candidates.FoldedClause, common: CommonPart
+) -> candidates.FoldedClause | None:
     """Return the one clause that two become; None if that would need a join on null."""
     # `mine` and `theirs` are the remainders; the variables of `theirs` get the names of `one`.
     kept = [one.nodes[at] for at, _ in common.pairs]
@@ -139,37 +133,41 @@ def _merge_pair(one: FoldedClause, other: FoldedClause, common: CommonPart) -> F
     positions = {node: at for at, node in enumerate(one.nodes)}
     kept.sort(key=lambda node: positions[node])
     if not mine or not theirs:  # the clause with the empty remainder subsumes the other
-        return FoldedClause(replace(one.clause, literals=_literals(kept)), tuple(kept))
+        return candidates.FoldedClause(replace(one.clause, literals=_literals(kept)), tuple(kept))
     taken = {name for node in one.nodes for name in _all_names(node)}
-    taken |= {each.name for each in term_variables(one.clause.head)}
+    taken |= {each.name for each in candidates.term_variables(one.clause.head)}
     new_names = dict(common.back)
     for node in theirs:
         for name in _all_names(node):
             if name not in new_names:
                 new_names[name] = _unused(name, {*taken, *new_names.values()})
     rests = [mine, [_rename(node, new_names) for node in theirs]]
-    outside = one.clause.head_variables | output_variables(kept)
-    columns = output_variables((*rests[0], *rests[1])) & outside
+    outside = one.clause.head_variables | candidates.output_variables(kept)
+    columns = candidates.output_variables((*rests[0], *rests[1])) & outside
     bodies = []
     for rest in rests:
         body = list(rest)
-        for name in in_order((*kept, *rests[0], *rests[1]), columns):
-            if name not in output_variables(body):
+        for name in candidates.in_order((*kept, *rests[0], *rests[1]), columns):
+            if name not in candidates.output_variables(body):
                 # A rule without this column would be unsafe: a common literal binds it.
-                binder = next((node for node in kept if name in variables_of(node)), None)
+                binder = next(
+                    (node for node in kept if name in candidates.variables_of(node)), None
+                )
                 if binder is None or _is_nullable(binder):
                     return None
                 body.append(binder)
         bodies.append(tuple(body))
-    union = Candidate(in_order((*rests[0], *rests[1]), columns), tuple(bodies))
-    return FoldedClause(replace(one.clause, literals=_literals(kept)), (*kept, union))
+    union = candidates.Candidate(
+        candidates.in_order((*rests[0], *rests[1]), columns), tuple(bodies)
+    )
+    return candidates.FoldedClause(replace(one.clause, literals=_literals(kept)), (*kept, union))
 
 
-def _literals(nodes: Sequence[Node]) -> tuple[Literal, ...]:
+def _literals(nodes: Sequence[candidates.Node]) -> tuple[Literal, ...]:
     return tuple(node for node in nodes if isinstance(node, Literal))
 
 
-def _is_nullable(node: Node) -> bool:
+def _is_nullable(node: candidates.Node) -> bool:
     """Whether a second occurrence of the literal could test a null that was not tested before."""
     return isinstance(node, Literal) and any(
         isinstance(slot, Variable) and slot.type is not None and slot.type.nullable
@@ -177,19 +175,19 @@ def _is_nullable(node: Node) -> bool:
     )
 
 
-def _all_names(node: Node) -> set[str]:
+def _all_names(node: candidates.Node) -> set[str]:
     if isinstance(node, Literal):
         return variable_names(node)
-    if isinstance(node, Candidate):
+    if isinstance(node, candidates.Candidate):
         inner = (name for body in node.bodies for each in body for name in _all_names(each))
         return {*node.variables, *inner}
     return set(node.variables)
 
 
-def _rename(node: Node, names: Mapping[str, str]) -> Node:
-    if isinstance(node, Candidate):
+def _rename(node: candidates.Node, names: Mapping[str, str]) -> candidates.Node:
+    if isinstance(node, candidates.Candidate):
         bodies = tuple(tuple(_rename(each, names) for each in body) for body in node.bodies)
-        return Candidate(tuple(names.get(n, n) for n in node.variables), bodies)
+        return candidates.Candidate(tuple(names.get(n, n) for n in node.variables), bodies)
     if isinstance(node, Literal):
         slots = tuple(
             replace(slot, name=names.get(slot.name, slot.name))
@@ -198,7 +196,7 @@ def _rename(node: Node, names: Mapping[str, str]) -> Node:
             for slot in node.slots
         )
         return replace(node, slots=slots)
-    item = substitute(node.item, {old: Variable(new) for old, new in names.items()})
+    item = candidates.substitute(node.item, {old: Variable(new) for old, new in names.items()})
     return replace(node, item=item, variables=frozenset(names.get(n, n) for n in node.variables))
 
 

@@ -21,20 +21,12 @@ step 1 comes first since the order decides which candidates arise on the way.
 
 from collections.abc import Sequence
 
-from corollary.advisor.model.candidates import (
-    Candidate,
-    MovableComparison,
-    Node,
-    connected_components,
-    in_order,
-    output_variables,
-    variables_of,
-)
+from corollary.advisor.model import candidates
 
-Nodes = list[Node]
+Nodes = list[candidates.Node]
 
 
-def fold(nodes: Sequence[Node], significant: frozenset[str]) -> Nodes:
+def fold(nodes: Sequence[candidates.Node], significant: frozenset[str]) -> Nodes:
     """Return the nodes of a clause after all steps, until none applies."""
     now = list(nodes)
     while True:
@@ -51,9 +43,11 @@ def drop(nodes: Nodes, significant: frozenset[str]) -> Nodes:
     """Step 1: project away what occurs in one literal only."""
     after: Nodes = []
     for at, node in enumerate(nodes):
-        others = output_variables((*nodes[:at], *nodes[at + 1 :]))
-        needed = variables_of(node) & (significant | others)
-        if needed == variables_of(node) or isinstance(node, MovableComparison):
+        others = candidates.output_variables((*nodes[:at], *nodes[at + 1 :]))
+        needed = candidates.variables_of(node) & (significant | others)
+        if needed == candidates.variables_of(node) or isinstance(
+            node, candidates.MovableComparison
+        ):
             after.append(node)
         else:
             after.append(make_candidate((node,), needed))
@@ -62,9 +56,9 @@ def drop(nodes: Nodes, significant: frozenset[str]) -> Nodes:
 
 def unite(nodes: Nodes, _: frozenset[str]) -> Nodes:
     """Step 2: merge literals that have the same variables."""
-    groups: dict[frozenset[str], list[Node]] = {}
+    groups: dict[frozenset[str], list[candidates.Node]] = {}
     for node in nodes:
-        groups.setdefault(variables_of(node), []).append(node)
+        groups.setdefault(candidates.variables_of(node), []).append(node)
     after: Nodes = []
     for variables, group in groups.items():
         after += [make_candidate(group, variables)] if _is_mergeable(group) else group
@@ -73,24 +67,24 @@ def unite(nodes: Nodes, _: frozenset[str]) -> Nodes:
 
 def subsume(nodes: Nodes, significant: frozenset[str]) -> Nodes:
     """Step 3: merge a literal into the only other one that has its variables, as a filter."""
-    into: dict[int, list[Node]] = {}
+    into: dict[int, list[candidates.Node]] = {}
     subsumed: set[int] = set()
     for at, node in enumerate(nodes):
-        variables = variables_of(node)
+        variables = candidates.variables_of(node)
         if not variables or variables & significant:
             continue
         holders = [
             number
             for number, other in enumerate(nodes)
-            if number != at and variables_of(other) & variables
+            if number != at and candidates.variables_of(other) & variables
         ]
-        if len(holders) != 1 or isinstance(nodes[holders[0]], MovableComparison):
+        if len(holders) != 1 or isinstance(nodes[holders[0]], candidates.MovableComparison):
             continue
-        if variables < variables_of(nodes[holders[0]]):
+        if variables < candidates.variables_of(nodes[holders[0]]):
             into.setdefault(holders[0], []).append(node)
             subsumed.add(at)
     return [
-        make_candidate((node, *into[at]), variables_of(node)) if at in into else node
+        make_candidate((node, *into[at]), candidates.variables_of(node)) if at in into else node
         for at, node in enumerate(nodes)
         if at not in subsumed
     ]
@@ -99,9 +93,9 @@ def subsume(nodes: Nodes, significant: frozenset[str]) -> Nodes:
 def cluster(nodes: Nodes, significant: frozenset[str]) -> Nodes:
     """Step 4: merge literals that variables ∉ sig connect."""
     after: Nodes = []
-    for group in connected_components(nodes, significant):
+    for group in candidates.connected_components(nodes, significant):
         merged = _is_mergeable(group)
-        after += [make_candidate(group, output_variables(group))] if merged else group
+        after += [make_candidate(group, candidates.output_variables(group))] if merged else group
     return after
 
 
@@ -109,10 +103,14 @@ STEPS = (drop, unite, subsume, cluster)
 """The steps in order."""
 
 
-def make_candidate(group: Sequence[Node], columns: frozenset[str]) -> Candidate:
+def make_candidate(
+    group: Sequence[candidates.Node], columns: frozenset[str]
+) -> candidates.Candidate:
     """Return the candidate of a group of nodes over some of their variables."""
-    return Candidate(in_order(group, columns), (tuple(group),))
+    return candidates.Candidate(candidates.in_order(group, columns), (tuple(group),))
 
 
-def _is_mergeable(group: Sequence[Node]) -> bool:
-    return len(group) > 1 and not all(isinstance(node, MovableComparison) for node in group)
+def _is_mergeable(group: Sequence[candidates.Node]) -> bool:
+    return len(group) > 1 and not all(
+        isinstance(node, candidates.MovableComparison) for node in group
+    )

@@ -6,16 +6,7 @@ from itertools import product
 
 from corollary.advisor.cost.estimates import Estimator
 from corollary.advisor.cost.exponents import Exponents, Join, left_deep_exponent, plan_exponents
-from corollary.advisor.model.candidates import (
-    Body,
-    Candidate,
-    FoldedClause,
-    MovableComparison,
-    Node,
-    SchemeClause,
-    expand,
-    variables_of,
-)
+from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.model.shapes import NodeShapes
 from corollary.core.logic import Variable
@@ -32,30 +23,35 @@ class Rewriter:
     shapes: NodeShapes
     forms: CanonicalForms
     bound: frozenset[int] = frozenset()
-    _costs: dict[tuple[FoldedClause, frozenset[str]], int] = field(default_factory=dict)
+    _costs: dict[tuple[candidates.FoldedClause, frozenset[str]], int] = field(default_factory=dict)
 
-    def bodies(self, folded: FoldedClause, stored: frozenset[str]) -> list[Body]:
+    def bodies(
+        self, folded: candidates.FoldedClause, stored: frozenset[str]
+    ) -> list[candidates.Body]:
         """Return the bodies that a clause has when some candidates, by form, are stored."""
         found = []
         for choice in product(*(self._inline(node, stored) for node in folded.nodes)):
             body = tuple(dict.fromkeys(node for part in choice for node in part))
             # A stored candidate implies the literals that it carries.
             implied = {
-                literal for node in body if isinstance(node, Candidate) for literal in node.carried
+                literal
+                for node in body
+                if isinstance(node, candidates.Candidate)
+                for literal in node.carried
             }
             found.append(tuple(node for node in body if node not in implied))
         return found
 
-    def _inline(self, node: Node, stored: frozenset[str]) -> list[Body]:
-        if not isinstance(node, Candidate) or self.forms.key(node) in stored:
+    def _inline(self, node: candidates.Node, stored: frozenset[str]) -> list[candidates.Body]:
+        if not isinstance(node, candidates.Candidate) or self.forms.key(node) in stored:
             return [(node,)]
-        found: list[Body] = []
+        found: list[candidates.Body] = []
         for body in node.bodies:
             parts = (self._inline(each, stored) for each in body)
             found += [tuple(each for part in choice for each in part) for choice in product(*parts)]
         return found
 
-    def cost(self, clauses: Iterable[FoldedClause], stored: frozenset[str]) -> int:
+    def cost(self, clauses: Iterable[candidates.FoldedClause], stored: frozenset[str]) -> int:
         """Return the exponent of a predicate when some candidates are stored."""
         worst = 0
         for folded in clauses:
@@ -69,7 +65,9 @@ class Rewriter:
             worst = max(worst, found)
         return worst
 
-    def exponents(self, clauses: Iterable[FoldedClause], stored: frozenset[str]) -> Exponents:
+    def exponents(
+        self, clauses: Iterable[candidates.FoldedClause], stored: frozenset[str]
+    ) -> Exponents:
         """Return the exponents of all kinds of plan."""
         found = [
             plan_exponents(self._clause_join(folded.clause, body))
@@ -84,7 +82,10 @@ class Rewriter:
         )
 
     def work(
-        self, clauses: Iterable[FoldedClause], stored: frozenset[str], estimator: Estimator
+        self,
+        clauses: Iterable[candidates.FoldedClause],
+        stored: frozenset[str],
+        estimator: Estimator,
     ) -> float:
         """Return the estimated rows handled when some candidates are stored."""
         return sum(
@@ -93,13 +94,14 @@ class Rewriter:
             for body in self.bodies(each, stored)
         )
 
-    def build_cost(self, node: Candidate) -> int:
+    def build_cost(self, node: candidates.Candidate) -> int:
         """Return the exponent of building a candidate from the input."""
         return max(
-            left_deep_exponent(self._join(each, variables_of(node))) for each in expand(node)
+            left_deep_exponent(self._join(each, candidates.variables_of(node)))
+            for each in candidates.expand(node)
         )
 
-    def upkeep_cost(self, node: Candidate) -> int:
+    def upkeep_cost(self, node: candidates.Candidate) -> int:
         """Return the exponent of maintaining a candidate, for the worst literal that may change.
 
         Candidates are not recursive, so they are maintained by counting derivations. A changed
@@ -108,16 +110,20 @@ class Rewriter:
         return max(
             (
                 left_deep_exponent(
-                    self._join(leaves, variables_of(node), bound=variables_of(literal))
+                    self._join(
+                        leaves,
+                        candidates.variables_of(node),
+                        bound=candidates.variables_of(literal),
+                    )
                 )
-                for leaves in expand(node)
+                for leaves in candidates.expand(node)
                 for literal in leaves
-                if not isinstance(literal, MovableComparison)
+                if not isinstance(literal, candidates.MovableComparison)
             ),
             default=0,
         )
 
-    def _clause_join(self, clause: SchemeClause, body: Body) -> Join:
+    def _clause_join(self, clause: candidates.SchemeClause, body: candidates.Body) -> Join:
         pinned = [each.literal for each in clause.pinned if each.literal is not None]
         filters = [each.variables for each in clause.pinned if each.literal is None]
         bound = self._bound_variables(clause)
@@ -125,16 +131,20 @@ class Rewriter:
 
     def _join(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[candidates.Node],
         head: frozenset[str],
         filters: Iterable[frozenset[str]] = (),
         bound: frozenset[str] = frozenset(),
     ) -> Join:
-        shapes = [self.shapes.shape_of(n) for n in nodes if not isinstance(n, MovableComparison)]
-        moved = [node.variables for node in nodes if isinstance(node, MovableComparison)]
+        shapes = [
+            self.shapes.shape_of(n)
+            for n in nodes
+            if not isinstance(n, candidates.MovableComparison)
+        ]
+        moved = [node.variables for node in nodes if isinstance(node, candidates.MovableComparison)]
         return Join(tuple(shapes), head, (*filters, *moved), bound)
 
-    def _bound_variables(self, clause: SchemeClause) -> frozenset[str]:
+    def _bound_variables(self, clause: candidates.SchemeClause) -> frozenset[str]:
         return frozenset(
             argument.name
             for at, argument in enumerate(clause.head.arguments)

@@ -4,25 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from corollary.advisor.model.candidates import (
-    ANONYMOUS,
-    Body,
-    Candidate,
-    Leaf,
-    MovableComparison,
-    Node,
-    SchemeClause,
-    as_atom,
-    expand,
-    in_order,
-    substitute,
-    term_variables,
-)
+from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms, canonical_view
 from corollary.advisor.model.scheme import Scheme
 from corollary.core.logic import Atom, BodyItem, Clause, Term, Variable, Wildcard
 
-NameOf = Callable[[Candidate], tuple[str, tuple[str, ...]]]
+NameOf = Callable[[candidates.Candidate], tuple[str, tuple[str, ...]]]
 """Gives the name of a stored candidate, and its variables in the order of the view's columns."""
 
 Positions = Mapping[object, int]
@@ -40,7 +27,7 @@ class NamedView:
     """A candidate with a name, and its variables in the order of the columns."""
 
     name: str
-    node: Candidate
+    node: candidates.Candidate
     order: tuple[str, ...]
     positions: Positions
 
@@ -65,7 +52,7 @@ class ViewNames:
                 self._existing.setdefault(key, (name, columns))
 
     def name_of(
-        self, node: Candidate, query: str, positions: Positions
+        self, node: candidates.Candidate, query: str, positions: Positions
     ) -> tuple[str, tuple[str, ...]]:
         """Return the name of a candidate's view, and its variables in the order of the columns.
 
@@ -103,12 +90,12 @@ class ViewNames:
 # --- clauses -------------------------------------------------------------------------------------
 
 
-def original_clause(clause: SchemeClause) -> Clause:
+def original_clause(clause: candidates.SchemeClause) -> Clause:
     """Return a clause as it was read."""
     return body_clause(clause, clause.leaves, _no_name)
 
 
-def body_clause(clause: SchemeClause, body: Body, name_of: NameOf) -> Clause:
+def body_clause(clause: candidates.SchemeClause, body: candidates.Body, name_of: NameOf) -> Clause:
     """Return a clause with another body; pinned items stay."""
     positions = clause.positions
     items: list[tuple[int, BodyItem]] = [
@@ -120,53 +107,55 @@ def body_clause(clause: SchemeClause, body: Body, name_of: NameOf) -> Clause:
 
 
 def view_clauses(
-    name: str, order: tuple[str, ...], node: Candidate, positions: Positions
+    name: str, order: tuple[str, ...], node: candidates.Candidate, positions: Positions
 ) -> tuple[Clause, ...]:
     """Return the rules of a view over the input, bodies in the order of the text."""
     head = Atom(name, tuple(Variable(each) for each in order))
     found = []
-    for leaves in expand(node):
+    for leaves in candidates.expand(node):
         body = tuple(_item(leaf, _no_name) for leaf in _sort(leaves, positions))
         found.append(_with_wildcards(Clause((head,), body)))
     return tuple(found)
 
 
-def in_text_order(node: Candidate, positions: Positions) -> tuple[str, ...]:
+def in_text_order(node: candidates.Candidate, positions: Positions) -> tuple[str, ...]:
     """Return the variables of a candidate in the order in which the text mentions them."""
-    found = in_order(_sort(expand(node)[0], positions), frozenset(node.variables))
+    found = candidates.in_order(
+        _sort(candidates.expand(node)[0], positions), frozenset(node.variables)
+    )
     return (*found, *(name for name in node.variables if name not in found))
 
 
 def _with_wildcards(clause: Clause) -> Clause:
     """Return a clause where variables that were `_` are so again, unless they are joined now."""
-    counts = Counter(each.name for each in term_variables(clause))
+    counts = Counter(each.name for each in candidates.term_variables(clause))
     by: dict[str, Term] = {}
     for name, count in counts.items():
-        if name.startswith(ANONYMOUS):
-            plain = f"v{name.removeprefix(ANONYMOUS)}"
+        if name.startswith(candidates.ANONYMOUS):
+            plain = f"v{name.removeprefix(candidates.ANONYMOUS)}"
             while plain in counts:
                 plain = f"v{plain}"
             by[name] = Wildcard() if count == 1 else Variable(plain)
-    found = substitute(clause, by)
+    found = candidates.substitute(clause, by)
     assert isinstance(found, Clause)
     return found
 
 
-def _item(node: Node, name_of: NameOf) -> BodyItem:
-    if isinstance(node, Candidate):
+def _item(node: candidates.Node, name_of: NameOf) -> BodyItem:
+    if isinstance(node, candidates.Candidate):
         name, order = name_of(node)
         return Atom(name, tuple(Variable(each) for each in order))
-    return node.item if isinstance(node, MovableComparison) else as_atom(node)
+    return node.item if isinstance(node, candidates.MovableComparison) else candidates.as_atom(node)
 
 
-def _sort(leaves: tuple[Leaf, ...], positions: Positions) -> list[Leaf]:
+def _sort(leaves: tuple[candidates.Leaf, ...], positions: Positions) -> list[candidates.Leaf]:
     return sorted(leaves, key=lambda leaf: positions.get(leaf, LAST_POSITION))
 
 
-def _position(node: Node, positions: Positions) -> int:
-    leaves = (leaf for body in expand(node) for leaf in body)
+def _position(node: candidates.Node, positions: Positions) -> int:
+    leaves = (leaf for body in candidates.expand(node) for leaf in body)
     return min((positions.get(leaf, LAST_POSITION) for leaf in leaves), default=LAST_POSITION)
 
 
-def _no_name(_: Candidate) -> tuple[str, tuple[str, ...]]:
+def _no_name(_: candidates.Candidate) -> tuple[str, tuple[str, ...]]:
     raise AssertionError("nothing is stored here")

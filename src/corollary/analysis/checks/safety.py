@@ -9,19 +9,10 @@ what it binds stays inside.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from corollary.analysis import traverse
 from corollary.analysis.phrases import related_spans
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
-from corollary.analysis.traverse import (
-    Item,
-    TermPosition,
-    aggregates_in,
-    all_variables,
-    clause_terms,
-    conjunctions,
-    count_conjunctions,
-    subterms,
-)
 from corollary.core import logic
 from corollary.errors import Diagnostic
 
@@ -29,10 +20,10 @@ CONJUNCTIONS_MAX = 4096
 """The maximum number of conjunctions that a body may multiply out to."""
 
 _NO_WILDCARD = {
-    TermPosition.HEAD: "stand in a head",
-    TermPosition.EQUATED: "be compared",
-    TermPosition.COMPARED: "be compared",
-    TermPosition.TARGET: "be aggregated",
+    traverse.TermPosition.HEAD: "stand in a head",
+    traverse.TermPosition.EQUATED: "be compared",
+    traverse.TermPosition.COMPARED: "be compared",
+    traverse.TermPosition.TARGET: "be aggregated",
 }
 
 
@@ -43,7 +34,7 @@ def safety(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         if not clause.body:
             yield from _fact(clause)
             continue
-        if count_conjunctions(clause.body) > CONJUNCTIONS_MAX:
+        if traverse.count_conjunctions(clause.body) > CONJUNCTIONS_MAX:
             yield Diagnostic(
                 "C0407",
                 "The alternatives of this rule multiply out to more than "
@@ -53,17 +44,17 @@ def safety(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             )
             continue
         heads = tuple(term for head in clause.heads for term in head.arguments)
-        yield from _ClauseCheck().check(clause.body, heads, frozenset(), TermPosition.HEAD)
+        yield from _ClauseCheck().check(clause.body, heads, frozenset(), traverse.TermPosition.HEAD)
 
 
 def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
-    for whole, position in clause_terms(clause):
+    for whole, position in traverse.clause_terms(clause):
         if isinstance(whole, logic.Variable) or (
             isinstance(whole, logic.Wildcard)
-            and position in (TermPosition.ARGUMENT, TermPosition.NEGATED)
+            and position in (traverse.TermPosition.ARGUMENT, traverse.TermPosition.NEGATED)
         ):
             continue
-        for part in subterms(whole):
+        for part in traverse.subterms(whole):
             if isinstance(part, logic.Wildcard):
                 where = _NO_WILDCARD.get(position) if part is whole else None
                 yield Diagnostic(
@@ -77,7 +68,7 @@ def _wildcards(clause: logic.Clause) -> Iterator[Diagnostic]:
 def _fact(clause: logic.Clause) -> Iterator[Diagnostic]:
     for head in clause.heads:
         for term in head.arguments:
-            for part in subterms(term):
+            for part in traverse.subterms(term):
                 if isinstance(part, logic.Variable | logic.AggregateTerm):
                     what = (
                         f"`{written_name(part.name)}` is a variable"
@@ -113,10 +104,10 @@ class _ClauseCheck:
         body: tuple[logic.BodyItem, ...],
         outside: tuple[logic.Term, ...],
         given: frozenset[str],
-        position: TermPosition,
+        position: traverse.TermPosition,
     ) -> Iterator[Diagnostic]:
         """Yield what is not bound in a body and the terms computed from it."""
-        for items in conjunctions(body):
+        for items in traverse.conjunctions(body):
             own = [*outside, *(term for item in items for term in logic.terms_of(item))]
             here = {v.name for term in own for v in logic.variables_of(term)}
             bound = _bind(items, here, given)
@@ -125,19 +116,26 @@ class _ClauseCheck:
                     self.seen.add(use.variable.name)
                     yield _finding(use, own)
             for term in own:
-                for aggregate in aggregates_in(term):
+                for aggregate in traverse.aggregates_in(term):
                     target = () if aggregate.target is None else (aggregate.target,)
                     inner = frozenset(given | here)
-                    yield from self.check(aggregate.body, target, inner, TermPosition.TARGET)
+                    yield from self.check(
+                        aggregate.body, target, inner, traverse.TermPosition.TARGET
+                    )
 
 
 def _needs(term: logic.Term, here: set[str]) -> set[str]:
     """Return the variables that must be bound before a term has a value."""
-    keys = {v.name for a in aggregates_in(term) for v in all_variables(a) if v.name in here}
+    keys = {
+        v.name
+        for a in traverse.aggregates_in(term)
+        for v in traverse.all_variables(a)
+        if v.name in here
+    }
     return keys | {v.name for v in logic.variables_of(term)}
 
 
-def _definitions(items: Sequence[Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
+def _definitions(items: Sequence[traverse.Item], here: set[str]) -> Iterator[tuple[str, set[str]]]:
     for item in items:
         if isinstance(item, logic.Comparison) and item.operator == "=":
             for one, other in ((item.left, item.right), (item.right, item.left)):
@@ -145,7 +143,7 @@ def _definitions(items: Sequence[Item], here: set[str]) -> Iterator[tuple[str, s
                     yield one.name, _needs(other, here)
 
 
-def _bind(items: Sequence[Item], here: set[str], given: frozenset[str]) -> set[str]:
+def _bind(items: Sequence[traverse.Item], here: set[str], given: frozenset[str]) -> set[str]:
     """Return the bound variables: of positive atoms, and what equalities define from them."""
     bound = set(given)
     for item in items:
@@ -161,11 +159,13 @@ def _bind(items: Sequence[Item], here: set[str], given: frozenset[str]) -> set[s
 
 
 def _uses(
-    items: Sequence[Item], outside: tuple[logic.Term, ...], position: TermPosition
+    items: Sequence[traverse.Item], outside: tuple[logic.Term, ...], position: traverse.TermPosition
 ) -> Iterator[_VariableUse]:
     """Yield the occurrences that need bound variables, those of the head first."""
     code, what = (
-        ("C0401", "of the head") if position is TermPosition.HEAD else ("C0403", "to aggregate")
+        ("C0401", "of the head")
+        if position is traverse.TermPosition.HEAD
+        else ("C0403", "to aggregate")
     )
     for term in outside:
         for variable in logic.variables_of(term):
@@ -194,7 +194,7 @@ def _uses(
 
 
 def _root_causes(
-    uses: Iterator[_VariableUse], items: Sequence[Item], here: set[str], bound: set[str]
+    uses: Iterator[_VariableUse], items: Sequence[traverse.Item], here: set[str], bound: set[str]
 ) -> list[_VariableUse]:
     """Return the first use of each unbound variable that is not computed from another one."""
     if here <= bound:
@@ -213,8 +213,8 @@ def _root_causes(
 def _finding(use: _VariableUse, own: Sequence[logic.Term]) -> Diagnostic:
     name = use.variable.name
     for term in own:
-        for aggregate in aggregates_in(term):
-            if any(variable.name == name for variable in all_variables(aggregate)):
+        for aggregate in traverse.aggregates_in(term):
+            if any(variable.name == name for variable in traverse.all_variables(aggregate)):
                 return Diagnostic(
                     "C0404",
                     f"Variable `{written_name(name)}` is bound inside an aggregate only.",

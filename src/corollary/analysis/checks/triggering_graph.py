@@ -15,17 +15,7 @@ relations.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from corollary.analysis.checks.patterns import (
-    Binding,
-    BodyConjunction,
-    Pattern,
-    bind_constants,
-    body_conjunctions,
-    match_atom,
-    may_overlap,
-    pattern_of,
-    subsumes,
-)
+from corollary.analysis.checks import patterns
 from corollary.analysis.resolution import ResolvedProgram, is_active
 from corollary.analysis.traverse import Item, aggregates_in
 from corollary.core.logic import Atom, Clause, Negation, literals_of, terms_of
@@ -41,7 +31,7 @@ class ChangePattern:
 
     sign: str
     relation: str
-    pattern: Pattern
+    pattern: patterns.Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +54,8 @@ def triggering_graph(resolved: ResolvedProgram) -> TriggeringGraph:
     work = [
         firing
         for number in triggers
-        for conjunction in body_conjunctions(resolved.clauses[number])
-        for firing in propagation.firing(number, bind_constants(conjunction, {}))
+        for conjunction in patterns.body_conjunctions(resolved.clauses[number])
+        for firing in propagation.firing(number, patterns.bind_constants(conjunction, {}))
     ]
     graph: TriggeringGraph = {}
     while work:
@@ -84,7 +74,7 @@ def opposite_sign(sign: str) -> str:
     return "-" if sign == "+" else "+"
 
 
-def has_event(resolved: ResolvedProgram, conjunction: BodyConjunction) -> bool:
+def has_event(resolved: ResolvedProgram, conjunction: patterns.BodyConjunction) -> bool:
     """Whether a positive literal of a conjunction reads a change or an event predicate."""
     return any(
         isinstance(item, Atom) and (item.sign or item.relation in resolved.events)
@@ -101,7 +91,7 @@ def are_opposed(one: ChangePattern, other: ChangePattern) -> bool:
     """Whether one change may insert what the other one deletes."""
     signs = (one.sign, other.sign)
     is_same = one.relation == other.relation
-    return signs == ("+", "-") and is_same and may_overlap(one.pattern, other.pattern)
+    return signs == ("+", "-") and is_same and patterns.may_overlap(one.pattern, other.pattern)
 
 
 @dataclass(slots=True)
@@ -117,7 +107,7 @@ class _ChangePropagation:
 
     resolved: ResolvedProgram
     readers: dict[str, list[int]] = field(default_factory=dict)
-    always: list[tuple[int, BodyConjunction]] = field(default_factory=list)
+    always: list[tuple[int, patterns.BodyConjunction]] = field(default_factory=list)
     equivalences: set[str] = field(default_factory=set)
     ignores_constants: bool = False
 
@@ -131,80 +121,85 @@ class _ChangePropagation:
             if is_active(uses, self.resolved.events):
                 self.always += [
                     (number, conjunction)
-                    for conjunction in body_conjunctions(clause)
+                    for conjunction in patterns.body_conjunctions(clause)
                     if not has_event(self.resolved, conjunction)
                 ]
 
-    def firing(self, number: int, binding: Binding | None) -> Iterator[Firing]:
+    def firing(self, number: int, binding: patterns.Binding | None) -> Iterator[Firing]:
         """Yield the firing of a trigger whose body holds with a binding, if there is one."""
         if binding is not None:
             known = {} if self.ignores_constants else binding
             heads = signed_heads(self.resolved.clauses[number])
-            changes = [ChangePattern(h.sign, h.relation, pattern_of(h, known)) for h in heads]
+            changes = [
+                ChangePattern(h.sign, h.relation, patterns.pattern_of(h, known)) for h in heads
+            ]
             yield Firing(number, tuple(changes))
 
     def from_firing(self, firing: Firing) -> list[Firing]:
         """Return what the changes of a trigger may set off, through rules and events."""
         found: dict[Firing, None] = {}
         work: list[ChangePattern] = []
-        seen: dict[tuple[str, str], list[Pattern]] = {}
+        seen: dict[tuple[str, str], list[patterns.Pattern]] = {}
 
         def add(changes: Iterable[ChangePattern]) -> None:
             for change in changes:
                 known = seen.setdefault((change.sign, change.relation), [])
                 is_general = change.relation in self.equivalences or len(known) >= _PATTERNS_MAX
                 pattern = (None,) * len(change.pattern) if is_general else change.pattern
-                if not any(subsumes(each, pattern) for each in known):
+                if not any(patterns.subsumes(each, pattern) for each in known):
                     known.append(pattern)
                     work.append(replace(change, pattern=pattern))
 
-        def fire(number: int, signs: tuple[str, ...], binding: Binding) -> None:
+        def fire(number: int, signs: tuple[str, ...], binding: patterns.Binding) -> None:
             add(self._changes(number, signs, binding))
             if signed_heads(self.resolved.clauses[number]):
                 found.update(dict.fromkeys(self.firing(number, binding)))
 
         add(firing.changes)
         for number, conjunction in self.always:
-            known = bind_constants(conjunction, {})
+            known = patterns.bind_constants(conjunction, {})
             if known is not None:
                 fire(number, ("",), known)
         while work:
             change = work.pop()
             for number in self.readers.get(change.relation, ()):
-                for conjunction in body_conjunctions(self.resolved.clauses[number]):
+                for conjunction in patterns.body_conjunctions(self.resolved.clauses[number]):
                     for signs, binding in self._effects(change, number, conjunction):
                         fire(number, signs, binding)
         return list(found)
 
     def _effects(
-        self, change: ChangePattern, number: int, conjunction: BodyConjunction
-    ) -> Iterator[tuple[tuple[str, ...], Binding]]:
+        self, change: ChangePattern, number: int, conjunction: patterns.BodyConjunction
+    ) -> Iterator[tuple[tuple[str, ...], patterns.Binding]]:
         """Yield the signs of the change that a conjunction makes of a change, and the binding."""
         active = is_active(self.resolved.uses[number], self.resolved.events)
         for item in conjunction:
             atom = item.atom if isinstance(item, Negation) else item
-            binding: Binding | None = None
+            binding: patterns.Binding | None = None
             signs: tuple[str, ...] = ("+", "-")
             if isinstance(atom, Atom) and atom.relation == change.relation:
                 if not active or (isinstance(item, Atom) and _reads_change(item, change)):
-                    binding = bind_constants(conjunction, match_atom(atom, change.pattern))
+                    binding = patterns.bind_constants(
+                        conjunction, patterns.match_atom(atom, change.pattern)
+                    )
                 is_flipped = isinstance(item, Negation) and not active
                 signs = (opposite_sign(change.sign) if is_flipped else change.sign,)
             elif not active and any(
-                inner.relation == change.relation and match_atom(inner, change.pattern) is not None
+                inner.relation == change.relation
+                and patterns.match_atom(inner, change.pattern) is not None
                 for inner in _atoms_in_aggregates(item)
             ):
-                binding = bind_constants(conjunction, {})
+                binding = patterns.bind_constants(conjunction, {})
             if binding is not None:
                 yield (("",) if active else signs), binding
 
     def _changes(
-        self, number: int, signs: Iterable[str], binding: Binding
+        self, number: int, signs: Iterable[str], binding: patterns.Binding
     ) -> Iterator[ChangePattern]:
         """Yield the changes of what a clause defines."""
         for head in self.resolved.clauses[number].heads:
             if not head.sign:
-                pattern = pattern_of(head, binding)
+                pattern = patterns.pattern_of(head, binding)
                 yield from (ChangePattern(sign, head.relation, pattern) for sign in signs)
 
 
@@ -219,14 +214,14 @@ def triggering_events(resolved: ResolvedProgram, number: int) -> tuple[ChangePat
     None means any change: a body has no positive event.
     """
     work: list[ChangePattern] = []
-    for conjunction in body_conjunctions(resolved.clauses[number]):
-        binding = bind_constants(conjunction, {})
+    for conjunction in patterns.body_conjunctions(resolved.clauses[number]):
+        binding = patterns.bind_constants(conjunction, {})
         if binding is None:
             continue
         if not has_event(resolved, conjunction):
             return None
         work += [
-            ChangePattern(item.sign, item.relation, pattern_of(item, binding))
+            ChangePattern(item.sign, item.relation, patterns.pattern_of(item, binding))
             for item in conjunction
             if isinstance(item, Atom) and (item.sign or item.relation in resolved.events)
         ]
@@ -234,7 +229,7 @@ def triggering_events(resolved: ResolvedProgram, number: int) -> tuple[ChangePat
     while work:
         change = work.pop()
         known = [e for e in found if (e.sign, e.relation) == (change.sign, change.relation)]
-        if any(subsumes(each.pattern, change.pattern) for each in known):
+        if any(patterns.subsumes(each.pattern, change.pattern) for each in known):
             continue
         found.append(change)
         earlier = list(_one_step_back(resolved, change))
@@ -251,7 +246,7 @@ def have_common_event(resolved: ResolvedProgram, one: int, other: int) -> bool:
         return True
     return any(
         (left.sign, left.relation) == (right.sign, right.relation)
-        and may_overlap(left.pattern, right.pattern)
+        and patterns.may_overlap(left.pattern, right.pattern)
         for left in lefts
         for right in rights
     )
@@ -265,8 +260,10 @@ def _one_step_back(
         clause = resolved.clauses[number]
         heads = [head for head in clause.heads if head.relation == change.relation]
         for head in heads:
-            for conjunction in body_conjunctions(clause):
-                binding = bind_constants(conjunction, match_atom(head, change.pattern))
+            for conjunction in patterns.body_conjunctions(clause):
+                binding = patterns.bind_constants(
+                    conjunction, patterns.match_atom(head, change.pattern)
+                )
                 if binding is None:
                     continue
                 if not change.sign and not has_event(resolved, conjunction):
@@ -276,9 +273,11 @@ def _one_step_back(
                     if isinstance(atom, Atom):
                         sign = _sign(resolved, change, item)
                         if sign is not None:
-                            yield ChangePattern(sign, atom.relation, pattern_of(atom, binding))
+                            yield ChangePattern(
+                                sign, atom.relation, patterns.pattern_of(atom, binding)
+                            )
                     for inner in _atoms_in_aggregates(item) if change.sign else ():
-                        pattern = pattern_of(inner, {})
+                        pattern = patterns.pattern_of(inner, {})
                         yield from (ChangePattern(s, inner.relation, pattern) for s in "+-")
 
 

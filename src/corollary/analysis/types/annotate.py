@@ -139,7 +139,7 @@ class _ClauseAnnotator:
 def convert(constant: logic.Constant, type_: Type) -> logic.Value:
     """Return the value of a literal in a type.
 
-    >>> convert(Constant(5), Type(Kind.DECIMAL, precision=12, scale=2))
+    >>> convert(logic.Constant(5), Type(Kind.DECIMAL, precision=12, scale=2))
     Decimal('5.00')
 
     Raises:

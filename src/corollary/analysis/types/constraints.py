@@ -11,12 +11,7 @@ from typing import assert_never
 
 from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, term_text
 from corollary.analysis.resolution import RelationSchema, ResolvedProgram
-from corollary.analysis.types.mismatch import (
-    column_mismatch,
-    comparison_mismatch,
-    operand_mismatch,
-    parameter_mismatch,
-)
+from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.functors import ANY, FUNCTORS, Kinds
@@ -117,7 +112,7 @@ class _ClauseConstraints:
             return  # The declared type does not exist, which `declarations` reports.
         if not agrees:
             known = self._unifier.partial_type(node)
-            self._report(column_mismatch(term, known, schema, position, expected))
+            self._report(mismatch.column_mismatch(term, known, schema, position, expected))
 
     def _undeclared_columns(self, schema: RelationSchema) -> list[int]:
         columns = self._constraints.columns
@@ -141,13 +136,13 @@ class _ClauseConstraints:
                 (item.left, self._unifier.partial_type(left)),
                 (item.right, self._unifier.partial_type(right)),
             )
-            self._report(comparison_mismatch(item.operator, sides, item.span))
+            self._report(mismatch.comparison_mismatch(item.operator, sides, item.span))
 
     def _take(self, term: logic.Term, node: int, taker: str, kinds: Kinds) -> bool:
         reason = Reason(f"argument of `{taker}`", term.span)
         if not self._unifier.restrict(node, kinds, reason):
             known = self._unifier.partial_type(node)
-            self._report(parameter_mismatch(term, known, taker, kinds))
+            self._report(mismatch.parameter_mismatch(term, known, taker, kinds))
             return False
         return True
 
@@ -200,7 +195,7 @@ class _ClauseConstraints:
             if not self._unifier.unify_kinds(nodes[0], node):
                 first = (term.arguments[0], self._unifier.partial_type(nodes[0]))
                 operands = (first, (argument, self._unifier.partial_type(node)))
-                self._report(operand_mismatch(term.name, operands))
+                self._report(mismatch.operand_mismatch(term.name, operands))
                 return
         self._unifier.unify_kinds(nodes[0], result)
         self._constraints.computed.append((term, result, nodes))
@@ -240,7 +235,7 @@ class _ClauseConstraints:
 def literal_kinds(constant: logic.Constant) -> Kinds:
     """Return the kinds that a literal may have.
 
-    >>> literal_kinds(Constant("a"))
+    >>> literal_kinds(logic.Constant("a"))
     frozenset({<Kind.SYMBOL: 'symbol'>})
     """
     if constant.type is not None:

@@ -176,7 +176,7 @@ def network() -> list[tuple[str, str]]:
     """Return the cables of the example.
 
     >>> len(network())
-    251200
+    251100
     """
     return [cable for number in range(REGIONS) for cable in _region(f"r{number}")]
 

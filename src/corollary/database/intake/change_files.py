@@ -29,17 +29,7 @@ from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.formats.file_extensions import input_of, is_delimited
-from corollary.warehouse.sources.json_line import (
-    DEFAULT_NOTES,
-    BadLineError,
-    NumberedLine,
-    convert_rows,
-    first_line_number,
-    json_decoder,
-    line_finding,
-    line_span,
-    parse_line,
-)
+from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.source_factory import source_of
 
 if TYPE_CHECKING:
@@ -65,7 +55,7 @@ EXAMPLES = {
     "rule": '{"op": "%s", "rule": "link(x, y) :- edge(x, y)."}',
 }
 NAN = object()
-DECODE = json_decoder(is_exact=True)
+DECODE = json_line.json_decoder(is_exact=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +117,9 @@ def read_changes(file: str, program: NormalProgram) -> ChangeFile:
             reader.read((number, line))
     operations = [each for rows in reader.rows.values() for each in reader.net_changes(rows)]
     if reader.findings:
-        raise InputError(first_findings(sorted(reader.findings, key=first_line_number), name))
+        raise InputError(
+            first_findings(sorted(reader.findings, key=json_line.first_line_number), name)
+        )
     return ChangeFile(name, operations, reader.edits)
 
 
@@ -138,7 +130,7 @@ class _Rows:
     relation: Relation
     signs: list[State] = field(default_factory=list)
     values: list[list[Any]] = field(default_factory=list)
-    lines: list[NumberedLine] = field(default_factory=list)
+    lines: list[json_line.NumberedLine] = field(default_factory=list)
 
 
 class _ChangeReader:
@@ -152,7 +144,7 @@ class _ChangeReader:
         self.findings: list[list[Diagnostic]] = []
         self.refused: set[str] = set()
 
-    def read(self, place: NumberedLine) -> None:
+    def read(self, place: json_line.NumberedLine) -> None:
         """Read one line."""
         try:
             change = _change(place[1])
@@ -161,14 +153,14 @@ class _ChangeReader:
                 self.edits.append(RuleEdit(change["op"], change["rule"], where))
             elif change["relation"] not in self.refused:
                 self.read_row(change, place)
-        except BadLineError as bad:
-            self.findings.append([line_finding(self.name, place, bad)])
+        except json_line.BadLineError as bad:
+            self.findings.append([json_line.line_finding(self.name, place, bad)])
 
-    def read_row(self, change: dict[str, Any], place: NumberedLine) -> None:
+    def read_row(self, change: dict[str, Any], place: json_line.NumberedLine) -> None:
         """Read a tuple that is inserted or deleted."""
         name = change["relation"]
         try:
-            relation = writable_relation(self.program, name, line_span(self.name, place))
+            relation = writable_relation(self.program, name, json_line.line_span(self.name, place))
         except InputError as error:
             self.refused.add(name)  # one finding for a relation is enough
             self.findings.append(list(error.diagnostics))
@@ -178,7 +170,7 @@ class _ChangeReader:
             message = (
                 f"the row has {len(change['row'])} values, `{name}` has {relation.arity} columns"
             )
-            raise BadLineError("C0971", message, 0, columns)
+            raise json_line.BadLineError("C0971", message, 0, columns)
         rows = self.rows.setdefault(name, _Rows(relation))
         rows.signs.append(SIGN_BY_OP[change["op"]])
         rows.values.append(change["row"])
@@ -186,10 +178,15 @@ class _ChangeReader:
 
     def net_changes(self, given: _Rows) -> Iterator[tuple[State, str, list[tuple[Value, ...]]]]:
         """Yield the tuples of a relation whose last operation is a delete, then the inserts."""
-        table, failures = convert_rows(given.values, given.relation)
+        table, failures = json_line.convert_rows(given.values, given.relation)
         for row, reasons in failures.items():
-            bad = [BadLineError("C0971", each, 0, DEFAULT_NOTES["C0801"]) for each in reasons]
-            self.findings.append([line_finding(self.name, given.lines[row], each) for each in bad])
+            bad = [
+                json_line.BadLineError("C0971", each, 0, json_line.DEFAULT_NOTES["C0801"])
+                for each in reasons
+            ]
+            self.findings.append(
+                [json_line.line_finding(self.name, given.lines[row], each) for each in bad]
+            )
         if failures:
             return
         rows = to_python(table)
@@ -219,30 +216,32 @@ def _change(line: bytes) -> dict[str, Any]:
         BadLineError: `C0970`, the line is not a change.
     """
     try:
-        value = parse_line(line, DECODE)
-    except BadLineError as bad:
+        value = json_line.parse_line(line, DECODE)
+    except json_line.BadLineError as bad:
         code = "C0970" if bad.code == "C0957" else bad.code
-        raise BadLineError(code, bad.message, bad.offset, _example("insert")) from None
+        raise json_line.BadLineError(code, bad.message, bad.offset, _example("insert")) from None
     if not isinstance(value, dict):
-        raise BadLineError("C0970", "the line is not a JSON object", 0, _example("insert"))
+        raise json_line.BadLineError(
+            "C0970", "the line is not a JSON object", 0, _example("insert")
+        )
     operation = value.get("op")
     if not isinstance(operation, str) or operation not in KEYS_BY_OP:
         listed = ", ".join(f'"{each}"' for each in KEYS_BY_OP)
         message = "the line has no `op`" if operation is None else f"there is no `op` {operation!r}"
         near = suggest_name(operation, KEYS_BY_OP) if isinstance(operation, str) else None
-        raise BadLineError("C0970", message, 0, near or f"`op` is one of {listed}")
+        raise json_line.BadLineError("C0970", message, 0, near or f"`op` is one of {listed}")
     article = "an" if operation[0] in "ai" else "a"
     for key in KEYS_BY_OP[operation]:
         kind, described = KEY_TYPES[key]
         if key not in value:
             message = f"{article} `{operation}` needs `{key}`, {described}"
-            raise BadLineError("C0970", message, 0, _example(operation))
+            raise json_line.BadLineError("C0970", message, 0, _example(operation))
         if not isinstance(value[key], kind):
             message = f"`{key}` is {described}"
-            raise BadLineError("C0970", message, 0, _example(operation))
+            raise json_line.BadLineError("C0970", message, 0, _example(operation))
     for key in value.keys() - {"op", *KEYS_BY_OP[operation]}:
         message = f"{article} `{operation}` has no `{key}`"
-        raise BadLineError("C0970", message, 0, _example(operation))
+        raise json_line.BadLineError("C0970", message, 0, _example(operation))
     return value
 
 

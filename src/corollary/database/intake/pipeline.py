@@ -15,13 +15,8 @@ from corollary.core.program import Program, Relation
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.database.database import Database, state_of, warehouse_of
+from corollary.database.intake import quarantine
 from corollary.database.intake.operations import Operation
-from corollary.database.intake.quarantine import (
-    QUARANTINE_DECLARATION,
-    quarantine_operations,
-    with_quarantine,
-    with_same_quarantine,
-)
 from corollary.database.pending_commit import DeferredOperations, Position
 from corollary.database.program.loaded_program import load_program
 from corollary.database.program.parts import SOURCE_PREFIX
@@ -112,10 +107,10 @@ def _run(
     if transaction.is_repeated:
         published = database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
-    program = with_same_quarantine(program, database.program)
+    program = quarantine.with_same_quarantine(program, database.program)
     has_inputs = any(each.name == "input" for each in program.directives)
     if has_inputs and inputs.bad_rows is BadRowPolicy.QUARANTINE:
-        program = with_quarantine(program)
+        program = quarantine.with_quarantine(program)
     relations = load_program(program).normal.relations
     sources = sources_of(
         program,
@@ -147,7 +142,7 @@ def _run(
     else:
         outcome.published = database.publish()
     outcome.commit = transaction.commit_number or database.commits
-    if QUARANTINE_DECLARATION in program.declarations:
+    if quarantine.QUARANTINE_DECLARATION in program.declarations:
         outcome.quarantined = state.engine.size(QUARANTINE.name)
     outcome.seconds = time.monotonic() - began
     return outcome
@@ -198,7 +193,7 @@ class _SourceReader:
             operations = [
                 Operation(State.REMOVED, name, change.removed, part),
                 Operation(State.ADDED, name, change.added, part),
-                *quarantine_operations(
+                *quarantine.quarantine_operations(
                     self.state, source.name, change.bad_rows, change.reread_files
                 ),
             ]
@@ -215,7 +210,7 @@ class _SourceReader:
             rows = self._content(self.state.loaded.normal.relations[relation], part)()
             operations = [
                 Operation(State.REMOVED, relation, rows, part),
-                *quarantine_operations(self.state, name, (), None),
+                *quarantine.quarantine_operations(self.state, name, (), None),
             ]
             return DeferredOperations(operations, {name: (relation, None)})
 

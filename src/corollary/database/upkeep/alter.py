@@ -25,12 +25,7 @@ from corollary.database.program.parts import TEXT_PART
 from corollary.database.program.program_edits import stored_shape
 from corollary.database.state import DatabaseState, payload_relations_of
 from corollary.database.transaction import Transaction
-from corollary.database.upkeep.column_mapping import (
-    Alteration,
-    ColumnMapping,
-    alter_error,
-    map_columns,
-)
+from corollary.database.upkeep import column_mapping
 from corollary.database.upkeep.program_edit import edit_declaration, edit_program
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError
@@ -77,7 +72,7 @@ class AlterResult:
 
 
 def alter(
-    database: Database, alteration: Alteration, program: Program | None = None
+    database: Database, alteration: column_mapping.Alteration, program: Program | None = None
 ) -> AlterResult:
     """Change the columns of a base relation.
 
@@ -102,7 +97,10 @@ def alter(
 
 
 def _alter(
-    state: DatabaseState, warehouse: Warehouse, asked: Alteration, program: Program | None
+    state: DatabaseState,
+    warehouse: Warehouse,
+    asked: column_mapping.Alteration,
+    program: Program | None,
 ) -> AlterResult:
     before = state.loaded
     relation = _alterable(before, asked.relation)
@@ -149,13 +147,13 @@ def _alterable(loaded: LoadedProgram, name: str) -> Relation:
 
 
 def _edited(
-    before: LoadedProgram, relation: Relation, asked: Alteration
-) -> tuple[Program, ColumnMapping]:
+    before: LoadedProgram, relation: Relation, asked: column_mapping.Alteration
+) -> tuple[Program, column_mapping.ColumnMapping]:
     """Return the program in force with the columns altered."""
     program = before.program
     (declaration,) = (each for each in program.declarations if each.name == relation.name)
     new = edit_declaration(declaration, asked)
-    how = map_columns(relation, _shape(program, new), asked)
+    how = column_mapping.map_columns(relation, _shape(program, new), asked)
     return edit_program(program, new, asked, how), how
 
 
@@ -166,27 +164,29 @@ def _shape(program: Program, declaration: Declaration) -> Relation:
 
 
 def _given(
-    state: DatabaseState, relation: Relation, asked: Alteration, program: Program
-) -> tuple[Program, ColumnMapping]:
+    state: DatabaseState, relation: Relation, asked: column_mapping.Alteration, program: Program
+) -> tuple[Program, column_mapping.ColumnMapping]:
     """Return a program that the user has edited, and how it maps the columns of the relation."""
     if asked.add or asked.drop:
-        raise alter_error(
+        raise column_mapping.alter_error(
             "The new program itself adds and drops columns.", "leave out --add and --drop"
         )
     for name in asked.rename:
         if name not in relation.columns:
-            raise alter_error(f"`{relation.name}` has no column `{name}`.", "name one that it has")
+            raise column_mapping.alter_error(
+                f"`{relation.name}` has no column `{name}`.", "name one that it has"
+            )
     program = with_same_quarantine(program, state.program)
     after = load_program(program).normal
     _refuse_lost(state, after, relation.name)
     new = after.relations[relation.name]
     for name in asked.rename.values():
         if name not in new.columns:
-            raise alter_error(
+            raise column_mapping.alter_error(
                 f"The new program gives `{relation.name}` no column `{name}`.",
                 "rename to one that it declares",
             )
-    return program, map_columns(relation, new, asked)
+    return program, column_mapping.map_columns(relation, new, asked)
 
 
 def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
@@ -222,7 +222,9 @@ def _written(state: DatabaseState) -> Iterator[str]:
 # --- the data ------------------------------------------------------------------------------------
 
 
-def _altered_state(state: DatabaseState, program: Program, how: ColumnMapping) -> DatabaseState:
+def _altered_state(
+    state: DatabaseState, program: Program, how: column_mapping.ColumnMapping
+) -> DatabaseState:
     """Return a state in memory with the new program and all base tuples."""
     alone = load_program(program).normal
     empty = {
@@ -244,7 +246,7 @@ def _altered_state(state: DatabaseState, program: Program, how: ColumnMapping) -
     return altered
 
 
-def _operations(state: DatabaseState, how: ColumnMapping) -> Iterator[Operation]:
+def _operations(state: DatabaseState, how: column_mapping.ColumnMapping) -> Iterator[Operation]:
     """Yield the tuples of all parts but the program text, converted."""
     normal = state.loaded.normal
     for name in _written(state):

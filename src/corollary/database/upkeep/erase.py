@@ -34,13 +34,7 @@ from corollary.database.upkeep.retention import force_restore, remove_files, sto
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import ConflictError, Diagnostic, InputError
-from corollary.warehouse.catalog.retention import (
-    DroppedHistory,
-    HistoryCut,
-    drop_history,
-    expire_intents,
-    rewrite_catalog,
-)
+from corollary.warehouse.catalog import retention
 from corollary.warehouse.publishing.publisher import Publisher
 
 MAX_TRIES = 10
@@ -103,11 +97,11 @@ def erase(database: Database, facts: Sequence[str]) -> EraseResult:
     changes = (transaction.changes.get(name) for name in rows)
     found = sum(each.counts[1] for each in changes if each is not None)
     dropped = _drop_history(database, store)
-    expire_intents(store.warehouse.catalog, 0.0)
+    retention.expire_intents(store.warehouse.catalog, 0.0)
     collected = remove_files(store.warehouse, state_of(database).console, dropped)
     _republish(database, store)
     truncate_files(store.alert_directory)
-    rewrite_catalog(store.warehouse.catalog)
+    retention.rewrite_catalog(store.warehouse.catalog)
     still = _remaining_values(database, rows)
     return EraseResult(
         found, database.commits, dropped.commits, collected.files, still, undelivered
@@ -145,7 +139,7 @@ def _asserting_parts(database: Database, name: str, row: tuple[Value, ...]) -> l
     ]
 
 
-def _drop_history(database: Database, store: WarehouseStore) -> DroppedHistory:
+def _drop_history(database: Database, store: WarehouseStore) -> retention.DroppedHistory:
     """Drop history, and write files from an engine that has only seen the current values."""
     warehouse = store.warehouse
     for _ in range(MAX_TRIES):
@@ -160,8 +154,9 @@ def _drop_history(database: Database, store: WarehouseStore) -> DroppedHistory:
         except ConflictError:
             continue
         relations = stored_relations_at(warehouse, oldest)
-        dropped = drop_history(
-            warehouse.catalog, HistoryCut(oldest, latest.number, relations, is_erasure=True)
+        dropped = retention.drop_history(
+            warehouse.catalog,
+            retention.HistoryCut(oldest, latest.number, relations, is_erasure=True),
         )
         database.refresh()
         if warehouse.catalog.latest_index(oldest) == folded:

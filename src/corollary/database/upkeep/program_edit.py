@@ -25,19 +25,14 @@ from corollary.core.program import (
     Program,
     Reaction,
 )
-from corollary.database.upkeep.column_mapping import (
-    Alteration,
-    ColumnMapping,
-    FillValue,
-    alter_error,
-)
+from corollary.database.upkeep import column_mapping
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parser import parse_goal
 
 _Node = TypeVar("_Node")
 
 
-def edit_declaration(declaration: Declaration, asked: Alteration) -> Declaration:
+def edit_declaration(declaration: Declaration, asked: column_mapping.Alteration) -> Declaration:
     """Return a declaration with the columns altered.
 
     Raises:
@@ -48,11 +43,13 @@ def edit_declaration(declaration: Declaration, asked: Alteration) -> Declaration
     for name in (*asked.rename, *asked.drop):
         if name not in names:
             listed = ", ".join(f"`{each}`" for each in names) or "none"
-            raise alter_error(
+            raise column_mapping.alter_error(
                 f"`{declaration.name}` has no column `{name}`.", f"its columns are {listed}"
             )
     for name in asked.rename.keys() & set(asked.drop):
-        raise alter_error(f"`{name}` cannot be renamed and dropped.", "do one of them")
+        raise column_mapping.alter_error(
+            f"`{name}` cannot be renamed and dropped.", "do one of them"
+        )
     kept = tuple(
         replace(column, name=asked.rename.get(column.name, column.name))
         for column in declaration.columns
@@ -62,17 +59,22 @@ def edit_declaration(declaration: Declaration, asked: Alteration) -> Declaration
     after = [column.name for column in columns]
     for name in dict.fromkeys(after):
         if after.count(name) > 1:
-            raise alter_error(
+            raise column_mapping.alter_error(
                 f"`{declaration.name}` would have two columns `{name}`.", "rename one"
             )
     if columns == declaration.columns:
-        raise alter_error("Nothing is to be altered.", "give --add, --rename, --drop or --program")
+        raise column_mapping.alter_error(
+            "Nothing is to be altered.", "give --add, --rename, --drop or --program"
+        )
     key = tuple(asked.rename.get(name, name) for name in declaration.key if name not in asked.drop)
     return replace(declaration, columns=columns, key=key)
 
 
 def edit_program(
-    program: Program, declaration: Declaration, asked: Alteration, how: ColumnMapping
+    program: Program,
+    declaration: Declaration,
+    asked: column_mapping.Alteration,
+    how: column_mapping.ColumnMapping,
 ) -> Program:
     """Return the program with a new declaration of a relation, and everything else adapted.
 
@@ -85,7 +87,12 @@ def edit_program(
 class _Edit:
     """One edit; all obstacles are collected and raised once."""
 
-    def __init__(self, declaration: Declaration, asked: Alteration, how: ColumnMapping) -> None:
+    def __init__(
+        self,
+        declaration: Declaration,
+        asked: column_mapping.Alteration,
+        how: column_mapping.ColumnMapping,
+    ) -> None:
         self._declaration = declaration
         self._asked = asked
         self._name = asked.relation
@@ -182,7 +189,9 @@ class _Edit:
     def _head(self, atom: Atom, clause: Clause) -> Atom:
         if atom.relation != self._name:
             return atom
-        if atom.sign == "-" and any(isinstance(each, FillValue) for each in self._how.sources):
+        if atom.sign == "-" and any(
+            isinstance(each, column_mapping.FillValue) for each in self._how.sources
+        ):
             self._refuse(f"The rule `{print_clause(clause)}` does not say what it deletes.")
         return self._with_arguments(atom, self._constant)
 
@@ -196,7 +205,7 @@ class _Edit:
 
     def _constant(self, at: int) -> Term:
         filled, type_ = self._how.sources[at], self._how.after.types[at]
-        assert isinstance(filled, FillValue)
+        assert isinstance(filled, column_mapping.FillValue)
         return parse_goal(f"r({print_value(filled.value, type_)})").arguments[0]
 
 

@@ -18,28 +18,18 @@ from typing import TYPE_CHECKING
 
 from corollary.console import Console, SilentConsole
 from corollary.core.plans import WORKING_SEPARATOR
-from corollary.database.upkeep.checked_reads import (
-    CheckedReader,
-    ProgramHistory,
-    ReplayedRelation,
-    history_events,
-)
+from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
 from corollary.database.upkeep.retention import fold_at, force_restore
 from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import PAYLOAD_SUFFIXES, WarehouseStore
 from corollary.errors import ConflictError, WarehouseError
+from corollary.warehouse import replace_rows
 from corollary.warehouse.catalog.catalog_rows import StoredChange, StoredSnapshot
 from corollary.warehouse.catalog.inventory import read_inventory
 from corollary.warehouse.publishing.history import StoredHistory
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.replace_rows import (
-    RecomputedTuples,
-    delete_index,
-    delete_payload,
-    replace_contents,
-)
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
@@ -75,8 +65,8 @@ class _Repair:
         self._warehouse = warehouse
         self._console = console
         self._inventory = read_inventory(warehouse.catalog)
-        self._programs = ProgramHistory(warehouse, self._inventory)
-        self._reader = CheckedReader(warehouse, VerifyReport(), console)
+        self._programs = checked_reads.ProgramHistory(warehouse, self._inventory)
+        self._reader = checked_reads.CheckedReader(warehouse, VerifyReport(), console)
 
     def run(self, found: list[VerifyFinding]) -> None:
         """Rebuild what findings are about; first what the rest is rebuilt from."""
@@ -85,13 +75,15 @@ class _Repair:
         self._rebuild(found, FindingKind.SNAPSHOT, for_computed=True)
         self._rebuild(found, FindingKind.CHANGE, for_computed=True)
         for commit in {each.commit for each in found if each.kind is FindingKind.INDEX}:
-            delete_index(catalog, commit)
+            replace_rows.delete_index(catalog, commit)
         self._inventory = read_inventory(catalog)
         is_wrong = any(each.kind is FindingKind.STATE for each in found)
         for each in found:
             if each.kind is FindingKind.CHANGE and each.relation.endswith(PAYLOAD_SUFFIXES):
                 owner = each.relation.partition(WORKING_SEPARATOR)[0]
-                is_wrong |= not delete_payload(catalog, each.relation, owner, each.commit)
+                is_wrong |= not replace_rows.delete_payload(
+                    catalog, each.relation, owner, each.commit
+                )
         if is_wrong:
             self._correct()
         latest = catalog.latest_commit()
@@ -108,7 +100,7 @@ class _Repair:
         self, findings: list[VerifyFinding], kind: FindingKind, *, for_computed: bool
     ) -> None:
         """Replace snapshots, or changes: those of relations computed from others, or the rest."""
-        rebuilt: list[RecomputedTuples] = []
+        rebuilt: list[replace_rows.RecomputedTuples] = []
         self._inventory = read_inventory(self._warehouse.catalog)
         for each in findings:
             if each.kind is not kind or each.relation.endswith(PAYLOAD_SUFFIXES):
@@ -122,10 +114,10 @@ class _Repair:
                 else self._content(each.relation, each.commit)
             )
             if tuples is not None:
-                rebuilt.append(RecomputedTuples(each.commit, each.relation, tuples))
+                rebuilt.append(replace_rows.RecomputedTuples(each.commit, each.relation, tuples))
         if rebuilt:
             is_change = kind is FindingKind.CHANGE
-            replace_contents(
+            replace_rows.replace_contents(
                 self._warehouse, rebuilt if is_change else (), () if is_change else rebuilt
             )
 
@@ -145,11 +137,11 @@ class _Repair:
     def _content(self, name: str, commit: int) -> "pa.Table | None":
         """Return what a relation held at a commit, from everything that is undamaged."""
         known = self._inventory
-        follower = ReplayedRelation(is_known=not known.fold)
+        follower = checked_reads.ReplayedRelation(is_known=not known.fold)
         changes = self._warehouse.catalog.changes(0, commit, name)
         snapshots = [each for each in known.snapshots.get(name, []) if each.commit <= commit]
         indexes = [each for each in known.indexes if each <= commit]
-        for at, each in history_events(changes, snapshots, indexes):
+        for at, each in checked_reads.history_events(changes, snapshots, indexes):
             shape = self._programs.shape_at(name, at)
             if shape is None:
                 continue
@@ -191,7 +183,7 @@ class _Repair:
 
     def _commit_correction(self) -> None:
         self._inventory = read_inventory(self._warehouse.catalog)
-        self._programs = ProgramHistory(self._warehouse, self._inventory)
+        self._programs = checked_reads.ProgramHistory(self._warehouse, self._inventory)
         latest = self._warehouse.commit_at()
         assert latest is not None
         changes: dict[str, RelationDelta] = {}

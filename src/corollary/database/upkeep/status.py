@@ -12,13 +12,8 @@ from corollary.database.program.names import published_relations
 from corollary.database.upkeep.retention import catalog_bytes
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
+from corollary.warehouse.catalog import inventory
 from corollary.warehouse.catalog.catalog_rows import Commit
-from corollary.warehouse.catalog.inventory import (
-    SourceState,
-    count_tuples_changed_since,
-    relation_sizes,
-    source_states,
-)
 from corollary.warehouse.catalog.outbox import outbox_state
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.queued_alert import OutboxState
@@ -86,7 +81,7 @@ class Status:
     index: IndexState
     bytes: dict[str, int]
     tables: tuple[TableState, ...]
-    sources: tuple[SourceState, ...]
+    sources: tuple[inventory.SourceState, ...]
     outbox: OutboxState
     intents: tuple[Intent, ...]
 
@@ -147,11 +142,11 @@ def status(warehouse: Warehouse) -> Status:
         int(catalog.meta("format")),
         max(1, int(catalog.meta("oldest"))),
         latest,
-        tuple(_relations(program, relation_sizes(catalog))),
+        tuple(_relations(program, inventory.relation_sizes(catalog))),
         _index(warehouse, latest),
         _bytes(warehouse),
         tuple(_tables(warehouse, outputs)),
-        tuple(source_states(catalog)),
+        tuple(inventory.source_states(catalog)),
         outbox_state(catalog),
         tuple(list_intents(catalog)),
     )
@@ -180,7 +175,7 @@ def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
     found = warehouse.catalog.latest_index(number)
     commit = 0 if found is None else found[0]
     return IndexState(
-        commit, number - commit, count_tuples_changed_since(warehouse.catalog, commit)
+        commit, number - commit, inventory.count_tuples_changed_since(warehouse.catalog, commit)
     )
 
 

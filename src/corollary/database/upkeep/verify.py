@@ -19,13 +19,7 @@ from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
 from corollary.database.program.names import published_relations
-from corollary.database.upkeep.checked_reads import (
-    CheckedIndex,
-    CheckedReader,
-    ProgramHistory,
-    ReplayedRelation,
-    history_events,
-)
+from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import WarehouseStore
@@ -71,14 +65,14 @@ class Verification:
     """
 
     def __init__(self, warehouse: Warehouse, held: Inventory, console: Console) -> None:
-        self.programs = ProgramHistory(warehouse, held)
+        self.programs = checked_reads.ProgramHistory(warehouse, held)
         self.state: dict[str, pa.Table] = {}
         self._warehouse = warehouse
         self._inventory = held
         self._console = console
         self._report = VerifyReport(commits=len(held.programs))
-        self._reader = CheckedReader(warehouse, self._report, console)
-        self._indexes: dict[int, CheckedIndex] = {}
+        self._reader = checked_reads.CheckedReader(warehouse, self._report, console)
+        self._indexes: dict[int, checked_reads.CheckedIndex] = {}
 
     def run(self) -> VerifyReport:
         """Run all stages."""
@@ -152,12 +146,14 @@ class Verification:
         directory = self._inventory.indexes[commit][0].path.rpartition("/")[0]
         self._find(FindingKind.INDEX, found, directory, "", commit, is_mendable=True)
 
-    def _follow(self, name: str) -> ReplayedRelation:
+    def _follow(self, name: str) -> checked_reads.ReplayedRelation:
         held = self._inventory
-        follower = ReplayedRelation(is_known=not held.fold)
+        follower = checked_reads.ReplayedRelation(is_known=not held.fold)
         changes = self._warehouse.catalog.changes(0, held.latest, name)
         indexes = [at for at, index in self._indexes.items() if name in index.relations]
-        for commit, each in history_events(changes, held.snapshots.get(name, []), indexes):
+        for commit, each in checked_reads.history_events(
+            changes, held.snapshots.get(name, []), indexes
+        ):
             shape = self.programs.shape_at(name, commit)
             if isinstance(each, StoredChange):
                 self._take_change(follower, commit, each, shape)
@@ -168,7 +164,11 @@ class Verification:
         return follower
 
     def _take_change(
-        self, follower: ReplayedRelation, commit: int, each: StoredChange, shape: Relation | None
+        self,
+        follower: checked_reads.ReplayedRelation,
+        commit: int,
+        each: StoredChange,
+        shape: Relation | None,
     ) -> None:
         place = each.path or CATALOG_FILE
         is_mendable = shape is None or is_computed(self.programs.program_at(commit), each.relation)
@@ -205,7 +205,7 @@ class Verification:
         return first if taken and first <= self._inventory.latest else 0
 
     def _take_snapshot(
-        self, follower: ReplayedRelation, each: StoredSnapshot, shape: Relation
+        self, follower: checked_reads.ReplayedRelation, each: StoredSnapshot, shape: Relation
     ) -> None:
         try:
             table = self._reader.read_snapshot(each, shape)
@@ -232,7 +232,9 @@ class Verification:
                 FindingKind.SNAPSHOT, text, each.path, shape.name, each.commit, is_mendable=True
             )
 
-    def _take_index(self, follower: ReplayedRelation, commit: int, shape: Relation) -> None:
+    def _take_index(
+        self, follower: checked_reads.ReplayedRelation, commit: int, shape: Relation
+    ) -> None:
         try:
             table = self._indexes[commit].engine.read(shape.name)
         except WarehouseError as error:
@@ -243,7 +245,7 @@ class Verification:
             self._is_bad_index(commit, text)
 
     @staticmethod
-    def _is_new(follower: ReplayedRelation, shape: Relation, table: pa.Table) -> bool:
+    def _is_new(follower: checked_reads.ReplayedRelation, shape: Relation, table: pa.Table) -> bool:
         """Whether a table differs from what is known; if nothing is known, it is trusted."""
         if not follower.is_known or follower.shape is None:
             follower.reset(shape, table)

@@ -7,33 +7,31 @@ meet, there is no such match; a fork has those of all its alternatives.
 from functools import cache
 from typing import assert_never
 
-from corollary.documents.answers.unknown import (
-    NO_ROWS,
-    UNIT_ROWS,
-    UNKNOWN,
-    Tuples,
-    encode_label,
-    encode_one_of,
-    join,
-)
+from corollary.documents.answers import unknown
 from corollary.documents.queries.shape import Fork, Group, Node
 
 
 @cache  # for each query node above, everything below would be computed again
-def call_results(node: Node) -> Tuples:
+def call_results(node: Node) -> unknown.Tuples:
     """Return the rows, over the columns of a node, of all matches that functions can bring."""
-    return _results(node, UNKNOWN if node.label is None else encode_label(node.label))
+    return _results(
+        node, unknown.UNKNOWN if node.label is None else unknown.encode_label(node.label)
+    )
 
 
-def call_results_from(node: Node, roots: frozenset[str]) -> Tuples:
+def call_results_from(node: Node, roots: frozenset[str]) -> unknown.Tuples:
     """Return the rows of matches that functions can bring whose own label is one of some."""
     if node.label is not None:
-        return call_results(node) if node.label in roots else NO_ROWS
-    return _results(node, encode_one_of(map(encode_label, roots))) if roots else NO_ROWS
+        return call_results(node) if node.label in roots else unknown.NO_ROWS
+    return (
+        _results(node, unknown.encode_one_of(map(unknown.encode_label, roots)))
+        if roots
+        else unknown.NO_ROWS
+    )
 
 
-def _results(node: Node, label: str) -> Tuples:
-    rows = UNIT_ROWS if node.carried is None else frozenset({(label,)})
+def _results(node: Node, label: str) -> unknown.Tuples:
+    rows = unknown.UNIT_ROWS if node.carried is None else frozenset({(label,)})
     rows = _results_below(node.group, rows)
     last = node.group.prefixes[-1]
     return frozenset(
@@ -42,7 +40,7 @@ def _results(node: Node, label: str) -> Tuples:
     )
 
 
-def _results_below(group: Group, rows: Tuples) -> Tuples:
+def _results_below(group: Group, rows: unknown.Tuples) -> unknown.Tuples:
     for at, branch in enumerate(group.branches):
         before, after = group.prefixes[at : at + 2]
         match branch:
@@ -50,9 +48,9 @@ def _results_below(group: Group, rows: Tuples) -> Tuples:
                 more = call_results(branch)
             case Fork(columns=columns, alternatives=alternatives):
                 more = frozenset().union(
-                    *(_results_below(each, UNIT_ROWS) for each in alternatives)
+                    *(_results_below(each, unknown.UNIT_ROWS) for each in alternatives)
                 )
             case _:
                 assert_never(branch)
-        rows = join(rows, before, more, columns, after)
+        rows = unknown.join(rows, before, more, columns, after)
     return rows

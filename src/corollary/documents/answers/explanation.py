@@ -4,13 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from corollary.documents.answers.matching import (
-    MatchTables,
-    Tree,
-    in_range,
-    match_tables,
-    passes_test,
-)
+from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import ScenarioSearch
 from corollary.documents.answers.unknown import Answer, decode_row, encode_label
@@ -84,7 +78,7 @@ def explain(question: Question, answer: Answer, value: float) -> Explanation:
 def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:
     """Return the paths of the nodes that give a sure answer; none if they are collected."""
     row = tuple(encode_label(str(label)) for label in answer)
-    search = _WitnessSearch(question.nodes, match_tables(question.nodes, question.shape))
+    search = _WitnessSearch(question.nodes, matching.match_tables(question.nodes, question.shape))
     for root in question.shape.roots:
         found = search.of_root(root, row)
         if found is not None:
@@ -123,8 +117,8 @@ _Match = tuple[_Labels, tuple[int, ...]]
 class _WitnessSearch:
     """Finds the nodes of a match, given what matches where without functions."""
 
-    tree: Tree
-    sure: MatchTables
+    tree: matching.Tree
+    sure: matching.MatchTables
 
     def of_root(self, root: Root, answer: tuple[str, ...]) -> tuple[int, ...] | None:
         """Return the nodes of a match that gives an answer, if there is one."""
@@ -141,7 +135,7 @@ class _WitnessSearch:
 
     def _node(self, node: Node, number: int, so_far: _Match) -> Iterator[_Match]:
         labels, nodes = so_far
-        if not passes_test(node, self.tree, number):
+        if not matching.passes_test(node, self.tree, number):
             return
         if node.carried is not None:
             label = encode_label(self.tree.labels[number])
@@ -160,7 +154,7 @@ class _WitnessSearch:
     def _branch(self, branch: Node | Fork, number: int, so_far: _Match) -> Iterator[_Match]:
         match branch:
             case Node():
-                for child in in_range(self.tree, self.sure, branch, number):
+                for child in matching.in_range(self.tree, self.sure, branch, number):
                     yield from self._node(branch, child, so_far)
             case Fork(alternatives=alternatives):
                 for each in alternatives:

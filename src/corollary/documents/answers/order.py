@@ -14,17 +14,7 @@ range is that of both. Places of one class always have the same label, so one of
 
 from collections.abc import Iterable, Sequence
 
-from corollary.documents.answers.unknown import (
-    ANY,
-    UNKNOWN,
-    Answer,
-    EncodedRow,
-    decode_row,
-    encode_one_of,
-    is_unknown,
-    meet,
-    range_of,
-)
+from corollary.documents.answers import unknown
 from corollary.documents.queries.shape import QueryShape
 
 
@@ -39,44 +29,46 @@ class AnswerOrder:
     """
 
     def __init__(
-        self, rows: Iterable[EncodedRow], shape: QueryShape, labels: Sequence[str] = ()
+        self, rows: Iterable[unknown.EncodedRow], shape: QueryShape, labels: Sequence[str] = ()
     ) -> None:
         self._labels = labels
         columns = [
             tuple(root.outputs[at] for root in shape.roots) for at in range(len(shape.outputs))
         ]
         places = [at for at, each in enumerate(columns) if each not in columns[:at]]
-        self._rows: dict[Answer, list[EncodedRow]] = {}
+        self._rows: dict[unknown.Answer, list[unknown.EncodedRow]] = {}
         for row in rows:
-            several = self._rows.setdefault(decode_row(row), [])
+            several = self._rows.setdefault(unknown.decode_row(row), [])
             several.append(tuple(row[at] for at in places))
 
-    def most_general(self) -> frozenset[Answer]:
+    def most_general(self) -> frozenset[unknown.Answer]:
         """Return the minimal answers: those that no other one is more general than."""
-        vague = [each for each in self._rows if ANY in each]
+        vague = [each for each in self._rows if unknown.ANY in each]
         return frozenset(
             each
             for each in self._rows
             if not any(other != each and self.is_below(other, each) for other in vague)
         )
 
-    def most_specific(self) -> frozenset[Answer]:
+    def most_specific(self) -> frozenset[unknown.Answer]:
         """Return the maximal answers: those that are more general than no other one."""
         return frozenset(
             each
             for each in self._rows
-            if ANY not in each
+            if unknown.ANY not in each
             or not any(other != each and self.is_below(each, other) for other in self._rows)
         )
 
-    def is_below(self, general: Answer, special: Answer) -> bool:
+    def is_below(self, general: unknown.Answer, special: unknown.Answer) -> bool:
         """Whether an answer is more general than another one, or the same: u ≤ u'."""
-        if not all(one in (ANY, other) for one, other in zip(general, special, strict=True)):
+        if not all(
+            one in (unknown.ANY, other) for one, other in zip(general, special, strict=True)
+        ):
             return False
         rows = self._rows[general]
         return all(self._is_covered(row, rows) for row in self._rows[special])
 
-    def _is_covered(self, row: EncodedRow, rows: list[EncodedRow]) -> bool:
+    def _is_covered(self, row: unknown.EncodedRow, rows: list[unknown.EncodedRow]) -> bool:
         """Whether the range of a row is part of those of others together."""
         near = [each for each in rows if _overlap(each, row)]
         if any(all(map(_contains, each, row)) for each in near):
@@ -87,23 +79,29 @@ class AnswerOrder:
         at = next(
             at for at, one in enumerate(row) if not all(_contains(each[at], one) for each in near)
         )
-        labels = range_of(row[at])
+        labels = unknown.range_of(row[at])
         return all(
-            self._is_covered((*row[:at], encode_one_of([label]), *row[at + 1 :]), near)
+            self._is_covered((*row[:at], unknown.encode_one_of([label]), *row[at + 1 :]), near)
             for label in (self._labels if labels is None else labels)
         )
 
 
-def _overlap(one: EncodedRow, other: EncodedRow) -> bool:
-    return all(meet(left, right) is not None for left, right in zip(one, other, strict=True))
+def _overlap(one: unknown.EncodedRow, other: unknown.EncodedRow) -> bool:
+    return all(
+        unknown.meet(left, right) is not None for left, right in zip(one, other, strict=True)
+    )
 
 
 def _contains(one: str, other: str) -> bool:
     """Whether a label can be whatever another one can be."""
-    if UNKNOWN in (one, other):
-        return one == UNKNOWN
+    if unknown.UNKNOWN in (one, other):
+        return one == unknown.UNKNOWN
     return _range(other) <= _range(one)
 
 
 def _range(symbol: str) -> frozenset[str]:
-    return (range_of(symbol) or frozenset()) if is_unknown(symbol) else frozenset({symbol})
+    return (
+        (unknown.range_of(symbol) or frozenset())
+        if unknown.is_unknown(symbol)
+        else frozenset({symbol})
+    )

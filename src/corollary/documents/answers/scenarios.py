@@ -14,14 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from corollary.documents.answers.matching import (
-    MatchTables,
-    Tree,
-    answer_of,
-    in_range,
-    match_tables,
-    passes_test,
-)
+from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.unknown import UNKNOWN, encode_label, meet
 from corollary.documents.errors import SearchLimitError
@@ -57,7 +50,9 @@ class Scenario:
     def answer(self, root: Root) -> tuple[str, ...]:
         """Return the answer of a match that comes about like this."""
         known = dict(self.labels)
-        return answer_of(root, {name: known.get(name, UNKNOWN) for name in root.node.columns})
+        return matching.answer_of(
+            root, {name: known.get(name, UNKNOWN) for name in root.node.columns}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +66,9 @@ class ScenarioSearch:
         limit: the maximum number of scenarios of a node.
     """
 
-    tree: Tree
-    possible: MatchTables
-    sure: MatchTables
+    tree: matching.Tree
+    possible: matching.MatchTables
+    sure: matching.MatchTables
     limit: int
     _memo: dict[tuple[int, int], frozenset[Scenario]] = field(default_factory=dict)
 
@@ -81,8 +76,8 @@ class ScenarioSearch:
     def on(cls, question: Question, limit: int) -> "ScenarioSearch":
         """Return a search for the scenarios of a question, with all functions as streams."""
         nodes, shape = question.nodes, question.shape
-        possible = match_tables(nodes, shape, question.stream_results)
-        return cls(nodes, possible, match_tables(nodes, shape), limit)
+        possible = matching.match_tables(nodes, shape, question.stream_results)
+        return cls(nodes, possible, matching.match_tables(nodes, shape), limit)
 
     def of_root(self, root: Root) -> frozenset[Scenario]:
         """Return the scenarios of one of the alternatives of a query.
@@ -119,7 +114,7 @@ class ScenarioSearch:
         return frozenset(found)
 
     def _of_data(self, node: Node, number: int) -> frozenset[Scenario]:
-        if not passes_test(node, self.tree, number):
+        if not matching.passes_test(node, self.tree, number):
             return frozenset()
         label = encode_label(self.tree.labels[number])
         own: Labels = () if node.carried is None else ((node.carried, label),)
@@ -141,7 +136,7 @@ class ScenarioSearch:
             case Node():
                 every = (
                     self._of_node(branch, each)
-                    for each in in_range(self.tree, self.possible, branch, number)
+                    for each in matching.in_range(self.tree, self.possible, branch, number)
                 )
             case Fork(alternatives=alternatives):
                 one = frozenset({Scenario()})

@@ -6,7 +6,7 @@ from corollary.documents.types.function_types import (
     FunctionType,
     Grammar,
     Labels,
-    Rule,
+    Production,
 )
 
-__all__ = ["ANY", "Child", "FunctionType", "Grammar", "Labels", "Rule"]
+__all__ = ["ANY", "Child", "FunctionType", "Grammar", "Labels", "Production"]

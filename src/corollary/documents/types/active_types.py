@@ -23,22 +23,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.documents.types.function_types import (
-    ANY,
-    ANYTHING,
-    NO_TREE,
-    FunctionType,
-    Grammar,
-    Labels,
-    Rule,
-    call_type_name,
-)
+from corollary.documents.types import function_types
 
-Types = Mapping[str, FunctionType]
+Types = Mapping[str, function_types.FunctionType]
 """The types of functions by name; the others may bring anything."""
 
 
-def expand_calls(name: str, types: Types, silent: Collection[str]) -> FunctionType | None:
+def expand_calls(
+    name: str, types: Types, silent: Collection[str]
+) -> function_types.FunctionType | None:
     """Return the type of a function with what the calls in its trees bring.
 
     Args:
@@ -47,46 +40,52 @@ def expand_calls(name: str, types: Types, silent: Collection[str]) -> FunctionTy
         silent: the functions that bring nothing where they are called.
     """
     type_ = types.get(name)
-    if not isinstance(type_, Grammar) or not called_in(type_):
+    if not isinstance(type_, function_types.Grammar) or not called_in(type_):
         return type_
     rules = _qualified_rules(name, type_)
     pending = [*called_in(type_)]
     while pending:
         function = pending.pop()
-        if call_type_name(function) in rules:
+        if function_types.call_type_name(function) in rules:
             continue
         if function in silent:
-            rules[call_type_name(function)] = NO_TREE
+            rules[function_types.call_type_name(function)] = function_types.NO_TREE
             continue
         other = types.get(function)
-        if isinstance(other, Grammar):
+        if isinstance(other, function_types.Grammar):
             rules |= _qualified_rules(function, other)
             pending += called_in(other)
-        rules[call_type_name(function)] = _root_rule(function, other)
-    return Grammar(_qualify(name, type_.start), rules)
+        rules[function_types.call_type_name(function)] = _root_rule(function, other)
+    return function_types.Grammar(_qualify(name, type_.start), rules)
 
 
-def called_in(grammar: Grammar) -> frozenset[str]:
+def called_in(grammar: function_types.Grammar) -> frozenset[str]:
     """Return the functions that trees of a grammar may call where its rules name them."""
     return frozenset[str]().union(*(rule.calls for rule in grammar.rules.values()))
 
 
-def _root_rule(function: str, type_: FunctionType | None) -> Rule:
+def _root_rule(
+    function: str, type_: function_types.FunctionType | None
+) -> function_types.Production:
     """Return the rule for the roots of what a function brings."""
     match type_:
         case None:
-            return ANYTHING
-        case Labels(labels=labels):
-            return Rule(labels, ANYTHING.children)
-        case Grammar(start=start):
-            if start == ANY:
-                return ANYTHING
-            return _qualified_rules(function, type_).get(_qualify(function, start), NO_TREE)
+            return function_types.ANYTHING
+        case function_types.Labels(labels=labels):
+            return function_types.Production(labels, function_types.ANYTHING.children)
+        case function_types.Grammar(start=start):
+            if start == function_types.ANY:
+                return function_types.ANYTHING
+            return _qualified_rules(function, type_).get(
+                _qualify(function, start), function_types.NO_TREE
+            )
         case _:
             assert_never(type_)
 
 
-def _qualified_rules(function: str, grammar: Grammar) -> dict[str, Rule]:
+def _qualified_rules(
+    function: str, grammar: function_types.Grammar
+) -> dict[str, function_types.Production]:
     """Return the rules of a grammar with the name of its function in those of types."""
     return {
         _qualify(function, name): replace(
@@ -101,4 +100,4 @@ def _qualified_rules(function: str, grammar: Grammar) -> dict[str, Rule]:
 
 def _qualify(function: str, name: str) -> str:
     """Return the name of a type of a function among those of all functions."""
-    return ANY if name == ANY else json.dumps([function, name])
+    return function_types.ANY if name == function_types.ANY else json.dumps([function, name])

@@ -13,7 +13,7 @@ its function, or where there may be any number of anything; it takes the place o
 from collections.abc import Mapping, Sequence
 
 from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind, children_of
-from corollary.documents.types.function_types import ANY, Grammar, Rule
+from corollary.documents.types.function_types import ANY, Grammar, Production
 
 
 def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
@@ -39,14 +39,14 @@ def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
     ]
 
 
-def _may_call(rule: Rule, functions: set[str]) -> bool:
+def _may_call(rule: Production, functions: set[str]) -> bool:
     """Whether calls of functions may stand among the children that a rule says."""
     return functions <= rule.calls or any(
         child.type == ANY and not child.is_single for child in rule.children
     )
 
 
-def _are_children(rule: Rule, types: Sequence[set[str]]) -> bool:
+def _are_children(rule: Production, types: Sequence[set[str]]) -> bool:
     """Whether nodes, given by their types, can be the children that a rule says."""
     # Both sides of the bipartite graph: the nodes that each child of the rule takes, the children
     # of the rule that take each node.

@@ -38,7 +38,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Production:
     """What a tree of a type may be.
 
     Attributes:
@@ -57,9 +57,9 @@ class Rule:
         return (*self.children, *(Child(call_type_name(name)) for name in sorted(self.calls)))
 
 
-ANYTHING = Rule(None, (Child(ANY),))
+ANYTHING = Production(None, (Child(ANY),))
 """What is below `ANY`, as a rule."""
-NO_TREE = Rule(frozenset())
+NO_TREE = Production(frozenset())
 
 
 def call_type_name(function: str) -> str:
@@ -72,7 +72,7 @@ class Grammar:
     """Types by name, and the one that a function's trees have."""
 
     start: str
-    rules: Mapping[str, Rule] = field(hash=False)
+    rules: Mapping[str, Production] = field(hash=False)
 
 
 FunctionType = Labels | Grammar

@@ -19,14 +19,7 @@ from math import prod
 
 from corollary.documents.answers.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
 from corollary.documents.errors import SearchLimitError
-from corollary.documents.queries.conjunctive import (
-    ConjunctivePattern,
-    classes_in,
-    expand_alternatives,
-    fixed_labels_in,
-    labels_in,
-    with_labels,
-)
+from corollary.documents.queries import conjunctive
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node
 from corollary.documents.types.function_types import Grammar, labels_of
@@ -50,7 +43,7 @@ def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], limit: int)
     """
     found: set[tuple[str, ...]] = set()
     sat = Satisfiability(grammar)
-    for pattern in expand_alternatives(node):
+    for pattern in conjunctive.expand_alternatives(node):
         choices = _Choices(grammar, sat, _demands(pattern), limit)
         for choice in choices:
             if choices.met(choice):
@@ -78,7 +71,7 @@ def single_offers(
     demands = [
         each
         for node in nodes
-        for pattern in expand_alternatives(node)
+        for pattern in conjunctive.expand_alternatives(node)
         for each in _demands(pattern)
     ]
     choices = _Choices(grammar, sat, demands, limit)
@@ -100,13 +93,13 @@ def single_offers(
             break
 
 
-def _demands(pattern: ConjunctivePattern) -> list[Demand]:
+def _demands(pattern: conjunctive.ConjunctivePattern) -> list[Demand]:
     is_deep = pattern.node.axis is Axis.DESCENDANT
     return [(pattern, False), (pattern, True)] if is_deep else [(pattern, False)]
 
 
-def _row(pattern: ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
-    known = {name: encode_label(label) for name, label in fixed_labels_in(pattern)}
+def _row(pattern: conjunctive.ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
+    known = {name: encode_label(label) for name, label in conjunctive.fixed_labels_in(pattern)}
     return tuple(known.get(name, symbols[name]) for name in pattern.node.columns)
 
 
@@ -142,9 +135,11 @@ class _Choices:
         self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], limit: int
     ) -> None:
         self._sat = sat
-        self._demands = [(each, frozenset(classes_in(each[0]))) for each in demands]
+        self._demands = [(each, frozenset(conjunctive.classes_in(each[0]))) for each in demands]
         names = sorted(frozenset[str]().union(*(classes for _, classes in self._demands)))
-        mentioned = labels_of(grammar).union(*(labels_in(pattern) for pattern, _ in demands))
+        mentioned = labels_of(grammar).union(
+            *(conjunctive.labels_in(pattern) for pattern, _ in demands)
+        )
         blank = " " * (1 + max(map(len, mentioned), default=0))  # longer than any label
         self._strangers = {name: f"{blank}{at}" for at, name in enumerate(names)}
         self._options: dict[str, list[str]] = {}
@@ -165,11 +160,11 @@ class _Choices:
             if all(choice.get(name) == self._strangers[name] for name in shared):
                 yield choice
 
-    def met(self, choice: Assignment) -> dict[Demand, ConjunctivePattern]:
+    def met(self, choice: Assignment) -> dict[Demand, conjunctive.ConjunctivePattern]:
         """Return the demands that one tree can meet, each by itself; their labels are chosen."""
         found = {}
         for (pattern, is_deep), classes in self._demands:
-            chosen = with_labels(pattern, choice) if classes <= choice.keys() else None
+            chosen = conjunctive.with_labels(pattern, choice) if classes <= choice.keys() else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
                 found[chosen, is_deep] = pattern
         return found
@@ -195,7 +190,7 @@ class _Choices:
     def _can_be(self, name: str, label: str) -> bool:
         """Whether a tree meets one of the demands with a class if it has a label."""
         for (pattern, is_deep), classes in self._demands:
-            chosen = with_labels(pattern, {name: label}) if name in classes else None
+            chosen = conjunctive.with_labels(pattern, {name: label}) if name in classes else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
                 return True
         return False

@@ -18,7 +18,7 @@ from typing import assert_never
 from corollary.documents.queries.conjunctive import ConjunctivePattern, expand_alternatives
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node
-from corollary.documents.types.function_types import ANY, FunctionType, Grammar, Labels, Rule
+from corollary.documents.types.function_types import ANY, FunctionType, Grammar, Labels, Production
 
 
 def can_bring(type_: FunctionType | None, node: Node) -> bool:
@@ -105,7 +105,7 @@ class Satisfiability:
             self._known[question] = found
         return found
 
-    def _spread(self, rule: Rule, here: _Patterns, below: _Patterns) -> bool:
+    def _spread(self, rule: Production, here: _Patterns, below: _Patterns) -> bool:
         """Whether what is demanded can be distributed over the children."""
         demands = [
             (each, each.node.axis is Axis.DESCENDANT)
@@ -123,7 +123,7 @@ class Satisfiability:
         return any(self._holds(rule, demands, chosen) for chosen in product(*places))
 
     def _holds(
-        self, rule: Rule, demands: list[Demand], chosen: tuple[tuple[int, bool], ...]
+        self, rule: Production, demands: list[Demand], chosen: tuple[tuple[int, bool], ...]
     ) -> bool:
         """Whether each child can meet what is demanded of it, at its root or below."""
         given: dict[int, list[Demand]] = {}

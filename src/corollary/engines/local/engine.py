@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from corollary.core.engine import Limits, SinglePlacement, TableHandle
-from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, Store, steps_of
+from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -17,14 +17,8 @@ from corollary.core.statistics import Statistics
 from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
 from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
-from corollary.engines.local.storage.index_files import (
-    DICTIONARY_FILE,
-    TableSnapshot,
-    build_dictionary_file,
-    open_dictionary,
-    open_table,
-)
 from corollary.engines.local.storage.layout import Codes
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
@@ -156,9 +150,9 @@ class LocalEngine(SinglePlacement):
 
         Changes to the relations while the files are yielded have no effect on them.
         """
-        dictionary = build_dictionary_file(self._dictionary.dump())
-        saved = [TableSnapshot.of(name, self._tables[name]) for name in relations]
-        yield DICTIONARY_FILE, dictionary
+        dictionary = index_files.build_dictionary_file(self._dictionary.dump())
+        saved = [index_files.TableSnapshot.of(name, self._tables[name]) for name in relations]
+        yield index_files.DICTIONARY_FILE, dictionary
         for number, each in enumerate(saved):
             yield f"{number}{TUPLES_SUFFIX}", each.build_file(file_identity(dictionary))
 
@@ -172,12 +166,14 @@ class LocalEngine(SinglePlacement):
         Raises:
             WarehouseError: a file is damaged. Blocks that are read later are checked later.
         """
-        buffer = files.get(DICTIONARY_FILE)
-        dictionary = None if buffer is None else open_dictionary(buffer)
+        buffer = files.get(index_files.DICTIONARY_FILE)
+        dictionary = None if buffer is None else index_files.open_dictionary(buffer)
         if dictionary is None:
             return set()
         opened = [
-            open_table(name, each) for name, each in files.items() if TUPLES_FILE.fullmatch(name)
+            index_files.open_table(name, each)
+            for name, each in files.items()
+            if TUPLES_FILE.fullmatch(name)
         ]
         stored = {
             each.relation: each
@@ -228,7 +224,7 @@ class LocalEngine(SinglePlacement):
         except BaseException:
             self._prepared.pop(id(plan), None)  # its working tables are in an undefined state
             for step in steps_of(plan):
-                if isinstance(step, Store | Remove | Add | CancelOut):
+                if isinstance(step, StoreRelation | Remove | Add | CancelOut):
                     prepared.tables[step.relation].rollback()
             raise
         prepared.end_run()

@@ -5,28 +5,9 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from corollary.core import plans
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Reference
-from corollary.core.plans import (
-    Add,
-    Aggregate,
-    Call,
-    CancelOut,
-    Clear,
-    Derive,
-    Extend,
-    ExtendWithRound,
-    Loop,
-    PlacedCall,
-    Plan,
-    RecordTrace,
-    Remove,
-    Step,
-    Store,
-    When,
-    Within,
-    steps_of,
-)
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -59,11 +40,11 @@ class PreparedPlan:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: plans.Plan,
         engine_tables: Mapping[str, Table],
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
-        place: "Callable[[PreparedPlan, PlacedCall], bool]",
+        place: "Callable[[PreparedPlan, plans.PlacedCall], bool]",
     ) -> None:
         self.plan = plan
         self._place = place
@@ -75,7 +56,7 @@ class PreparedPlan:
             name: engine_tables[name] if name in engine_tables else Table(types)
             for name, types in plan.types.items()
         }
-        for step in steps_of(plan):
+        for step in plans.steps_of(plan):
             for one, other in _exchanges(step, plan):
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
@@ -108,7 +89,7 @@ class PreparedPlan:
 
     # --- steps ---------------------------------------------------------------------------------
 
-    def derive(self, step: Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
+    def derive(self, step: plans.Derive, number: int) -> tuple[Words, int]:  # noqa: ARG002
         """Return the tuples of a step, packed and sorted for its target, and the leads' size."""
         derivation = self._derivations.get(id(step))
         if derivation is None:
@@ -116,7 +97,7 @@ class PreparedPlan:
             self._derivations[id(step)] = derivation
         return derivation.run(self._context)
 
-    def aggregate(self, step: Aggregate) -> Words:
+    def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
         body, target = self.tables[step.body.relation], self.tables[step.target]
         words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
@@ -141,11 +122,11 @@ class PreparedPlan:
         names = unnamed if relation is None else relation.columns
         return decode_table(table, reference.state, names, self.dictionary)
 
-    def run_placed_call(self, step: PlacedCall) -> bool:
+    def run_placed_call(self, step: plans.PlacedCall) -> bool:
         """Run a procedure outside this process if possible; return whether it was run."""
         return self._place(self, step)
 
-    def run_breadth_first(self, loop: Loop, number: int) -> int:
+    def run_breadth_first(self, loop: plans.Loop, number: int) -> int:
         """Run rounds of a loop by breadth-first search, if that is faster; return how many."""
         key = id(loop)
         if key not in self._searches:
@@ -197,33 +178,35 @@ class PreparedPlan:
         self.budget.count_shadowed(saved, -1)
 
 
-def _exchanges(step: Step, plan: Plan) -> list[tuple[str, str]]:
+def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
     """Return the pairs of relations whose tuples a step moves or compares: they share a layout."""
     match step:
-        case Derive(target=target, pipelines=pipelines, without=without):
+        case plans.Derive(target=target, pipelines=pipelines, without=without):
             sources = [
                 source for each in pipelines if (source := copied_reference(each)) is not None
             ]
             return [(target, each.relation) for each in (*without, *sources)]
-        case Aggregate(target=target, without=without):
+        case plans.Aggregate(target=target, without=without):
             return [(target, each.relation) for each in without]
-        case Extend(target=target, source=source):
+        case plans.Extend(target=target, source=source):
             return [(target, source)]
-        case Store(relation=target, source=source):
+        case plans.StoreRelation(relation=target, source=source):
             return [(target, source)]
-        case Remove(relation=target, source=source) | Add(relation=target, source=source):
+        case (
+            plans.Remove(relation=target, source=source) | plans.Add(relation=target, source=source)
+        ):
             return [(target, source)]
-        case Call(procedure=procedure, argument=argument):
+        case plans.Call(procedure=procedure, argument=argument):
             return [] if argument is None else [(argument, plan.locals[procedure][0])]
         case (
-            ExtendWithRound()
-            | Clear()
-            | CancelOut()
-            | Loop()
-            | When()
-            | Within()
-            | PlacedCall()
-            | RecordTrace()
+            plans.ExtendWithRound()
+            | plans.Clear()
+            | plans.CancelOut()
+            | plans.Loop()
+            | plans.When()
+            | plans.Within()
+            | plans.PlacedCall()
+            | plans.RecordTrace()
         ):
             return []
         case _:

@@ -23,19 +23,10 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.spark import remote
 from corollary.engines.spark.partitions.driver import PartitionedStratum
 from corollary.engines.spark.partitions.job import run_spark_job
 from corollary.engines.spark.partitions.messages import Request
-from corollary.engines.spark.remote import (
-    CHANGES,
-    DriverNeeds,
-    PlanCache,
-    RelationDelta,
-    RemoteRun,
-    RemoteStore,
-    driver_needs,
-    placed_parts,
-)
 from corollary.engines.spark.session import parallelism_of, private_session, release_session
 from corollary.engines.spark.sql.queries import Queries
 from corollary.rewrite.partitions import PARTITIONS
@@ -81,12 +72,12 @@ class DriverEngine(LocalEngine):
         self._scratch = scratch
         self._partitioned: dict[str, PartitionedStratum] = {}
         """By procedure."""
-        self._remote: dict[str, RemoteStore] = {}
+        self._remote: dict[str, remote.RemoteStore] = {}
         """The store that maintains each remote relation."""
         self._copied: set[str] = set()
         """The remote relations that the driver has a copy of."""
-        self._needs = PlanCache(driver_needs)
-        self._parts = PlanCache(placed_parts)
+        self._needs = remote.PlanCache(remote.driver_needs)
+        self._parts = remote.PlanCache(remote.placed_parts)
         self._limits = Limits()
         self._private_session: SparkSession | None = None
         self._directory: Path | None = None
@@ -115,7 +106,7 @@ class DriverEngine(LocalEngine):
         return SparkEngine(self._spark, scratch=self._scratch)
 
     @property
-    def _stores(self) -> list[RemoteStore]:
+    def _stores(self) -> list[remote.RemoteStore]:
         queries = [] if self._queries is None else [self._queries]
         return [*self._partitioned.values(), *queries]
 
@@ -206,7 +197,7 @@ class DriverEngine(LocalEngine):
         """Apply a change to OLD and NEW of a relation; it adds and removes just these tuples."""
         store = self._remote.get(relation)
         if store is not None:
-            store.apply_change(relation, RelationDelta(added, removed))
+            store.apply_change(relation, remote.ChangedTuples(added, removed))
         if not self._is_remote_only(relation):
             super().delete(relation, removed)
             super().insert(relation, added)
@@ -289,7 +280,7 @@ class DriverEngine(LocalEngine):
             self._apply_open_change(relation, store)
         self._copied.add(relation)
 
-    def _apply_open_change(self, relation: str, store: RemoteStore) -> None:
+    def _apply_open_change(self, relation: str, store: remote.RemoteStore) -> None:
         """Apply the change that a run of a store has found to the copy."""
         super().delete(relation, store.read(relation, State.REMOVED))
         super().insert(relation, store.read(relation, State.ADDED))
@@ -330,14 +321,14 @@ class DriverEngine(LocalEngine):
             if self._is_remote_only(name):
                 self._tables[name].clear()
 
-    def _unsynced_changes(self, store: RemoteStore) -> dict[str, RelationDelta]:
+    def _unsynced_changes(self, store: remote.RemoteStore) -> dict[str, remote.ChangedTuples]:
         """Return the open changes that the copies of a store lack."""
         return {
-            name: RelationDelta(*(self.read(name, sign) for sign in CHANGES))
+            name: remote.ChangedTuples(*(self.read(name, sign) for sign in remote.CHANGES))
             for name in store.relations
             if not store.maintains(name)
             and name not in store.synced
-            and any(self.size(name, sign) for sign in CHANGES)
+            and any(self.size(name, sign) for sign in remote.CHANGES)
         }
 
     def rollback(self) -> None:
@@ -423,7 +414,7 @@ class DriverEngine(LocalEngine):
                 if name in pivots:
                     self._take_back(name)
                 store.add(self._relations[name], self.read(name, State.OLD), pivots.get(name))
-        remote_run = RemoteRun(
+        remote_run = remote.RemoteRun(
             part,
             frozenset(pivots),
             self._unsynced_changes(store),
@@ -441,7 +432,7 @@ class DriverEngine(LocalEngine):
             self._note_maintained(name, store, needs)
         return True
 
-    def _store_of(self, step: PlacedCall) -> RemoteStore:
+    def _store_of(self, step: PlacedCall) -> remote.RemoteStore:
         if step.placement is Placement.TASKS:
             known = self._partitioned.get(step.procedure)
             return known or self._new_stratum(step.procedure, dict(step.columns))
@@ -462,7 +453,9 @@ class DriverEngine(LocalEngine):
                 found[name] = Relation(name, columns, types, False, is_declared=False), rows
         return found
 
-    def _note_maintained(self, relation: str, store: RemoteStore, needs: DriverNeeds) -> None:
+    def _note_maintained(
+        self, relation: str, store: remote.RemoteStore, needs: remote.DriverNeeds
+    ) -> None:
         """Make a relation remote that a store has maintained; update what the driver has of it."""
         if relation in self._remote:
             if relation in self._copied:
@@ -477,7 +470,7 @@ class DriverEngine(LocalEngine):
         else:
             self._tables[relation].clear()
 
-    def _load_changes(self, relation: str, store: RemoteStore) -> None:
+    def _load_changes(self, relation: str, store: remote.RemoteStore) -> None:
         """Fill the table of a remote relation so that ADDED and REMOVED are right, and no more."""
         table = self._tables[relation]
         table.clear()

@@ -6,15 +6,8 @@ from typing import Generic, Protocol
 
 import pyarrow as pa
 
+from corollary.core import plans
 from corollary.core.engine import Limits, MapResult, TableHandle
-from corollary.core.plans import (
-    PlacedCall,
-    Plan,
-    references_read,
-    relations_written,
-    steps_of,
-    subplan,
-)
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -25,14 +18,14 @@ PLAN_CACHE_ENTRIES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class RelationDelta:
+class ChangedTuples:
     """The change of a relation: added and removed tuples, or (`removed` is None) all its tuples."""
 
     added: pa.Table
     removed: pa.Table | None
 
 
-RelationDeltas = Mapping[str, RelationDelta]
+RelationDeltas = Mapping[str, ChangedTuples]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class RemoteRun:
         handled: how many rows the whole plan has handled so far.
     """
 
-    plan: Plan
+    plan: plans.Plan
     maintained: frozenset[str]
     open_changes: RelationDeltas
     working_relations: Mapping[str, tuple[Relation, pa.Table]]
@@ -78,7 +71,7 @@ class RemoteStore(Protocol):
     def add(self, relation: Relation, rows: pa.Table, pivot: int | None) -> None:
         """Hold a relation from now on, with these tuples in OLD."""
 
-    def apply_change(self, name: str, delta: RelationDelta) -> None:
+    def apply_change(self, name: str, delta: ChangedTuples) -> None:
         """Apply a change, found by somebody else, to a relation that it maintains."""
 
     def drop(self, names: Iterable[str]) -> None:
@@ -112,11 +105,11 @@ class RemoteStore(Protocol):
 class PlanCache(Generic[MapResult]):
     """Computes something from a plan once, as long as the plan is the same object."""
 
-    def __init__(self, make: Callable[[Plan], MapResult]) -> None:
+    def __init__(self, make: Callable[[plans.Plan], MapResult]) -> None:
         self._make = make
-        self._entries: dict[int, tuple[Plan, MapResult]] = {}
+        self._entries: dict[int, tuple[plans.Plan, MapResult]] = {}
 
-    def __call__(self, plan: Plan) -> MapResult:
+    def __call__(self, plan: plans.Plan) -> MapResult:
         """Return what was computed from the plan."""
         entry = self._entries.get(id(plan))
         if entry is None:
@@ -142,21 +135,21 @@ class DriverNeeds:
     written: frozenset[str]
 
 
-def driver_needs(plan: Plan) -> DriverNeeds:
+def driver_needs(plan: plans.Plan) -> DriverNeeds:
     """Return how the part of a plan that runs on the driver uses relations."""
-    part = subplan(plan, plan.main)
-    references = set(references_read(part))
+    part = plans.subplan(plan, plan.main)
+    references = set(plans.references_read(part))
     return DriverNeeds(
         frozenset(each.relation for each in references if each.state not in CHANGES),
         frozenset(each.relation for each in references if each.state in CHANGES),
-        frozenset(relations_written(part)),
+        frozenset(plans.relations_written(part)),
     )
 
 
-def placed_parts(plan: Plan) -> dict[str, Plan]:
+def placed_parts(plan: plans.Plan) -> dict[str, plans.Plan]:
     """Return the parts of a plan that run in remote stores, by procedure."""
     return {
-        each.procedure: subplan(plan, each.procedure)
-        for each in steps_of(plan)
-        if isinstance(each, PlacedCall)
+        each.procedure: plans.subplan(plan, each.procedure)
+        for each in plans.steps_of(plan)
+        if isinstance(each, plans.PlacedCall)
     }

@@ -147,7 +147,7 @@ def negate(
 ) -> tuple[logic.BodyItem, ...]:
     """Return the conjunction that holds when the given one does not (De Morgan's laws).
 
-    >>> negate((Truth(True), Truth(False)))[0].alternatives
+    >>> negate((logic.Truth(True), logic.Truth(False)))[0].alternatives
     ((Truth(value=False),), (Truth(value=True),))
     """
     if len(body) == 1:

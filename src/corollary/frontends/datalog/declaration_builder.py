@@ -5,15 +5,7 @@ from dataclasses import replace
 
 from lark import Transformer, v_args
 
-from corollary.core.program import (
-    Column,
-    Declaration,
-    Directive,
-    FunctionalDependency,
-    Reaction,
-    TypeDeclaration,
-    TypeName,
-)
+from corollary.core import program
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.frontends.datalog.parse_nodes import (
@@ -62,9 +54,9 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         for name in names:
             span = span_between(start.span if len(names) == 1 else name.span, end)
             found.append(
-                Declaration(
+                program.Declaration(
                     name.name,
-                    tuple(column for column in columns.items if isinstance(column, Column)),
+                    tuple(column for column in columns.items if isinstance(column, program.Column)),
                     key,
                     storage,
                     tuple(hint for hint in hints if hint != "eqrel"),
@@ -72,17 +64,17 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
                     span,
                 )
             )
-            found += [Directive(directive, name.name, (), span) for directive in directives]
+            found += [program.Directive(directive, name.name, (), span) for directive in directives]
         return tuple(found)
 
     def names(self, *names: SpannedName) -> tuple[SpannedName, ...]:
         return names
 
-    def columns(self, *children: Lexeme | Column) -> BracketedList:
+    def columns(self, *children: Lexeme | program.Column) -> BracketedList:
         return bracketed_list(children)
 
-    def column(self, word: SpannedName, type_name: TypeName) -> Column:
-        return Column(word.name, type_name, span_between(word.span, type_name.span))
+    def column(self, word: SpannedName, type_name: program.TypeName) -> program.Column:
+        return program.Column(word.name, type_name, span_between(word.span, type_name.span))
 
     def qualifiers(self, *qualifiers: Lexeme | BracketedList) -> tuple[Lexeme | BracketedList, ...]:
         return qualifiers
@@ -95,32 +87,44 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     def words(self, *words: SpannedName) -> tuple[SpannedName, ...]:
         return words
 
-    def plain_type(self, name: SpannedName) -> TypeName:
-        return TypeName(name.name, span=name.span)
+    def plain_type(self, name: SpannedName) -> program.TypeName:
+        return program.TypeName(name.name, span=name.span)
 
-    def sized_type(self, name: SpannedName, _: Lexeme, *rest: Lexeme) -> TypeName:
+    def sized_type(self, name: SpannedName, _: Lexeme, *rest: Lexeme) -> program.TypeName:
         *digits, end = rest
         precision, scale = (*(_integer(digit) for digit in digits), 0)[:2]
-        return TypeName(name.name, (precision, scale), span=span_between(name.span, end.span))
+        return program.TypeName(
+            name.name, (precision, scale), span=span_between(name.span, end.span)
+        )
 
-    def type_name(self, base: TypeName) -> TypeName:
+    def type_name(self, base: program.TypeName) -> program.TypeName:
         return base
 
-    def nullable(self, base: TypeName) -> TypeName:
+    def nullable(self, base: program.TypeName) -> program.TypeName:
         return replace(base, nullable=True)
 
     def old_type(self, start: Lexeme, name: SpannedName) -> tuple[Item, ...]:
         kind = "number" if start.text == ".number_type" else "symbol"
         span = span_between(start.span, name.span)
-        return (TypeDeclaration(name.name, (TypeName(kind, span=name.span),), True, span),)
+        return (
+            program.TypeDeclaration(
+                name.name, (program.TypeName(kind, span=name.span),), True, span
+            ),
+        )
 
-    def subtype(self, start: Lexeme, name: SpannedName, base: TypeName) -> tuple[Item, ...]:
-        return (TypeDeclaration(name.name, (base,), True, span_between(start.span, base.span)),)
+    def subtype(self, start: Lexeme, name: SpannedName, base: program.TypeName) -> tuple[Item, ...]:
+        return (
+            program.TypeDeclaration(name.name, (base,), True, span_between(start.span, base.span)),
+        )
 
     def union(
-        self, start: Lexeme, name: SpannedName, _: Lexeme, *bases: TypeName
+        self, start: Lexeme, name: SpannedName, _: Lexeme, *bases: program.TypeName
     ) -> tuple[Item, ...]:
-        return (TypeDeclaration(name.name, bases, False, span_between(start.span, bases[-1].span)),)
+        return (
+            program.TypeDeclaration(
+                name.name, bases, False, span_between(start.span, bases[-1].span)
+            ),
+        )
 
     def dependency(
         self,
@@ -132,7 +136,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
         end: Lexeme,
     ) -> tuple[Item, ...]:
         return (
-            FunctionalDependency(
+            program.FunctionalDependency(
                 name.name,
                 tuple(word.name for word in determinants),
                 tuple(word.name for word in dependents),
@@ -147,7 +151,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     ) -> tuple[Item, ...]:
         end = names[-1].span if parameters is None else parameters.span
         return tuple(
-            Directive(
+            program.Directive(
                 start.text.removeprefix("."),
                 name.name,
                 _pairs(parameters),
@@ -176,7 +180,7 @@ class DeclarationBuilder(Transformer[Lexeme, object]):
     ) -> tuple[Item, ...]:
         span = span_between(start.span, message.span if parameters is None else parameters.span)
         kind, text = start.text.removeprefix("."), str(message.value)
-        return (Reaction(kind, name.name, text, _pairs(parameters), span),)
+        return (program.Reaction(kind, name.name, text, _pairs(parameters), span),)
 
     def plan(self, *_: object) -> tuple[Item, ...]:
         return ()

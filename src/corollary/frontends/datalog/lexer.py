@@ -7,15 +7,7 @@ from dataclasses import dataclass, replace
 from corollary.core.logic import Value
 from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE
 from corollary.errors import Diagnostic
-from corollary.frontends.datalog.literals import (
-    LiteralError,
-    is_fraction,
-    read_date,
-    read_fraction,
-    read_integer,
-    read_string,
-    read_time,
-)
+from corollary.frontends.datalog import literals
 from corollary.frontends.datalog.source_map import ExpandedText
 from corollary.source import Span
 
@@ -118,9 +110,9 @@ _OPERAND_ENDS = frozenset(
     | {"UNDERSCORE", "RPAR", "RBRACE"}
 )
 _QUOTED: dict[str, tuple[str, Callable[[str], Value]]] = {
-    "d": ("DATE", read_date),
-    "t": ("TIME", read_time),
-    '"': ("STRING", read_string),
+    "d": ("DATE", literals.read_date),
+    "t": ("TIME", literals.read_time),
+    '"': ("STRING", literals.read_string),
 }
 
 
@@ -142,7 +134,7 @@ def _scan(expanded: ExpandedText, diagnostics: list[Diagnostic]) -> Iterator[Lex
         previous_end = end
         try:
             type_, value = _classify(found, written)
-        except LiteralError as error:
+        except literals.LiteralError as error:
             diagnostics.append(Diagnostic("C0103", error.message, span, error.note))
             type_, value = ("QUOTED", "?") if written.startswith("`") else ("INT", 0)
         yield Lexeme(type_, written, value, span, is_adjacent, starts_line)
@@ -158,14 +150,18 @@ def _classify(found: re.Match[str], written: str) -> tuple[str, Value]:
             return _SIGNS[written], written
         case "number":
             # The value is read later, when it is known whether a minus sign is part of it.
-            return ("FRACTION" if is_fraction(written) else "INT"), None
+            return ("FRACTION" if literals.is_fraction(written) else "INT"), None
         case "quoted":
             if not found["close"]:
                 return "BAD", written
             type_, read = _QUOTED[written[0]]
             return type_, read(written[written.index('"') + 1 : -1])
         case "name":
-            return ("QUOTED", read_string(written[1:-1])) if found["shut"] else ("BAD", written)
+            return (
+                ("QUOTED", literals.read_string(written[1:-1]))
+                if found["shut"]
+                else ("BAD", written)
+            )
         case "directive":
             return DIRECTIVES.get(written, "BAD"), written
         case "state":
@@ -199,10 +195,12 @@ def _join_signs(lexemes: list[Lexeme], diagnostics: list[Diagnostic]) -> Iterato
 
 
 def _with_value(lexeme: Lexeme, diagnostics: list[Diagnostic]) -> Lexeme:
-    read: Callable[[str], Value] = read_integer if lexeme.type == "INT" else read_fraction
+    read: Callable[[str], Value] = (
+        literals.read_integer if lexeme.type == "INT" else literals.read_fraction
+    )
     try:
         return replace(lexeme, value=read(lexeme.text))
-    except LiteralError as error:
+    except literals.LiteralError as error:
         diagnostics.append(Diagnostic("C0103", error.message, lexeme.span, error.note))
         return replace(lexeme, type="INT", value=0)
 

@@ -3,24 +3,18 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from corollary.core import program
 from corollary.core.logic import Clause
-from corollary.core.program import (
-    Declaration,
-    Directive,
-    FunctionalDependency,
-    Reaction,
-    TypeDeclaration,
-)
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog.lexer import Lexeme
 from corollary.source import Span
 
 Item = (
-    TypeDeclaration
-    | Declaration
-    | FunctionalDependency
-    | Directive
-    | Reaction
+    program.TypeDeclaration
+    | program.Declaration
+    | program.FunctionalDependency
+    | program.Directive
+    | program.Reaction
     | Clause
     | Diagnostic
 )

@@ -9,16 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar, cast
 
-from corollary.core import logic
-from corollary.core.program import (
-    Declaration,
-    Directive,
-    FunctionalDependency,
-    Program,
-    Reaction,
-    TypeDeclaration,
-)
+from corollary.core import logic, program
 from corollary.errors import Diagnostic, InputError
+from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.lexer import Lexeme, tokenise
 from corollary.frontends.datalog.parse_nodes import Item
 from corollary.frontends.datalog.preprocessor import (
@@ -27,15 +20,9 @@ from corollary.frontends.datalog.preprocessor import (
     include_under,
     read_source,
 )
-from corollary.frontends.datalog.syntax_errors import (
-    ITEM_STARTS,
-    UNSUPPORTED_DIRECTIVES,
-    diagnose_end,
-    diagnose_lexeme,
-)
 from corollary.source import SourceFile, Span
 
-Parsed = TypeVar("Parsed", logic.Clause, Reaction)
+Parsed = TypeVar("Parsed", logic.Clause, program.Reaction)
 
 MAX_ERRORS = 50
 NESTING_MAX_DEPTH = 100
@@ -46,7 +33,7 @@ _CLOSING = frozenset({"RPAR", "RBRACE"})
 _PREFIXES = frozenset({"NOT", "MINUS", "PREFIX", "AGGREGATE", "EXTREME"})
 
 
-def parse(source: SourceFile, include: Include | None = None) -> Program:
+def parse(source: SourceFile, include: Include | None = None) -> program.Program:
     """Return the program of a text.
 
     Args:
@@ -65,19 +52,19 @@ def parse(source: SourceFile, include: Include | None = None) -> Program:
     items = [] if diagnostics else list(_items(tokenise(expanded, diagnostics), diagnostics))
     if diagnostics:
         raise InputError(_sort_by_place(diagnostics, preprocessor.sources))
-    return Program(
-        tuple(item for item in items if isinstance(item, TypeDeclaration)),
-        tuple(item for item in items if isinstance(item, Declaration)),
-        tuple(item for item in items if isinstance(item, FunctionalDependency)),
+    return program.Program(
+        tuple(item for item in items if isinstance(item, program.TypeDeclaration)),
+        tuple(item for item in items if isinstance(item, program.Declaration)),
+        tuple(item for item in items if isinstance(item, program.FunctionalDependency)),
         tuple(item for item in items if isinstance(item, logic.Clause)),
-        tuple(item for item in items if isinstance(item, Directive)),
-        tuple(item for item in items if isinstance(item, Reaction)),
+        tuple(item for item in items if isinstance(item, program.Directive)),
+        tuple(item for item in items if isinstance(item, program.Reaction)),
         tuple(preprocessor.sources),
         tuple(item for item in items if isinstance(item, Diagnostic)),
     )
 
 
-def parse_file(path: str | Path, root: str | Path | None = None) -> Program:
+def parse_file(path: str | Path, root: str | Path | None = None) -> program.Program:
     """Return the program of a file; included files are found relative to it, under `root`.
 
     Args:
@@ -108,7 +95,7 @@ def parse_clause(text: str, place: str = "rule") -> logic.Clause:
     return _parse_item(text, place, logic.Clause, "A rule or fact")
 
 
-def parse_rule(text: str, place: str = "rule") -> logic.Clause | Reaction:
+def parse_rule(text: str, place: str = "rule") -> logic.Clause | program.Reaction:
     """Return the rule, fact, `.alert` or `.abort` of a text.
 
     Messages call the text by its place.
@@ -118,7 +105,7 @@ def parse_rule(text: str, place: str = "rule") -> logic.Clause | Reaction:
     """
     if not text.lstrip().startswith("."):
         return parse_clause(text, place)
-    return _parse_item(text, place, Reaction, "A rule, a fact, `.alert` or `.abort`")
+    return _parse_item(text, place, program.Reaction, "A rule, a fact, `.alert` or `.abort`")
 
 
 def _parse_item(text: str, place: str, kind: type[Parsed], expected: str) -> Parsed:
@@ -145,7 +132,7 @@ def _parse_single(text: str, start: str, place: str) -> object:
         _check_nesting(lexemes)
         item, position = _parse_at(lexemes, 0, start, end)
         if position < len(lexemes):
-            raise _StopError(diagnose_lexeme(lexemes, position, {"$END"}), position)
+            raise _StopError(syntax_errors.diagnose_lexeme(lexemes, position, {"$END"}), position)
     except InputError as error:
         raise InputError(_sort_by_place([*diagnostics, *error.diagnostics], [source])) from None
     except _StopError as stop:
@@ -206,13 +193,15 @@ def _parse_at(
         expected = set(parser.accepts())
         is_end = position > first and "$END" in expected and _may_follow(lexemes, position)
         if not is_end:
-            diagnostic = diagnose_lexeme(lexemes, position, expected)
+            diagnostic = syntax_errors.diagnose_lexeme(lexemes, position, expected)
             raise _StopError(diagnostic, position, "DOT" in expected) from None
     try:
         result = parser.feed_eof()
     except UnexpectedToken:
         expected = set(parser.accepts())
-        raise _StopError(diagnose_end(lexemes, first, expected, end), position) from None
+        raise _StopError(
+            syntax_errors.diagnose_end(lexemes, first, expected, end), position
+        ) from None
     if position - first > NESTING_MAX_DEPTH:  # no item is deeper than it has lexemes
         _check_depth(result if isinstance(result, tuple) else (result,))
     return result, position
@@ -224,7 +213,7 @@ def _may_follow(lexemes: list[Lexeme], position: int) -> bool:
     following = lexemes[position + 1].type if position + 1 < len(lexemes) else ""
     return (
         lexeme.starts_line
-        or lexeme.type in ITEM_STARTS
+        or lexeme.type in syntax_errors.ITEM_STARTS
         or lexeme.type in ("PLUS", "MINUS")
         or following in ("LPAR", "STATE")
     )
@@ -235,7 +224,7 @@ def _resume(lexemes: list[Lexeme], first: int, position: int, is_clause_end: boo
 
     That is after the full stop of a clause or at the next line that begins a new item.
     """
-    if lexemes[first].text in UNSUPPORTED_DIRECTIVES:
+    if lexemes[first].text in syntax_errors.UNSUPPORTED_DIRECTIVES:
         position = _skip_block(lexemes, first)
     is_directive = lexemes[first].text.startswith(".") and lexemes[first].type != "DOT"
     for index in range(position, len(lexemes)):
@@ -255,7 +244,7 @@ def _skip_block(lexemes: list[Lexeme], first: int) -> int:
     depth = 0
     for index in range(first + 1, len(lexemes)):
         lexeme = lexemes[index]
-        if depth == 0 and (lexeme.type == "DOT" or lexeme.type in ITEM_STARTS):
+        if depth == 0 and (lexeme.type == "DOT" or lexeme.type in syntax_errors.ITEM_STARTS):
             break
         depth += {"LBRACE": 1, "RBRACE": -1}.get(lexeme.type, 0)
         if lexeme.type == "RBRACE" and depth <= 0:

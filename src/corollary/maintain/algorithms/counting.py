@@ -28,13 +28,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.plans import Add, CancelOut, Reduce, Remove, Role, Step, When
 from corollary.core.states import State
 from corollary.core.types import NUMBER
-from corollary.maintain.delta import (
-    ChangedLiteral,
-    apply_selections,
-    make_body,
-    read_in_state,
-    unchanged_rules,
-)
+from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import count_relation
 from corollary.maintain.sip import Goal, has_fault
@@ -50,9 +44,9 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     (name,) = stratum.relations
     steps: list[Step] = []
     bodies: list[Body] = []
-    for rule in unchanged_rules(draft, stratum.relations):
+    for rule in delta.unchanged_rules(draft, stratum.relations):
         for changed in _changed_literals(rule, draft):
-            selection, chosen = apply_selections(draft, changed)
+            selection, chosen = delta.apply_selections(draft, changed)
             steps += selection
             bodies.append(_exact(chosen))
     update = draft.update
@@ -68,15 +62,17 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     return [*steps, *trace_rows(stratum, draft)]
 
 
-def _changed_literals(rule: logic.Rule, draft: Draft) -> Iterator[ChangedLiteral]:
+def _changed_literals(rule: logic.Rule, draft: Draft) -> Iterator[delta.ChangedLiteral]:
     """Yield every change of a literal of a rule, with its effect on the head's count."""
     for position, literal in enumerate(rule.literals):
         for sign in sorted(draft.update.signs_of(literal.relation)):
             effect = next(iter(flip_signs({sign}))) if literal.negated else sign
-            yield ChangedLiteral(rule, position, effect, draft.changes_of(literal.relation, sign))
+            yield delta.ChangedLiteral(
+                rule, position, effect, draft.changes_of(literal.relation, sign)
+            )
 
 
-def _exact(changed: ChangedLiteral) -> Body:
+def _exact(changed: delta.ChangedLiteral) -> Body:
     """Return exact_i: each instance counts +1 or −1."""
 
     def read(at: int, literal: logic.Literal) -> Goal:
@@ -84,7 +80,7 @@ def _exact(changed: ChangedLiteral) -> Body:
         return Goal(literal, Reference(literal.relation, state))
 
     weight = logic.Constant(1 if changed.sign is State.ADDED else -1, NUMBER)
-    return make_body(
+    return delta.make_body(
         changed.rule,
         read,
         lead=changed.lead,
@@ -97,8 +93,8 @@ def _exact(changed: ChangedLiteral) -> Body:
 def _whole_rule(rule: logic.Rule, state: State, weight: int) -> Body:
     """Return every instance of a rule that is itself added or removed."""
     head = (*logic.head_arguments(rule), logic.Constant(weight, NUMBER))
-    return make_body(
-        rule, read_in_state(state), head=head, is_judged=state is State.NEW, is_bag=True
+    return delta.make_body(
+        rule, delta.read_in_state(state), head=head, is_judged=state is State.NEW, is_bag=True
     )
 
 
@@ -109,14 +105,14 @@ def _judge_added(stratum: Stratum, draft: Draft) -> list[Step]:
     """
     (name,) = stratum.relations
     bodies = [
-        make_body(
+        delta.make_body(
             rule,
-            read_in_state(State.NEW),
+            delta.read_in_state(State.NEW),
             lead=changed.lead,
             position=changed.position,
             is_judged=True,
         )
-        for rule in unchanged_rules(draft, stratum.relations)
+        for rule in delta.unchanged_rules(draft, stratum.relations)
         if any(has_fault(condition) for condition in rule.conditions)
         for changed in _changed_literals(rule, draft)
         if changed.sign is State.ADDED

@@ -33,14 +33,8 @@ from corollary.core.logic import Rule, head_arguments
 from corollary.core.pipeline import Reference
 from corollary.core.plans import CancelOut, Extend, Loop, Remove, Role, Step, working_relation
 from corollary.core.states import State
+from corollary.maintain import delta
 from corollary.maintain.algorithms.seminaive import insert
-from corollary.maintain.delta import (
-    make_body,
-    read_in_state,
-    recursive_positions,
-    seed_bodies,
-    unchanged_rules,
-)
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
@@ -50,8 +44,12 @@ from corollary.maintain.trace import trace_rows
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stored stratum."""
     overestimate = _overdelete(stratum, draft)
-    additions, first = seed_bodies(
-        draft, unchanged_rules(draft, stratum.relations), stratum.relations, State.ADDED, _add_body
+    additions, first = delta.seed_bodies(
+        draft,
+        delta.unchanged_rules(draft, stratum.relations),
+        stratum.relations,
+        State.ADDED,
+        _add_body,
     )
     if overestimate and not _is_exact(stratum, draft):
         for name in stratum.relations:
@@ -68,8 +66,8 @@ def _is_exact(stratum: Stratum, draft: Draft) -> bool:
 
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return stages (1) and (2): take out every tuple that may have lost a derivation."""
-    members, kept = stratum.relations, unchanged_rules(draft, stratum.relations)
-    steps, bodies = seed_bodies(draft, kept, members, State.REMOVED, _remove_body)
+    members, kept = stratum.relations, delta.unchanged_rules(draft, stratum.relations)
+    steps, bodies = delta.seed_bodies(draft, kept, members, State.REMOVED, _remove_body)
     if not any(bodies.values()):
         return []
     again: list[Step] = []
@@ -85,7 +83,7 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
             _overdelete_further(rule, position)
             for rule in kept
             if rule.head.relation == name
-            for position in recursive_positions(rule, members)
+            for position in delta.recursive_positions(rule, members)
         ]
         again += draft.derive(
             following, further, without=(Reference(over),), role=Role.APPROXIMATED, about=name
@@ -103,26 +101,32 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
 
 def _remove_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
     """Return rem_i, or the whole body in OLD of a removed rule."""
-    return make_body(rule, read_in_state(State.OLD), lead=lead, position=position)
+    return delta.make_body(rule, delta.read_in_state(State.OLD), lead=lead, position=position)
 
 
 def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
     """Return add_i, or the whole body in NEW of an added rule."""
-    return make_body(rule, read_in_state(State.NEW), lead=lead, position=position, is_judged=True)
+    return delta.make_body(
+        rule, delta.read_in_state(State.NEW), lead=lead, position=position, is_judged=True
+    )
 
 
 def _overdelete_further(rule: Rule, position: int) -> Body:
     """Return rem_i for a literal of the stratum: its removals are the last overestimate."""
     literal = rule.literals[position]
     source = Reference(working_relation(literal.relation, "over"), State.ADDED)
-    return make_body(rule, read_in_state(State.OLD), lead=Goal(literal, source), position=position)
+    return delta.make_body(
+        rule, delta.read_in_state(State.OLD), lead=Goal(literal, source), position=position
+    )
 
 
 def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:
     """Return the bodies of δ⁺: other derivations of tuples that were taken out."""
     over = draft.working_relation(name, "over")
     return [
-        make_body(rule, read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule)))
+        delta.make_body(
+            rule, delta.read_in_state(State.NEW), lead=working_goal(over, head_arguments(rule))
+        )
         for rule in stratum.rules
         if rule.head.relation == name
     ]

@@ -44,15 +44,7 @@ from corollary.core import plans
 from corollary.core.logic import NO_RULE, Rule
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
-from corollary.maintain.delta import (
-    ChangedLiteral,
-    apply_selections,
-    changed_literals,
-    make_body,
-    read_in_state,
-    recursive_positions,
-    unchanged_rules,
-)
+from corollary.maintain import delta
 from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
@@ -87,15 +79,15 @@ class _Propagation:
     def process_updates(self) -> list[plans.Step]:
         """Return the steps that start the propagation of every change below the stratum."""
         draft, members = self.draft, self.stratum.relations
-        kept = unchanged_rules(draft, members)
+        kept = delta.unchanged_rules(draft, members)
         signs = {name: draft.update.signs_of(name) for name in members}
         for rule in kept:
-            for position in recursive_positions(rule, members):
+            for position in delta.recursive_positions(rule, members):
                 for sign in sorted(signs[rule.head.relation]):
                     self._procedure(rule, position, sign)
         steps: list[plans.Step] = []
         for sign in (State.REMOVED, State.ADDED):
-            for changed in changed_literals(draft, kept, members, sign):
+            for changed in delta.changed_literals(draft, kept, members, sign):
                 if sign in signs[changed.rule.head.relation]:
                     steps += self._start(changed)
             rules = draft.update.added_rules if sign is State.ADDED else draft.update.removed_rules
@@ -113,9 +105,9 @@ class _Propagation:
             draft.procedures[CLEAR_TABLES] = ()
         return steps
 
-    def _start(self, changed: ChangedLiteral) -> list[plans.Step]:
+    def _start(self, changed: delta.ChangedLiteral) -> list[plans.Step]:
         """Return the call for a change below, made if any tuple passes its selections."""
-        selection, chosen = apply_selections(self.draft, changed)
+        selection, chosen = delta.apply_selections(self.draft, changed)
         procedure = self._procedure(chosen.rule, chosen.position, chosen.sign)
         updates = plans.working_relation(procedure, "given")
         self.draft.types[updates] = self.draft.types[changed.literal.relation]
@@ -161,9 +153,9 @@ class _Propagation:
         draft.types |= dict.fromkeys(local.values(), types)
         approximation = Reference(local["approximation"])
         known = Reference(draft.working_relation(name, sign))
-        body = make_body(
+        body = delta.make_body(
             rule,
-            read_in_state(prop_state),
+            delta.read_in_state(prop_state),
             lead=lead,
             position=position,
             is_judged=sign is State.ADDED,
@@ -273,10 +265,10 @@ class _Propagation:
     ) -> Iterator[plans.Step]:
         """Yield the calls that propagate actual updates inside the stratum."""
         draft, members = self.draft, self.stratum.relations
-        for rule in unchanged_rules(draft, members):
+        for rule in delta.unchanged_rules(draft, members):
             if sign not in draft.update.signs_of(rule.head.relation):
                 continue
-            for position in recursive_positions(rule, members):
+            for position in delta.recursive_positions(rule, members):
                 if rule.literals[position].relation == name:
                     yield plans.Call(self._procedure(rule, position, sign), actual)
 

@@ -43,22 +43,9 @@ from corollary.core.pipeline import Reference
 from corollary.core.plans import CancelOut, Extend, Loop, Remove, Role, Step
 from corollary.core.states import State
 from corollary.core.types import NUMBER
+from corollary.maintain import delta, payload
 from corollary.maintain.algorithms.seminaive import insert
-from corollary.maintain.delta import (
-    make_body,
-    read_in_state,
-    recursive_positions,
-    seed_bodies,
-    unchanged_rules,
-)
 from corollary.maintain.draft import Body, Draft, working_goal
-from corollary.maintain.payload import (
-    RANK_VARIABLE,
-    absent_head,
-    rank_body,
-    rank_equation,
-    rank_relation,
-)
 from corollary.maintain.sip import Goal
 from corollary.maintain.trace import trace_rows
 
@@ -69,10 +56,12 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     suspension = _suspend(stratum, draft)
 
     def add(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-        return _derivation(rule, stratum, draft, lead, position=position, goals=[absent_head(rule)])
+        return _derivation(
+            rule, stratum, draft, lead, position=position, goals=[payload.absent_head(rule)]
+        )
 
-    additions, first = seed_bodies(
-        draft, unchanged_rules(draft, stratum.relations), members, State.ADDED, add
+    additions, first = delta.seed_bodies(
+        draft, delta.unchanged_rules(draft, stratum.relations), members, State.ADDED, add
     )
     if suspension:
         for rule in stratum.rules:
@@ -83,7 +72,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
             first[rule.head.relation].append(_derivation(rule, stratum, draft, out))
     steps = [*suspension, *additions, *insert(stratum, draft, first, with_ranks=True)]
     for name in members:
-        steps += [CancelOut(name), CancelOut(rank_relation(draft, name))]
+        steps += [CancelOut(name), CancelOut(payload.rank_relation(draft, name))]
     return [*steps, *trace_rows(stratum, draft, "out" if suspension else "")]
 
 
@@ -97,14 +86,14 @@ def _derivation(
     goals: Sequence[Goal] = (),
 ) -> Body:
     """Return a rule in NEW whose head gets its rank from the premises, as stage (4) derives it."""
-    ranked = rank_body(rule, stratum.relations, draft, State.NEW)
-    return make_body(
+    ranked = payload.rank_body(rule, stratum.relations, draft, State.NEW)
+    return delta.make_body(
         rule,
         ranked.read,
         lead=lead,
         position=position,
         goals=goals,
-        conditions=[rank_equation(ranked)],
+        conditions=[payload.rank_equation(ranked)],
         head=ranked.head,
         is_judged=True,
     )
@@ -115,15 +104,20 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
     members = stratum.relations
 
     def remove(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-        head = (*head_arguments(rule), RANK_VARIABLE)
-        ranked = Literal(rank_relation(draft, rule.head.relation), head)
+        head = (*head_arguments(rule), payload.RANK_VARIABLE)
+        ranked = Literal(payload.rank_relation(draft, rule.head.relation), head)
         stored = Goal(ranked, Reference(ranked.relation, State.OLD))
-        return make_body(
-            rule, read_in_state(State.OLD), lead=lead, position=position, goals=[stored], head=head
+        return delta.make_body(
+            rule,
+            delta.read_in_state(State.OLD),
+            lead=lead,
+            position=position,
+            goals=[stored],
+            head=head,
         )
 
-    steps, bodies = seed_bodies(
-        draft, unchanged_rules(draft, stratum.relations), members, State.REMOVED, remove
+    steps, bodies = delta.seed_bodies(
+        draft, delta.unchanged_rules(draft, stratum.relations), members, State.REMOVED, remove
     )
     if not any(bodies.values()):
         return []
@@ -163,7 +157,7 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
         take_out += [
             draft.copy(out, Reference(suspended)),
             Remove(name, out),
-            Remove(rank_relation(draft, name), suspended),
+            Remove(payload.rank_relation(draft, name), suspended),
         ]
     candidates = tuple(
         Reference(draft.working_relation(name, "candidate", NUMBER)) for name in members
@@ -177,7 +171,7 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        ranked = rank_body(rule, stratum.relations, draft, State.OLD)
+        ranked = payload.rank_body(rule, stratum.relations, draft, State.OLD)
         not_suspended: list[Goal] = []
         for position in ranked.ranks:
             literal = ranked.ranked_literal(position)
@@ -187,12 +181,14 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
             not_suspended.append(
                 Goal(Literal(suspended, literal.slots, True), Reference(suspended))
             )
-        yield make_body(
+        yield delta.make_body(
             rule,
             ranked.read,
             lead=working_goal(candidate, ranked.head),
             goals=not_suspended,
-            conditions=[Condition("<", rank, RANK_VARIABLE) for rank in ranked.ranks.values()],
+            conditions=[
+                Condition("<", rank, payload.RANK_VARIABLE) for rank in ranked.ranks.values()
+            ],
             head=ranked.head,
         )
 
@@ -202,29 +198,29 @@ def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     for rule in stratum.rules:
         if rule.head.relation != name:
             continue
-        for position in recursive_positions(rule, stratum.relations):
-            ranked = rank_body(rule, stratum.relations, draft, State.OLD)
+        for position in delta.recursive_positions(rule, stratum.relations):
+            ranked = payload.rank_body(rule, stratum.relations, draft, State.OLD)
             suspended = draft.working_relation(
                 rule.literals[position].relation, "suspended", NUMBER
             )
             lead = Goal(ranked.ranked_literal(position), Reference(suspended, State.ADDED))
-            head = Literal(rank_relation(draft, name), ranked.head)
+            head = Literal(payload.rank_relation(draft, name), ranked.head)
 
             # The other premises may be suspended themselves: without them, a head whose premises
             # are suspended in the same round would be missed.
             def read(at: int, literal: Literal, position: int = position) -> Goal:
                 if literal.relation in stratum.relations and not literal.negated and at != position:
-                    stored = rank_relation(draft, literal.relation)
+                    stored = payload.rank_relation(draft, literal.relation)
                     slots = (*literal.slots, Wildcard())
                     return Goal(Literal(stored, slots), Reference(stored, State.OLD))
                 return Goal(literal, Reference(literal.relation))
 
-            yield make_body(
+            yield delta.make_body(
                 rule,
                 read,
                 lead=lead,
                 position=position,
                 goals=[Goal(head, Reference(head.relation, State.OLD))],
-                conditions=[Condition(">", RANK_VARIABLE, ranked.ranks[position])],
+                conditions=[Condition(">", payload.RANK_VARIABLE, ranked.ranks[position])],
                 head=ranked.head,
             )

@@ -8,7 +8,7 @@ evaluated, since neither is stored; only the difference outlives the stratum.
 
 from corollary.analysis.strata import Stratum
 from corollary.core.pipeline import Reference
-from corollary.core.plans import Clear, Step, Store
+from corollary.core.plans import Clear, Step, StoreRelation
 from corollary.core.states import State
 from corollary.maintain.algorithms import seminaive
 from corollary.maintain.draft import Draft
@@ -42,7 +42,7 @@ def _compare_states(stratum: Stratum, draft: Draft) -> list[Step]:
     steps += evaluation
     for name, result in results.items():
         if not update.is_virtual(name):
-            steps.append(Store(name, result))
+            steps.append(StoreRelation(name, result))
             continue
         was, now = Reference(draft.working_relation(name, "was")), Reference(result)
         added, removed = (

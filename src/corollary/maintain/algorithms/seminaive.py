@@ -82,7 +82,7 @@ def plan_program(
 def plan(stratum: Stratum, draft: Draft, payload: Payload | None = None) -> list[plans.Step]:
     """Return the steps that evaluate one stratum from the relations below it, in NEW."""
     steps, results = fixpoint(stratum, draft, State.NEW, payload)
-    return [*steps, *(plans.Store(name, result) for name, result in results.items())]
+    return [*steps, *(plans.StoreRelation(name, result) for name, result in results.items())]
 
 
 def fixpoint(

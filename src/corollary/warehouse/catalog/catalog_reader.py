@@ -8,14 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from corollary.errors import WarehouseError, display_location
-from corollary.warehouse.catalog import schema
-from corollary.warehouse.catalog.catalog_rows import (
-    Commit,
-    StoredChange,
-    StoredIndex,
-    StoredProgram,
-    StoredSnapshot,
-)
+from corollary.warehouse.catalog import catalog_rows, schema
 from corollary.warehouse.catalog.connections import Connections
 
 
@@ -32,27 +25,27 @@ class CatalogReader(Connections):
         query = sa.select(schema.meta.c.value).where(schema.meta.c.name == name)
         return str(connection.execute(query).scalar_one())
 
-    def latest_commit(self) -> Commit | None:
+    def latest_commit(self) -> catalog_rows.Commit | None:
         """Return the last commit, if any."""
         table = schema.commits
         return self._commit(sa.select(table).order_by(table.c.number.desc()).limit(1))
 
-    def find_commit(self, number: int) -> Commit | None:
+    def find_commit(self, number: int) -> catalog_rows.Commit | None:
         """Return a commit by its number."""
         table = schema.commits
         return self._commit(sa.select(table).where(table.c.number == number))
 
-    def find_commit_by_key(self, idempotency: str) -> Commit | None:
+    def find_commit_by_key(self, idempotency: str) -> catalog_rows.Commit | None:
         """Return the commit that was made under an idempotency key."""
         table = schema.commits
         return self._commit(sa.select(table).where(table.c.idempotency == idempotency))
 
-    def _commit(self, query: sa.Select[Any]) -> Commit | None:
+    def _commit(self, query: sa.Select[Any]) -> catalog_rows.Commit | None:
         with self.read_transaction() as connection:
             row = connection.execute(query).first()
         return None if row is None else _commit(row)
 
-    def commits(self, after: int = 0, limit: int | None = None) -> list[Commit]:
+    def commits(self, after: int = 0, limit: int | None = None) -> list[catalog_rows.Commit]:
         """Return the commits after a number, newest first."""
         table = schema.commits
         query = sa.select(table).where(table.c.number > after).order_by(table.c.number.desc())
@@ -61,7 +54,7 @@ class CatalogReader(Connections):
 
     def changes(
         self, after: int, upto: int, relation: str | None = None
-    ) -> list[tuple[int, StoredChange]]:
+    ) -> list[tuple[int, catalog_rows.StoredChange]]:
         """Return the changes of the commits after one and up to another, oldest first."""
         table = schema.changes
         query = sa.select(table).where(table.c.commit_number > after, table.c.commit_number <= upto)
@@ -87,11 +80,11 @@ class CatalogReader(Connections):
             rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
             return [(number, name, added, removed) for number, name, added, removed in rows]
 
-    def latest_snapshots(self, upto: int) -> dict[str, StoredSnapshot]:
+    def latest_snapshots(self, upto: int) -> dict[str, catalog_rows.StoredSnapshot]:
         """Return for each relation its latest snapshot not after a commit."""
         table = schema.snapshots
         query = sa.select(table).where(table.c.commit_number <= upto)
-        found: dict[str, StoredSnapshot] = {}
+        found: dict[str, catalog_rows.StoredSnapshot] = {}
         with self.read_transaction() as connection:
             for row in connection.execute(query.order_by(table.c.commit_number)):
                 found[row.relation] = stored_snapshot(row)
@@ -123,7 +116,7 @@ class CatalogReader(Connections):
             if name not in snapshots or snapshots[name].commit < changed.get(name, 0)
         ]
 
-    def latest_index(self, upto: int) -> tuple[int, list[StoredIndex]] | None:
+    def latest_index(self, upto: int) -> tuple[int, list[catalog_rows.StoredIndex]] | None:
         """Return the latest index not after a commit: its commit and its files."""
         table = schema.indexes
         with self.read_transaction() as connection:
@@ -134,7 +127,7 @@ class CatalogReader(Connections):
                 return None
             query = sa.select(table).where(table.c.commit_number == newest)
             rows = connection.execute(query.order_by(table.c.path))
-            return int(newest), [StoredIndex(row.path, row.checksum) for row in rows]
+            return int(newest), [catalog_rows.StoredIndex(row.path, row.checksum) for row in rows]
 
     def folded_files(self) -> frozenset[str]:
         """Return the files of all snapshots and indexes."""
@@ -143,7 +136,7 @@ class CatalogReader(Connections):
         with self.read_transaction() as connection:
             return frozenset(connection.execute(query).scalars())
 
-    def program(self, id_: int) -> StoredProgram:
+    def program(self, id_: int) -> catalog_rows.StoredProgram:
         """Return a program.
 
         Raises:
@@ -154,7 +147,7 @@ class CatalogReader(Connections):
             row = connection.execute(sa.select(table).where(table.c.id == id_)).first()
         if row is None or row.checksum != program_checksum(row.text, row.places):
             raise WarehouseError.damaged(f"program {id_} in {display_location(self.url)}")
-        return StoredProgram(row.id, row.text, json.loads(row.places))
+        return catalog_rows.StoredProgram(row.id, row.text, json.loads(row.places))
 
     def source_positions(self) -> dict[str, tuple[str, Any]]:
         """Return the position of each source: (relation, position) by name."""
@@ -178,22 +171,26 @@ class CatalogReader(Connections):
             return int(connection.execute(query).scalar_one())
 
 
-def _commit(row: Any) -> Commit:
+def _commit(row: Any) -> catalog_rows.Commit:
     try:
         payload, stats = json.loads(row.payload), json.loads(row.stats)
     except (TypeError, ValueError) as error:
         raise WarehouseError.damaged(f"commit {row.number} in the catalog") from error
-    return Commit(row.number, row.created, row.program, frozenset(payload), stats, row.idempotency)
+    return catalog_rows.Commit(
+        row.number, row.created, row.program, frozenset(payload), stats, row.idempotency
+    )
 
 
-def _change(row: Any) -> StoredChange:
+def _change(row: Any) -> catalog_rows.StoredChange:
     counts = row.relation, row.added, row.removed
-    return StoredChange(*counts, row.is_full, row.checksum, row.inline, row.path)
+    return catalog_rows.StoredChange(*counts, row.is_full, row.checksum, row.inline, row.path)
 
 
-def stored_snapshot(row: Any) -> StoredSnapshot:
+def stored_snapshot(row: Any) -> catalog_rows.StoredSnapshot:
     """Return a row of the table `snapshots`."""
-    return StoredSnapshot(row.relation, row.commit_number, row.rows, row.path, row.checksum)
+    return catalog_rows.StoredSnapshot(
+        row.relation, row.commit_number, row.rows, row.path, row.checksum
+    )
 
 
 def program_checksum(text: str, places: str) -> str:

@@ -25,17 +25,9 @@ from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import Kind, Type
 from corollary.core.values import value_from_json
 from corollary.errors import ClaimError, WarehouseError
-from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog import queued_alert, schema
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.connections import Connections
-from corollary.warehouse.catalog.queued_alert import (
-    RETRY_MAX_SECONDS,
-    OutboxState,
-    QueuedAlert,
-    alert_digest,
-    alert_id,
-    retry_delay,
-)
 
 CLAIM_SECONDS = 120.0
 """The time after which a claim expires."""
@@ -60,7 +52,7 @@ def record_alerts(connection: sa.Connection, number: int, new: NewCommit, wareho
     now = time.time()
     rows: dict[str, dict[str, Any]] = {}
     for place, alert in enumerate(new.alerts):
-        id_ = alert_id(warehouse, number, alert)
+        id_ = queued_alert.alert_id(warehouse, number, alert)
         is_printed = alert.sink.kind is SinkKind.CONSOLE
         rows.setdefault(
             id_,
@@ -101,7 +93,7 @@ def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
         return [_queued_alert(row).alert for row in connection.execute(query)]
 
 
-def _queued_alert(row: Any, attempts: int = 0) -> QueuedAlert:
+def _queued_alert(row: Any, attempts: int = 0) -> queued_alert.QueuedAlert:
     try:
         shape = json.loads(row.shape)
         types = tuple(Type(Kind(kind), *rest) for kind, *rest in shape["types"])
@@ -116,13 +108,13 @@ def _queued_alert(row: Any, attempts: int = 0) -> QueuedAlert:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise WarehouseError.damaged(f"alert {row.id} in the catalog") from error
-    return QueuedAlert(row.id, row.commit_number, alert, attempts, row.depth)
+    return queued_alert.QueuedAlert(row.id, row.commit_number, alert, attempts, row.depth)
 
 
 # --- delivery ------------------------------------------------------------------------------------
 
 
-class Outbox:
+class CatalogOutbox:
     """The outbox of a catalog, for the processes that deliver alerts."""
 
     def __init__(self, catalog: Connections) -> None:
@@ -135,7 +127,7 @@ class Outbox:
             rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
             return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
 
-    def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[QueuedAlert]:
+    def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[queued_alert.QueuedAlert]:
         """Claim alerts that are due for a sink, oldest first, up to a maximum number."""
         now = time.time()
         is_claimable = sa.and_(_is_due(now), _is_for(sink))
@@ -149,7 +141,7 @@ class Outbox:
                     found.append(_queued_alert(row, row.attempts + 1))
                 except WarehouseError as error:  # a damaged row must not hold up the others
                     values = {
-                        "due": now + RETRY_MAX_SECONDS,
+                        "due": now + queued_alert.RETRY_MAX_SECONDS,
                         "error": str(error)[:ERROR_MAX_CHARACTERS],
                     }
                 connection.execute(
@@ -174,7 +166,7 @@ class Outbox:
         with self._catalog.write_transaction() as connection:
             _mark(connection, ids, claim)
 
-    def postpone(self, claim: str, waiting: Iterable[QueuedAlert], error: str) -> None:
+    def postpone(self, claim: str, waiting: Iterable[queued_alert.QueuedAlert], error: str) -> None:
         """Record that an attempt to deliver some alerts has failed, and when they are due again."""
         now = time.time()
         with self._catalog.write_transaction() as connection:
@@ -185,7 +177,7 @@ class Outbox:
                     .values(
                         claim=None,
                         claimed=None,
-                        due=now + retry_delay(each.attempts),
+                        due=now + queued_alert.retry_delay(each.attempts),
                         error=error[:ERROR_MAX_CHARACTERS],
                     )
                 )
@@ -198,7 +190,7 @@ class Outbox:
                 _table.update().where(_is_due(now), _is_for(sink)).values(due=now + seconds)
             )
 
-    def state(self) -> OutboxState:
+    def state(self) -> queued_alert.OutboxState:
         """Return how many alerts are queued, and the last error."""
         return outbox_state(self._catalog)
 
@@ -230,7 +222,7 @@ def _mark(connection: sa.Connection, ids: Sequence[str], claim: str) -> bool:
 # --- upkeep --------------------------------------------------------------------------------------
 
 
-def outbox_state(catalog: Connections) -> OutboxState:
+def outbox_state(catalog: Connections) -> queued_alert.OutboxState:
     """Return how many alerts are queued, since when, and the last error."""
     commits = schema.commits
     is_queued = _table.c.delivered.is_(None)
@@ -247,7 +239,7 @@ def outbox_state(catalog: Connections) -> OutboxState:
     )
     with catalog.read_transaction() as connection:
         waiting, oldest = connection.execute(counted).one()
-        return OutboxState(int(waiting), oldest, connection.execute(failed).scalar())
+        return queued_alert.OutboxState(int(waiting), oldest, connection.execute(failed).scalar())
 
 
 def damaged_alerts(catalog: Connections, warehouse: str) -> list[str]:
@@ -261,6 +253,6 @@ def damaged_alerts(catalog: Connections, warehouse: str) -> list[str]:
                 found.append(row.id)
                 continue
             content = row.event, json.loads(row.row), row.message, row.sink, row.place
-            if alert_digest(warehouse, row.commit_number, *content) != row.id:
+            if queued_alert.alert_digest(warehouse, row.commit_number, *content) != row.id:
                 found.append(row.id)
     return found

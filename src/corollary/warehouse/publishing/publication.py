@@ -20,25 +20,13 @@ from corollary.core.program import Relation
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.files import durable_files
-from corollary.warehouse.publishing import delta_commit
-from corollary.warehouse.publishing.checked_log import (
-    TableDefect,
-    TableFinding,
-    VersionMark,
-    table_error,
-)
+from corollary.warehouse.publishing import checked_log, delta_commit, published_files
 from corollary.warehouse.publishing.delta_schema import (
     columns_digest,
     published_rows,
     published_schema,
 )
 from corollary.warehouse.publishing.history import History
-from corollary.warehouse.publishing.published_files import (
-    FileReplacement,
-    NewFile,
-    PublishedFiles,
-    is_crowded,
-)
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable, files_of
 from corollary.warehouse.set_difference import difference
 
@@ -80,7 +68,9 @@ class Publication:
         self._history = history
         self._catalog = catalog
         self._schema = published_schema(relation)
-        self._data = PublishedFiles(target.directory, target.warehouse, relation.name, self._schema)
+        self._data = published_files.PublishedFiles(
+            target.directory, target.warehouse, relation.name, self._schema
+        )
 
     def create(self) -> PublishedVersion:
         """Make the first version of a table."""
@@ -124,8 +114,8 @@ class Publication:
         exchange, found = self._data.rewrite_without(state.files, removed)
         if found != removed.num_rows:
             what = f"{removed.num_rows - found} of its rows are gone or altered"
-            finding = TableFinding(TableDefect.CONTENT, what)
-            raise table_error(self._relation.name, self._target.directory, [finding])
+            finding = checked_log.TableFinding(checked_log.TableDefect.CONTENT, what)
+            raise checked_log.table_error(self._relation.name, self._target.directory, [finding])
         exchange.new.extend(self._data.write(added))
         mark = self._mark(state.mark.rows + added.num_rows - removed.num_rows)
         version = delta_commit.replace_files(
@@ -134,7 +124,7 @@ class Publication:
         replaced = {file.path for file in exchange.old}
         sizes = [file.rows for file in state.files if file.path not in replaced]
         sizes += [file.rows for file in exchange.new]
-        if is_crowded(sizes):
+        if published_files.is_crowded(sizes):
             version = self._merge(mark, version)
         return self._record(version, added.num_rows, removed.num_rows, len(exchange.new))
 
@@ -144,7 +134,7 @@ class Publication:
         if not rows:
             self._catalog.record_published(self._relation.name, self._commit.number, shown.version)
             return None
-        exchange = FileReplacement(new, [])
+        exchange = published_files.FileReplacement(new, [])
         mark = self._mark(rows)
         version = delta_commit.replace_files(
             self._target, shown.delta, exchange, mark, is_change=True
@@ -167,7 +157,7 @@ class Publication:
         """Return all tuples of the relation."""
         return self._history.content(self._relation, self._commit.number)
 
-    def _write_all(self) -> tuple[int, list[NewFile]]:
+    def _write_all(self) -> tuple[int, list[published_files.NewFile]]:
         """Write all rows, distributed ones in their processes; return how many, and the files."""
         content = self._content()
         if content.is_distributed:
@@ -177,7 +167,7 @@ class Publication:
         rows = published_rows(content.table(), self._relation)
         return rows.num_rows, self._data.write(rows)
 
-    def _merge(self, mark: VersionMark, version: int) -> int:
+    def _merge(self, mark: checked_log.VersionMark, version: int) -> int:
         """Make a version with fewer files and the same rows, unless another writer was first."""
         delta = self._target.open()
         if delta.version() != version:
@@ -185,8 +175,8 @@ class Publication:
         exchange = self._data.merge_tiers(files_of(delta))
         return delta_commit.replace_files(self._target, delta, exchange, mark, is_change=False)
 
-    def _mark(self, rows: int, *, is_start: bool = False) -> VersionMark:
-        return VersionMark(
+    def _mark(self, rows: int, *, is_start: bool = False) -> checked_log.VersionMark:
+        return checked_log.VersionMark(
             self._target.warehouse,
             self._commit.number,
             repr(self._commit.created),

@@ -8,15 +8,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, list_versions
-from corollary.warehouse.publishing.checked_log import (
-    LogEntry,
-    TableDefect,
-    TableFinding,
-    VersionMark,
-    read_entry,
-    recent_entries,
-    remove_torn_entry,
-)
+from corollary.warehouse.publishing import checked_log
 from corollary.warehouse.publishing.published_files import PublishedFile
 
 CONFIGURATION = {
@@ -26,7 +18,9 @@ CONFIGURATION = {
 """Old versions are only kept for running readers; the history is in the warehouse."""
 READER_VERSION, WRITER_VERSION = 1, 2
 """The versions of the Delta protocol that our tables have: without any features."""
-_STRANGER = TableFinding(TableDefect.NOT_OURS, "it is not a table of this warehouse")
+_STRANGER = checked_log.TableFinding(
+    checked_log.TableDefect.NOT_OURS, "it is not a table of this warehouse"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class PublishedState:
 
     delta: DeltaTable
     version: int
-    mark: VersionMark
+    mark: checked_log.VersionMark
     files: list[PublishedFile]
 
 
@@ -68,15 +62,17 @@ class PublishedTable:
 
     def remove_torn_entry(self, recorded: int | None) -> None:
         """Remove the torn entry of a version that was never acknowledged."""
-        remove_torn_entry(self.log, self.application, self.warehouse, recorded)
+        checked_log.remove_torn_entry(self.log, self.application, self.warehouse, recorded)
 
-    def inspect(self, recorded: int | None) -> tuple[PublishedState | None, list[TableFinding]]:
+    def inspect(
+        self, recorded: int | None
+    ) -> tuple[PublishedState | None, list[checked_log.TableFinding]]:
         """Return the state of the table, or its defects.
 
         Args:
             recorded: a version that is known to be ours, from the catalog.
         """
-        entries = list(recent_entries(self.log, self.application, recorded))
+        entries = list(checked_log.recent_entries(self.log, self.application, recorded))
         if not entries:
             return None, [_STRANGER]
         findings = [each.finding for each in entries if each.finding is not None]
@@ -85,35 +81,45 @@ class PublishedTable:
             is_ours = delta.transaction_version(self.application) is not None
         except (DeltaError, OSError) as error:
             what = f"the log cannot be read ({first_line(error)})"
-            findings.append(TableFinding(TableDefect.DAMAGE, what))
+            findings.append(checked_log.TableFinding(checked_log.TableDefect.DAMAGE, what))
             is_ours = any(each.mark for each in entries)
             return None, findings if is_ours or self._has_our_files() else [_STRANGER]
-        is_torn = any(each.defect is TableDefect.DAMAGE for each in findings)
+        is_torn = any(each.defect is checked_log.TableDefect.DAMAGE for each in findings)
         if not is_ours and not (is_torn and self._has_our_files()):
             return None, [_STRANGER]
         mark = entries[0].mark
         if delta.version() != entries[0].version:
             findings.append(
-                TableFinding(TableDefect.DAMAGE, "the entry of its newest version is missing")
+                checked_log.TableFinding(
+                    checked_log.TableDefect.DAMAGE, "the entry of its newest version is missing"
+                )
             )
         findings += _features(delta)
         if findings or mark is None:
             return None, findings
         held = files_of(delta)
         if sum(each.rows for each in held) != mark.rows:
-            return None, [TableFinding(TableDefect.CONTENT, "the log has lost or gained files")]
+            return None, [
+                checked_log.TableFinding(
+                    checked_log.TableDefect.CONTENT, "the log has lost or gained files"
+                )
+            ]
         return PublishedState(delta, delta.version(), mark, held), []
 
-    def newest_entry(self) -> LogEntry | None:
+    def newest_entry(self) -> checked_log.LogEntry | None:
         """Return the newest entry of the log."""
-        return next(recent_entries(self.log, self.application, None), None)
+        return next(checked_log.recent_entries(self.log, self.application, None), None)
 
     def has_torn_entry(self) -> bool:
         """Return whether any version in the log is torn, however old."""
         entries = (
-            read_entry(self.log, version, self.application) for version in list_versions(self.log)
+            checked_log.read_entry(self.log, version, self.application)
+            for version in list_versions(self.log)
         )
-        return any(each.finding and each.finding.defect is TableDefect.DAMAGE for each in entries)
+        return any(
+            each.finding and each.finding.defect is checked_log.TableDefect.DAMAGE
+            for each in entries
+        )
 
     def open(self) -> DeltaTable:
         """Return the table, opened with `deltalake`."""
@@ -155,7 +161,7 @@ def files_of(delta: DeltaTable) -> list[PublishedFile]:
     ]
 
 
-def _features(delta: DeltaTable) -> list[TableFinding]:
+def _features(delta: DeltaTable) -> list[checked_log.TableFinding]:
     protocol = delta.protocol()
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     metadata = delta.metadata()
@@ -169,7 +175,9 @@ def _features(delta: DeltaTable) -> list[TableFinding]:
     if is_plain and not features:
         return []
     return [
-        TableFinding(TableDefect.FEATURE, f"it uses {', '.join(features) or 'another protocol'}")
+        checked_log.TableFinding(
+            checked_log.TableDefect.FEATURE, f"it uses {', '.join(features) or 'another protocol'}"
+        )
     ]
 
 

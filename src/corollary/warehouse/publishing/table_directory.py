@@ -19,12 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from corollary import fault
 from corollary.errors import WarehouseError
-from corollary.warehouse.formats.delta_entries import (
-    LOG_DIRECTORY,
-    entry_path,
-    list_versions,
-    read_actions,
-)
+from corollary.warehouse.formats import delta_entries
 from corollary.warehouse.publishing.delta_schema import directory_name
 from corollary.warehouse.publishing.published_table import PublishedTable
 
@@ -112,7 +107,7 @@ def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> lis
         *(path for path in directory.glob(f"{warehouse}-*") if path.name not in needed),
         *(
             path
-            for path in directory.glob(f"{LOG_DIRECTORY}/*.json#*")
+            for path in directory.glob(f"{delta_entries.LOG_DIRECTORY}/*.json#*")
             if path.stat().st_mtime < since
         ),
     ]
@@ -124,12 +119,16 @@ def clean_directory(directory: Path, warehouse: str, keep_seconds: float) -> lis
 
 def _needed_files(directory: Path, warehouse: str, since: float) -> set[str]:
     """Return the files of the newest version, and those that were removed since a time."""
-    log = directory / LOG_DIRECTORY
-    versions = list_versions(log)
+    log = directory / delta_entries.LOG_DIRECTORY
+    versions = delta_entries.list_versions(log)
     if not versions:
         return set()
     names = {Path(uri).name for uri in PublishedTable(directory, warehouse, "").open().file_uris()}
-    for path in (entry_path(log, version) for version in versions):
+    for path in (delta_entries.entry_path(log, version) for version in versions):
         if path.stat().st_mtime >= since:
-            names |= {each["remove"]["path"] for each in read_actions(path) if "remove" in each}
+            names |= {
+                each["remove"]["path"]
+                for each in delta_entries.read_actions(path)
+                if "remove" in each
+            }
     return names

@@ -18,15 +18,7 @@ from corollary.errors import InputError
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
-from corollary.warehouse.sources import parquet_file
-from corollary.warehouse.sources.delta_snapshot import (
-    DeltaFile,
-    DeltaSnapshot,
-    check_entries,
-    entry_fingerprint,
-    first_needed_version,
-    read_snapshot,
-)
+from corollary.warehouse.sources import delta_snapshot, parquet_file
 from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 from corollary.warehouse.sources.source_keys import resolve_keys
@@ -48,7 +40,7 @@ class DeltaSource(InputSource):
         before = self._comparable(before)
         if before is None:
             return False
-        commit = entry_fingerprint(self._path, before["version"])
+        commit = delta_snapshot.entry_fingerprint(self._path, before["version"])
         if commit is None or list(commit) != before["commit"]:
             return False
         return not entry_path(self._path / LOG_DIRECTORY, before["version"] + 1).exists()
@@ -74,10 +66,14 @@ class DeltaSource(InputSource):
         )
 
     def _difference(self, before: Position | None, content: EarlierRows) -> SourceChange:
-        now = read_snapshot(self._path, self._shown, self._inlet.directive.span)
+        now = delta_snapshot.read_snapshot(self._path, self._shown, self._inlet.directive.span)
         then = self._snapshot_before(before, now)
-        first = first_needed_version(self._path) if then is None else then.version + 1
-        check_entries(self._path, self._shown, first, now.version, self._inlet.directive.span)
+        first = (
+            delta_snapshot.first_needed_version(self._path) if then is None else then.version + 1
+        )
+        delta_snapshot.check_entries(
+            self._path, self._shown, first, now.version, self._inlet.directive.span
+        )
         collector = RunCollector(self._inlet, before)
         parquet_file.check_columns(now.schema, self._shown, collector.expected)
         columns = FileRecords(self._inlet.empty_table(), [], tuple(now.schema.names))
@@ -93,23 +89,25 @@ class DeltaSource(InputSource):
     def _shown(self) -> str:
         return self._inlet.location.display_name
 
-    def _snapshot_before(self, before: Position | None, now: DeltaSnapshot) -> DeltaSnapshot | None:
+    def _snapshot_before(
+        self, before: Position | None, now: delta_snapshot.DeltaSnapshot
+    ) -> delta_snapshot.DeltaSnapshot | None:
         """Return the table as it was last read, if it is the same table and still exists."""
         if before is None or before.get("table") != now.table or before["version"] > now.version:
             return None
-        commit = entry_fingerprint(self._path, before["version"])
+        commit = delta_snapshot.entry_fingerprint(self._path, before["version"])
         if commit is None or list(commit) != before["commit"]:
             return None  # a copy of the table, say, with a different history since
         if before["version"] == now.version:
             return now
         try:
             span = self._inlet.directive.span
-            return read_snapshot(self._path, self._shown, span, before["version"])
+            return delta_snapshot.read_snapshot(self._path, self._shown, span, before["version"])
         except (LookupError, InputError):
             return None
 
     def _position(self, version: int) -> Position:
-        commit = entry_fingerprint(self._path, version)
+        commit = delta_snapshot.entry_fingerprint(self._path, version)
         return {"form": self._form, "version": version, "commit": commit and list(commit)}
 
 
@@ -128,7 +126,10 @@ class _Attempt:
         self.has_read_all = False
 
     def rows(
-        self, then: DeltaSnapshot | None, now: DeltaSnapshot, content: EarlierRows
+        self,
+        then: delta_snapshot.DeltaSnapshot | None,
+        now: delta_snapshot.DeltaSnapshot,
+        content: EarlierRows,
     ) -> tuple[pa.Table, pa.Table]:
         """Return the rows that were added and those that were removed."""
         if then is None:
@@ -160,11 +161,13 @@ class _Attempt:
             resolve_keys(rest, self._inlet.key, self._inlet.relation, self._inlet.directive)
         return added, removed
 
-    def _all(self, now: DeltaSnapshot, content: EarlierRows) -> tuple[pa.Table, pa.Table]:
+    def _all(
+        self, now: delta_snapshot.DeltaSnapshot, content: EarlierRows
+    ) -> tuple[pa.Table, pa.Table]:
         self.has_read_all = True
         return self._inlet.replacement(content, self._read(now.files.values()))
 
-    def _read(self, files: Iterable[DeltaFile]) -> pa.Table:
+    def _read(self, files: Iterable[delta_snapshot.DeltaFile]) -> pa.Table:
         """Return the rows of files, and collect the malformed ones."""
         tables = []
         for each in files:
@@ -173,11 +176,11 @@ class _Attempt:
         self._collector.raise_if_malformed()
         return self._inlet.union(tables)
 
-    def _reread(self, files: Iterable[DeltaFile]) -> pa.Table:
+    def _reread(self, files: Iterable[delta_snapshot.DeltaFile]) -> pa.Table:
         """Return the good rows of files that have been read before."""
         return self._inlet.union([self._reading(each).table for each in files])
 
-    def _reading(self, file: DeltaFile) -> FileRecords:
+    def _reading(self, file: delta_snapshot.DeltaFile) -> FileRecords:
         name = str(self._inlet.location.base / self._name(file))
         path = self._inlet.location.resolve(self._name(file))
         expected = self._collector.expected
@@ -190,11 +193,11 @@ class _Attempt:
         reading, _ = input_files.read_unchanged(path, name, self._inlet.directive.span, use)
         return FileRecords(reading.table, reading.malformed)
 
-    def _name(self, file: DeltaFile) -> str:
+    def _name(self, file: delta_snapshot.DeltaFile) -> str:
         return f"{self._inlet.location.name}/{file.path}"
 
 
-def _count_rows(snapshot: DeltaSnapshot) -> int | None:
+def _count_rows(snapshot: delta_snapshot.DeltaSnapshot) -> int | None:
     """Return how many rows the log counts, if it counts them for all files."""
     counts = [each.rows for each in snapshot.files.values()]
     return None if None in counts else sum(each or 0 for each in counts)

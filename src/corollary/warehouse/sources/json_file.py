@@ -15,16 +15,7 @@ from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
 from corollary.warehouse.formats import vectorized_reader
-from corollary.warehouse.sources.json_line import (
-    BadLineError,
-    NumberedLine,
-    column_values,
-    convert_rows,
-    first_line_number,
-    json_decoder,
-    line_finding,
-    parse_line,
-)
+from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 PIECE_BYTES = 2**20
@@ -49,7 +40,7 @@ def read(data: bytes, name: str, expected: ExpectedColumns, start: int = 0) -> F
             reader.columns |= set(relation.columns)
         tables.append(table)
         start, line = end, line + piece.count(b"\n")
-    reader.malformed.sort(key=first_line_number)
+    reader.malformed.sort(key=json_line.first_line_number)
     if not relation.types:
         whole = nullary_table(min(1, sum(each.num_rows for each in tables)))
     else:
@@ -71,24 +62,26 @@ class _Reader:
         self.malformed: list[list[Diagnostic]] = []
         self.columns: set[str] = set()
         is_exact = any(type_.kind is Kind.DECIMAL for type_ in self.relation.types)
-        self.decode = json_decoder(is_exact=is_exact)
+        self.decode = json_line.json_decoder(is_exact=is_exact)
 
-    def table(self, lines: list[NumberedLine]) -> pa.Table:
+    def table(self, lines: list[json_line.NumberedLine]) -> pa.Table:
         """Return the good rows of some lines."""
         rows: list[list[Any]] = []
-        row_lines: list[NumberedLine] = []
+        row_lines: list[json_line.NumberedLine] = []
         for number, line in lines:
             if not line or line.isspace():
                 continue
             try:
                 rows.append(self.row(line))
                 row_lines.append((number, line))
-            except BadLineError as bad:
-                self.malformed.append([line_finding(self.name, (number, line), bad)])
-        table, failures = convert_rows(rows, self.relation)
+            except json_line.BadLineError as bad:
+                self.malformed.append([json_line.line_finding(self.name, (number, line), bad)])
+        table, failures = json_line.convert_rows(rows, self.relation)
         self.malformed += (
             [
-                line_finding(self.name, row_lines[row], BadLineError("C0801", reason))
+                json_line.line_finding(
+                    self.name, row_lines[row], json_line.BadLineError("C0801", reason)
+                )
                 for reason in reasons
             ]
             for row, reasons in failures.items()
@@ -97,10 +90,10 @@ class _Reader:
 
     def row(self, line: bytes) -> list[Any]:
         """Return the values that a line has for the columns."""
-        value = parse_line(line, self.decode)
+        value = json_line.parse_line(line, self.decode)
         if isinstance(value, dict):
             self.columns |= value.keys()
-        return column_values(value, self.relation)
+        return json_line.column_values(value, self.relation)
 
 
 # --- many lines at once --------------------------------------------------------------------------

@@ -12,12 +12,7 @@ from corollary.core.types import Type
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files.input_files import EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO
-from corollary.warehouse.formats.typed_values import (
-    Failures,
-    convert_columns,
-    from_arrow,
-    is_readable,
-)
+from corollary.warehouse.formats import typed_values
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -99,7 +94,7 @@ def check_columns(
             if allows_missing or (type_.nullable and column not in expected.known_columns):
                 continue
             raise schema_drift.missing_column(expected, name, column)
-        if not is_readable(schema.field(positions[0]).type, type_):
+        if not typed_values.is_readable(schema.field(positions[0]).type, type_):
             raise schema_drift.retyped_column(expected, name, at, schema.field(positions[0]).type)
 
 
@@ -108,7 +103,9 @@ def convert_records(
     name: str,
     expected: ExpectedColumns,
     *,
-    convert: Callable[[pa.ChunkedArray, Type], tuple[pa.ChunkedArray, Failures]] = from_arrow,
+    convert: Callable[
+        [pa.ChunkedArray, Type], tuple[pa.ChunkedArray, typed_values.Failures]
+    ] = typed_values.from_arrow,
     has_order: bool = True,
 ) -> tuple[pa.Table, list[list[Diagnostic]]]:
     """Return the good rows of the columns of a file, and the findings about the others.
@@ -121,7 +118,7 @@ def convert_records(
         has_order: whether rows have numbers; otherwise all findings are about line 0.
     """
     relation = expected.relation
-    table, failures = convert_columns(columns, relation, convert)
+    table, failures = typed_values.convert_columns(columns, relation, convert)
     malformed = [
         [
             _finding(name, row, reason, columns, relation.columns, has_order=has_order)

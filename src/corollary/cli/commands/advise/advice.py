@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corollary.advisor import inputs
 from corollary.advisor.advise import advise
 from corollary.advisor.apply import revert
 from corollary.advisor.check.calibration import calibrate_from_commits
 from corollary.advisor.cost.view_accounts import account_views
-from corollary.advisor.inputs import (
-    default_queries,
-    measure_sizes,
-    measure_update_rates,
-    merge_logged_queries,
-    parse_queries,
-    read_logged_queries,
-)
 from corollary.advisor.json_report import advice_as_json
 from corollary.advisor.model.scheme import (
     ArityScope,
@@ -119,14 +112,14 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         )
     loaded = load_program(source.program)
     frequencies = dict(options.frequency)
-    logged = [] if data is None else read_logged_queries(data)
+    logged = [] if data is None else inputs.read_logged_queries(data)
     known = {
-        each.relation: each.frequency for each in merge_logged_queries(logged, {})
+        each.relation: each.frequency for each in inputs.merge_logged_queries(logged, {})
     } | frequencies
     if options.queries:
-        queries = parse_queries(options.queries, loaded.normal, known)
+        queries = inputs.parse_queries(options.queries, loaded.normal, known)
     else:
-        queries = default_queries(loaded.normal, logged, frequencies)
+        queries = inputs.default_queries(loaded.normal, logged, frequencies)
     settings = Options(
         selection=SelectionMode(selection),
         scope=ArityScope(options.scope),
@@ -134,10 +127,13 @@ def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConso
         partial_clusters=options.partial_clusters,
         self_materialisation=SelfMaterialisation(options.self_materialisation),
         budget_bytes=options.budget,
-        updates={**({} if data is None else measure_update_rates(data)), **dict(options.updates)},
+        updates={
+            **({} if data is None else inputs.measure_update_rates(data)),
+            **dict(options.updates),
+        },
     )
     console.progress("measuring sizes")
-    sizes = None if data is None else measure_sizes(data)
+    sizes = None if data is None else inputs.measure_sizes(data)
     return advise(
         read_scheme(loaded.program, loaded.checked, queries, settings.opaque), settings, sizes
     )
@@ -159,13 +155,17 @@ def weigh_views(database: Database, options: AdviseOptions, output: OutputOption
     """Print for each stored view what it saves and costs, and whether to keep it."""
     loaded = state_of(database).loaded
     frequencies = dict(options.frequency)
-    queries = default_queries(loaded.normal, read_logged_queries(database), frequencies)
+    queries = inputs.default_queries(
+        loaded.normal, inputs.read_logged_queries(database), frequencies
+    )
     if options.queries:
-        queries = parse_queries(options.queries, loaded.normal, frequencies)
-    updates = {**measure_update_rates(database), **dict(options.updates)}
+        queries = inputs.parse_queries(options.queries, loaded.normal, frequencies)
+    updates = {**inputs.measure_update_rates(database), **dict(options.updates)}
     scheme = read_scheme(loaded.program, loaded.checked, queries)
     views = list(
-        account_views(scheme, loaded.program, measure_sizes(database), Options(updates=updates))
+        account_views(
+            scheme, loaded.program, inputs.measure_sizes(database), Options(updates=updates)
+        )
     )
     documents = [
         {

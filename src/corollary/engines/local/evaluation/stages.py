@@ -9,19 +9,12 @@ import numpy as np
 
 from corollary.core.logic import Functor, Variable
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Probe
-from corollary.engines.local.evaluation import expressions
+from corollary.engines.local.evaluation import expressions, matches
 from corollary.engines.local.evaluation.frames import (
     EMPTY_FRAME,
     Frame,
     VariableScope,
     overflow_mask,
-)
-from corollary.engines.local.evaluation.matches import (
-    MatchedRows,
-    concatenate_matches,
-    find_matches,
-    match_all,
-    match_mask,
 )
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Codes, Layout, Mask
@@ -104,23 +97,25 @@ class ProbeStage:
                 keys = [operand.column(frame) for operand in self._keys]
         if self._is_test and not self._is_bag and not any(layer.excluded for layer in layers):
             columns = {name: frame.columns[name] for name in self._carried}
-            return Frame(columns, frame.count).select(match_mask(layers, layout, keys, frame.count))
+            return Frame(columns, frame.count).select(
+                matches.match_mask(layers, layout, keys, frame.count)
+            )
         if not keys and frame.count == 1:
-            found = [match_all(layer) for layer in layers]
+            found = [matches.match_all(layer) for layer in layers]
         else:
-            found = [find_matches(layer, layout, keys, frame.count) for layer in layers]
+            found = [matches.find_matches(layer, layout, keys, frame.count) for layer in layers]
         found = [each for each in found if each.total]
         if not found:
             return EMPTY_FRAME
         if len(found) > 1 and sum(each.total for each in found) <= FRAME_MAX_ROWS:
-            return self._join(frame, concatenate_matches(found), layout)
+            return self._join(frame, matches.concatenate_matches(found), layout)
         if len(found) > 1 or found[0].total > FRAME_MAX_ROWS:
             return (
                 self._join(frame, matched, layout) for each in found for matched in each.batches()
             )
         return self._join(frame, found[0].gather(), layout)
 
-    def _join(self, frame: Frame, matched: MatchedRows, layout: Layout) -> Frame:
+    def _join(self, frame: Frame, matched: matches.MatchedRows, layout: Layout) -> Frame:
         rows, words = matched
         count = len(words)
         columns: dict[str, Codes]

@@ -20,26 +20,17 @@ from corollary.core.engine import MapResult, TableHandle
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
+from corollary.engines.spark.partitions import messages
 from corollary.engines.spark.partitions.job import report_run, unpickle_replies
-from corollary.engines.spark.partitions.messages import (
-    PartitionBase,
-    PartitionResult,
-    Reply,
-    Request,
-    partitions_of,
-    read_pickle,
-    remaining_limits,
-    write_pickle,
-)
 from corollary.engines.spark.partitions.versions import VersionLog
 from corollary.engines.spark.partitions.worker import read_partition
-from corollary.engines.spark.remote import PlanCache, RelationDelta, RelationDeltas, RemoteRun
+from corollary.engines.spark.remote import ChangedTuples, PlanCache, RelationDeltas, RemoteRun
 from corollary.rewrite.partitions import PARTITIONS
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17
 """A relation of so many tuples is not collected on the driver to be written from there."""
 
-RunJob = Callable[[Request], list[bytes]]
+RunJob = Callable[[messages.Request], list[bytes]]
 """Returns the pickled replies to a request, one for each partition."""
 
 _pickle_plan = PlanCache(partial(pickle.dumps, protocol=5))
@@ -52,7 +43,7 @@ class PartitionedTable:
 
     name: str
     size: int
-    request: Request
+    request: messages.Request
     run_job: RunJob
 
     def __len__(self) -> int:
@@ -110,7 +101,7 @@ class PartitionedStratum:
     relations: dict[str, Relation] = field(default_factory=dict)
     pivots: dict[str, int] = field(default_factory=dict)
     synced: set[str] = field(default_factory=set)
-    open_replies: list[Reply] | None = None
+    open_replies: list[messages.Reply] | None = None
     sizes: dict[str, list[int]] = field(default_factory=dict)
     spreads: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     _open_changes: RelationDeltas = field(default_factory=dict)
@@ -118,7 +109,7 @@ class PartitionedStratum:
     _log: VersionLog = field(init=False)
 
     def __post_init__(self) -> None:
-        self._log = VersionLog(self.root, [PartitionBase(0, None)] * self.count)
+        self._log = VersionLog(self.root, [messages.PartitionBase(0, None)] * self.count)
 
     @property
     def has_open_run(self) -> bool:
@@ -142,13 +133,15 @@ class PartitionedStratum:
             self.pivots[relation.name] = pivot
             self.sizes[relation.name] = [rows.num_rows] + [0] * (self.count - 1)
             self.spreads[relation.name] = [()] * self.count
-        self._log.append({relation.name: RelationDelta(rows, None)})
+        self._log.append({relation.name: ChangedTuples(rows, None)})
 
-    def apply_change(self, name: str, delta: RelationDelta) -> None:
+    def apply_change(self, name: str, delta: ChangedTuples) -> None:
         """Apply a change, found by somebody else, to a partitioned relation."""
         assert delta.removed is not None
         for sign, rows in ((1, delta.added), (-1, delta.removed)):
-            found = partitions_of(rows, self.relations[name], self.pivots[name], self.count)
+            found = messages.partitions_of(
+                rows, self.relations[name], self.pivots[name], self.count
+            )
             for partition, count in enumerate(np.bincount(found, minlength=self.count).tolist()):
                 self.sizes[name][partition] += sign * count
         self._log.append({name: delta})
@@ -220,7 +213,7 @@ class PartitionedStratum:
             return None
         return self._new_handle(name, self.size(name, state), self._open_request())
 
-    def _new_handle(self, name: str, size: int, request: Request) -> PartitionedTable:
+    def _new_handle(self, name: str, size: int, request: messages.Request) -> PartitionedTable:
         handle = PartitionedTable(name, size, request, self.run_job)
         self._log.use(handle, handle.files)
         return handle
@@ -246,7 +239,7 @@ class PartitionedStratum:
         self.spreads = {
             name: [tuple(spread) for spread in each] for name, each in manifest["spreads"].items()
         }
-        self._log.bases = [PartitionBase(0, str(each)) for each in bases]
+        self._log.bases = [messages.PartitionBase(0, str(each)) for each in bases]
 
     def fold(self) -> list[Path]:
         """Return the directories of index files that hold all partitions."""
@@ -262,10 +255,10 @@ class PartitionedStratum:
         request = replace(
             self._request(),
             plan=_pickle_plan(remote_run.plan),
-            open_changes=write_pickle(
+            open_changes=messages.write_pickle(
                 (remote_run.open_changes, remote_run.working_relations), self.root
             ),
-            limits=remaining_limits(remote_run.limits),
+            limits=messages.remaining_limits(remote_run.limits),
             is_folding=self._log.is_long(sum(map(self.size, self.pivots))),
         )
         recorder.procedure(remote_run.plan.main)
@@ -277,7 +270,7 @@ class PartitionedStratum:
         self.synced = set(remote_run.open_changes)
         return report_run(remote_run, [each.record for each in replies], recorder)
 
-    def _run_job(self, request: Request) -> list[Reply]:
+    def _run_job(self, request: messages.Request) -> list[messages.Reply]:
         try:
             replies = unpickle_replies(self.run_job(request))
         except BaseException:
@@ -288,9 +281,9 @@ class PartitionedStratum:
             self._log.rebase({reply.partition: reply.folded for reply in replies})
         return replies
 
-    def _request(self) -> Request:
+    def _request(self) -> messages.Request:
         """Return a request about the last version."""
-        return Request(
+        return messages.Request(
             owner=self._owner,
             title=self.title,
             root=str(self.root),
@@ -302,11 +295,11 @@ class PartitionedStratum:
             log=tuple(self._log.entries),
         )
 
-    def _open_request(self) -> Request:
+    def _open_request(self) -> messages.Request:
         """Return a request about the version that the open job will be, if all was empty before."""
         assert self.open_replies is not None
         version = self._log.version + 1
-        bases = tuple(PartitionBase(version, each.base) for each in self.open_replies)
+        bases = tuple(messages.PartitionBase(version, each.base) for each in self.open_replies)
         return replace(self._request(), version=version, bases=bases, log=())
 
     def commit(self, changes: RelationDeltas) -> None:
@@ -327,7 +320,7 @@ class PartitionedStratum:
                 if result.delta is not None
             }
             if deltas:
-                own[reply.partition] = write_pickle(deltas, self.root)
+                own[reply.partition] = messages.write_pickle(deltas, self.root)
             for name, result in reply.results.items():
                 self.sizes[name][reply.partition] = result.size
                 if result.distinct:
@@ -351,8 +344,8 @@ class PartitionedStratum:
         """Nothing to release: the directory is the engine's."""
 
 
-def _delta(result: PartitionResult) -> RelationDelta:
+def _delta(result: messages.PartitionResult) -> ChangedTuples:
     """Return the change of a relation in a partition, which there is."""
-    found = read_pickle(result.delta) if isinstance(result.delta, str) else result.delta
-    assert isinstance(found, RelationDelta)
+    found = messages.read_pickle(result.delta) if isinstance(result.delta, str) else result.delta
+    assert isinstance(found, ChangedTuples)
     return found

@@ -21,7 +21,7 @@ from corollary.core.engine import Limits
 from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.engines.local.values.native import from_arrow, partition_of
-from corollary.engines.spark.remote import RelationDelta
+from corollary.engines.spark.remote import ChangedTuples
 from corollary.errors import CorollaryError
 
 
@@ -34,7 +34,7 @@ class PartitionBase:
 
 
 @dataclass(frozen=True, slots=True)
-class LogEntry:
+class PartitionLogEntry:
     """The change that made a version of the partitions.
 
     Attributes:
@@ -76,7 +76,7 @@ class Request:
     partitions: int
     version: int
     bases: tuple[PartitionBase, ...]
-    log: tuple[LogEntry, ...]
+    log: tuple[PartitionLogEntry, ...]
     plan: bytes = b""
     open_changes: str = ""
     limits: Limits = field(default_factory=Limits)
@@ -100,7 +100,7 @@ class PartitionResult:
     size: int
     distinct: tuple[int, ...]
     counts: tuple[int, int]
-    delta: RelationDelta | str | None
+    delta: ChangedTuples | str | None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from corollary.engines.spark.partitions.messages import LogEntry, PartitionBase, write_pickle
+from corollary.engines.spark.partitions.messages import (
+    PartitionBase,
+    PartitionLogEntry,
+    write_pickle,
+)
 from corollary.engines.spark.remote import RelationDeltas
 
 LOG_MAX_ENTRIES = 64
@@ -37,7 +41,7 @@ class VersionLog:
     root: Path
     bases: list[PartitionBase]
     version: int = 0
-    entries: list[LogEntry] = field(default_factory=list)
+    entries: list[PartitionLogEntry] = field(default_factory=list)
     _tuples: int = 0
     _in_use: "WeakKeyDictionary[object, set[str]]" = field(default_factory=WeakKeyDictionary)
 
@@ -45,7 +49,7 @@ class VersionLog:
         """Make a version; `own` are the files of changes of partitioned relations."""
         self.version += 1
         common = write_pickle(dict(changes), self.root) if changes else None
-        self.entries.append(LogEntry(self.version, common, own or {}))
+        self.entries.append(PartitionLogEntry(self.version, common, own or {}))
         for each in changes.values():
             self._tuples += each.added.num_rows
             self._tuples += 0 if each.removed is None else each.removed.num_rows

@@ -19,17 +19,8 @@ import pyarrow as pa
 from corollary.core.plans import Plan, steps_of
 from corollary.core.states import State
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.spark.partitions.messages import (
-    PartitionBase,
-    PartitionResult,
-    Reply,
-    Request,
-    TaskRecorder,
-    partitions_of,
-    read_pickle,
-    write_pickle,
-)
-from corollary.engines.spark.remote import RelationDelta
+from corollary.engines.spark.partitions import messages
+from corollary.engines.spark.remote import ChangedTuples
 from corollary.errors import CorollaryError
 from corollary.rewrite.partitions import PARTITIONS
 
@@ -61,35 +52,37 @@ _open_partitions: OrderedDict[tuple[str, int], OpenPartition] = OrderedDict()
 """By owner and number, the least recently used first; as long as the worker process lives."""
 
 
-def serve(request: Request, partition: int) -> bytes:
+def serve(request: messages.Request, partition: int) -> bytes:
     """Return the pickled reply for a partition; Spark calls this in a task."""
     return pickle.dumps(_reply(request, partition), protocol=5)
 
 
-def _reply(request: Request, partition: int) -> Reply:
+def _reply(request: messages.Request, partition: int) -> messages.Reply:
     """Run the plan on one partition, or apply a function to a relation there."""
     try:
         if request.use is not None:
             name, use = request.use
             rows = read_partition(request, partition, name)
-            return Reply(partition, made=(use(rows),) if rows.num_rows else ())
+            return messages.Reply(partition, made=(use(rows),) if rows.num_rows else ())
         opened = _open_partition(request, partition)
         folded = None
         if request.is_folding:
             folded = _write_base(opened.engine, request, partition)
             opened.base = folded
         if not request.plan:
-            return Reply(partition, folded=folded)
+            return messages.Reply(partition, folded=folded)
         return replace(_run(request, partition, opened), folded=folded)
     except CorollaryError as error:
         _open_partitions.pop((request.owner, partition), None)
-        return Reply(partition, error=error)
+        return messages.Reply(partition, error=error)
 
 
-def _run(request: Request, partition: int, opened: OpenPartition) -> Reply:
+def _run(request: messages.Request, partition: int, opened: OpenPartition) -> messages.Reply:
     engine, plan = opened.engine, _unpickled_plan(request.plan)
     working = _apply_open_changes(engine, request)
-    recorder = TaskRecorder({id(step): number for number, step in enumerate(steps_of(plan))})
+    recorder = messages.TaskRecorder(
+        {id(step): number for number, step in enumerate(steps_of(plan))}
+    )
     try:
         engine.run(plan, recorder, request.limits)
         recorder.steps = {}  # identities mean nothing to the driver
@@ -108,18 +101,20 @@ def _run(request: Request, partition: int, opened: OpenPartition) -> Reply:
         raise
     finally:
         engine.drop(working)
-    return Reply(partition, results, recorder, base=base)
+    return messages.Reply(partition, results, recorder, base=base)
 
 
-def _result(engine: LocalEngine, name: str, request: Request, was_empty: bool) -> PartitionResult:
+def _result(
+    engine: LocalEngine, name: str, request: messages.Request, was_empty: bool
+) -> messages.PartitionResult:
     counts = engine.size(name, State.ADDED), engine.size(name, State.REMOVED)
-    delta: RelationDelta | str | None = None
+    delta: ChangedTuples | str | None = None
     if not was_empty and any(counts):
-        delta = RelationDelta(engine.read(name, State.ADDED), engine.read(name, State.REMOVED))
+        delta = ChangedTuples(engine.read(name, State.ADDED), engine.read(name, State.REMOVED))
         if sum(counts) > INLINE_CHANGE_MAX_TUPLES:
-            delta = write_pickle(delta, Path(request.root), request.job)
+            delta = messages.write_pickle(delta, Path(request.root), request.job)
     distinct = engine.distinct(name) if was_empty or request.is_folding else ()
-    return PartitionResult(engine.size(name), distinct, counts, delta)
+    return messages.PartitionResult(engine.size(name), distinct, counts, delta)
 
 
 @lru_cache(maxsize=64)
@@ -131,7 +126,7 @@ def _unpickled_plan(pickled: bytes) -> Plan:
 # --- partitions ----------------------------------------------------------------------------------
 
 
-def read_partition(request: Request, partition: int, name: str) -> pa.Table:
+def read_partition(request: messages.Request, partition: int, name: str) -> pa.Table:
     """Return the tuples of a relation in a partition at the requested version.
 
     A partition that is open at just that version is read; any other is opened temporarily.
@@ -147,7 +142,7 @@ def read_partition(request: Request, partition: int, name: str) -> pa.Table:
     return found.engine.read(name)
 
 
-def _open_partition(request: Request, partition: int) -> OpenPartition:
+def _open_partition(request: messages.Request, partition: int) -> OpenPartition:
     """Return a partition at the requested version, and keep it open."""
     key, base = (request.owner, partition), request.bases[partition]
     found = _open_partitions.get(key)
@@ -168,20 +163,22 @@ def _evict() -> None:
         total -= evicted.bytes
 
 
-def _apply_log(opened: OpenPartition, request: Request, partition: int) -> None:
+def _apply_log(opened: OpenPartition, request: messages.Request, partition: int) -> None:
     """Apply all changes up to the requested version."""
     _declare(opened.engine, request, partition)
     for entry in request.log:
         if entry.version > opened.version:
             for path in (entry.common, entry.own.get(partition)):
                 if path is not None:
-                    _apply(opened.engine, read_pickle(path), request, partition)
+                    _apply(opened.engine, messages.read_pickle(path), request, partition)
             opened.engine.commit()
             opened.version = entry.version
     opened.version = request.version
 
 
-def _read_base(request: Request, partition: int, base: PartitionBase) -> OpenPartition:
+def _read_base(
+    request: messages.Request, partition: int, base: messages.PartitionBase
+) -> OpenPartition:
     engine = LocalEngine()
     _declare(engine, request, partition)
     if base.directory is not None:
@@ -196,7 +193,7 @@ def _read_base(request: Request, partition: int, base: PartitionBase) -> OpenPar
     return OpenPartition(engine, base.directory, base.version)
 
 
-def _write_base(engine: LocalEngine, request: Request, partition: int) -> str:
+def _write_base(engine: LocalEngine, request: messages.Request, partition: int) -> str:
     """Write a base of a partition to a new directory; return its path."""
     directory = Path(request.root) / f"base-{partition}-{request.job}-{uuid4().hex}"
     directory.mkdir()
@@ -206,7 +203,7 @@ def _write_base(engine: LocalEngine, request: Request, partition: int) -> str:
     return str(directory)
 
 
-def _declare(engine: LocalEngine, request: Request, partition: int) -> None:
+def _declare(engine: LocalEngine, request: messages.Request, partition: int) -> None:
     """Declare the requested relations, and drop those that are no longer what they were."""
     wanted = request.relations
     engine.drop([name for name, each in engine.relations.items() if wanted.get(name) != each])
@@ -217,7 +214,10 @@ def _declare(engine: LocalEngine, request: Request, partition: int) -> None:
 
 
 def _apply(
-    engine: LocalEngine, deltas: Mapping[str, RelationDelta], request: Request, partition: int
+    engine: LocalEngine,
+    deltas: Mapping[str, ChangedTuples],
+    request: messages.Request,
+    partition: int,
 ) -> None:
     for name, delta in deltas.items():
         if name not in request.relations:
@@ -235,16 +235,16 @@ def _apply(
         engine.insert(name, added)
 
 
-def _own_rows(rows: pa.Table, name: str, request: Request, partition: int) -> pa.Table:
+def _own_rows(rows: pa.Table, name: str, request: messages.Request, partition: int) -> pa.Table:
     """Return the tuples that belong to a partition."""
     relation, pivot = request.relations[name], request.pivots[name]
-    partitions = partitions_of(rows, relation, pivot, request.partitions)
+    partitions = messages.partitions_of(rows, relation, pivot, request.partitions)
     return rows.filter(pa.array(partitions == partition))
 
 
-def _apply_open_changes(engine: LocalEngine, request: Request) -> list[str]:
+def _apply_open_changes(engine: LocalEngine, request: messages.Request) -> list[str]:
     """Apply the open changes of the transaction; return the working relations."""
-    changes, working = read_pickle(request.open_changes)
+    changes, working = messages.read_pickle(request.open_changes)
     for name, delta in changes.items():
         engine.delete(name, delta.removed)
         engine.insert(name, delta.added)

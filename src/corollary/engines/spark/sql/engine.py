@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow import from_python
 from corollary.core.engine import Limits, LocalHandle, SinglePlacement
-from corollary.core.plans import Add, CancelOut, Plan, Remove, Store, steps_of
+from corollary.core.plans import Add, CancelOut, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -226,7 +226,7 @@ class SparkEngine(SinglePlacement):
             Interpreter(prepared).run()
         except BaseException:
             for step in steps_of(plan):
-                if isinstance(step, Store | Remove | Add | CancelOut):
+                if isinstance(step, StoreRelation | Remove | Add | CancelOut):
                     self._tables[step.relation].rollback()
             raise
         return prepared.budget.handled_rows

@@ -8,18 +8,8 @@ import pyarrow as pa
 from corollary.core.logic import Condition, Expression, Functor, variable_names, variables_of
 from corollary.core.types import BOOL, Type
 from corollary.engines.local.evaluation.expressions import type_of
-from corollary.engines.spark.sql import sql
+from corollary.engines.spark.sql import evaluation, sql
 from corollary.engines.spark.sql.columns import sql_type
-from corollary.engines.spark.sql.evaluation import (
-    FAULT,
-    VALUE,
-    Arguments,
-    Evaluate,
-    ExactMean,
-    FloatTotal,
-    Holds,
-    Range,
-)
 from corollary.engines.spark.sql.immutable_sets import Pieces
 
 Scope = dict[str, tuple[sql.Node, Type]]
@@ -52,35 +42,35 @@ class Functions:
         """Return a struct of the value of an expression, and whether there is none."""
         arguments, nodes = _arguments({v.name for v in variables_of(expression)}, scope)
         result = _struct(sql_type(type_of(expression)))
-        return sql.call(self.name(Evaluate(expression, arguments), result), *nodes)
+        return sql.call(self.name(evaluation.Evaluate(expression, arguments), result), *nodes)
 
     def holds(self, condition: Condition, scope: Scope) -> sql.Node:
         """Return a struct of the truth of a condition, and whether it has none."""
         arguments, nodes = _arguments(variable_names(condition), scope)
-        function = Holds(condition, arguments)
+        function = evaluation.Holds(condition, arguments)
         return sql.call(self.name(function, _struct(sql_type(BOOL))), *nodes)
 
     def range(self, functor: Functor, scope: Scope) -> sql.Node:
         """Return a struct of the numbers of a range, and whether it has no value."""
         arguments, nodes = _arguments({v.name for v in variables_of(functor)}, scope)
         result = _struct(f"ARRAY<{sql_type(type_of(functor))}>")
-        return sql.call(self.name(Range(functor, arguments), result), *nodes)
+        return sql.call(self.name(evaluation.Range(functor, arguments), result), *nodes)
 
     def float_total(self, values: sql.Node, *, is_mean: bool) -> sql.Node:
         """Return the exact sum or mean of an array."""
-        return sql.call(self.name(FloatTotal(is_mean), "DOUBLE"), values)
+        return sql.call(self.name(evaluation.FloatTotal(is_mean), "DOUBLE"), values)
 
     def mean(self, total: sql.Node, size: sql.Node, scale: int) -> sql.Node:
         """Return the quotient of an exact sum and a number."""
-        return sql.call(self.name(ExactMean(scale), "DOUBLE"), total, size)
+        return sql.call(self.name(evaluation.ExactMean(scale), "DOUBLE"), total, size)
 
 
 def _struct(value: str) -> str:
-    return f"STRUCT<{VALUE}: {value}, {FAULT}: BOOLEAN>"
+    return f"STRUCT<{evaluation.VALUE}: {value}, {evaluation.FAULT}: BOOLEAN>"
 
 
-def _arguments(names: set[str], scope: Scope) -> tuple[Arguments, Sequence[sql.Node]]:
+def _arguments(names: set[str], scope: Scope) -> tuple[evaluation.Arguments, Sequence[sql.Node]]:
     listed = sorted(names)
     types = tuple(scope[name][1] for name in listed)
     nodes = [sql.true(), *(scope[name][0] for name in listed)]
-    return Arguments(tuple(listed), types), nodes
+    return evaluation.Arguments(tuple(listed), types), nodes

@@ -17,15 +17,8 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.types import Type
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.pipelines import live_variables
-from corollary.engines.spark.sql import sql
+from corollary.engines.spark.sql import expressions, sql
 from corollary.engines.spark.sql.columns import FAULT, UNIT, names_of
-from corollary.engines.spark.sql.expressions import (
-    CALLED,
-    LoweredExpression,
-    called,
-    lower,
-    lower_condition,
-)
 from corollary.engines.spark.sql.functions import Functions, Scope
 from corollary.engines.spark.sql.table import Table
 
@@ -128,7 +121,7 @@ class Lowering:
             case AntiProbe():
                 return self._absent(stage, frame)
             case Filter(condition=condition):
-                lowered = lower_condition(condition, frame.scope(), self._functions)
+                lowered = expressions.lower_condition(condition, frame.scope(), self._functions)
                 return self._kept(frame, lowered, lowered.value, {}, is_tail=is_tail)
             case Compute(expression=Functor(name="range") as functor, variable=variable):
                 return self._ranged(variable, functor, frame)
@@ -207,7 +200,7 @@ class Lowering:
         return self._tables[lead.relation].size(lead.state) <= small
 
     def _computed(self, stage: Compute, frame: Frame, *, is_tail: bool) -> Frame:
-        lowered = lower(stage.expression, frame.scope(), self._functions)
+        lowered = expressions.lower(stage.expression, frame.scope(), self._functions)
         type_ = type_of(stage.expression)
         test = None if stage.accepts_null else sql.is_present(lowered.value)
         value = sql.cast(lowered.value, type_)
@@ -215,7 +208,7 @@ class Lowering:
         return self._kept(frame, lowered, test, fresh, is_tail=is_tail)
 
     def _ranged(self, variable: Variable, functor: Functor, frame: Frame) -> Frame:
-        lowered = called(self._functions.range(functor, frame.scope()))
+        lowered = expressions.called(self._functions.range(functor, frame.scope()))
         frame = self._with_call(frame, lowered)
         self._note(frame, lowered)
         numbers = exp.Explode(this=lowered.value)
@@ -226,7 +219,7 @@ class Lowering:
     def _kept(
         self,
         frame: Frame,
-        lowered: LoweredExpression,
+        lowered: expressions.LoweredExpression,
         test: sql.Node | None,
         fresh: Scope,
         *,
@@ -265,7 +258,7 @@ class Lowering:
     def _mark(frame: Frame) -> sql.Node | None:
         return sql.column(MARK, FRAME) if frame.is_marked else None
 
-    def _note(self, frame: Frame, lowered: LoweredExpression) -> None:
+    def _note(self, frame: Frame, lowered: expressions.LoweredExpression) -> None:
         """Look for rows of a frame whose expression has no value."""
         if self._is_judged and lowered.fault is not None:
             nodes = [sql.named(exp.Boolean(this=True), UNIT)]
@@ -298,7 +291,7 @@ class Lowering:
         nodes = nodes or [sql.named(exp.Boolean(this=True), UNIT)]
         return Frame(sql.select(nodes, source, where), named)
 
-    def _with_call(self, frame: Frame, lowered: LoweredExpression) -> Frame:
+    def _with_call(self, frame: Frame, lowered: expressions.LoweredExpression) -> Frame:
         """Return a frame in which the call of a lowered expression has been made."""
         if lowered.call is None:
             return frame
@@ -307,7 +300,7 @@ class Lowering:
         ]
         if frame.is_marked:
             nodes.append(sql.named(sql.column(MARK, FRAME), MARK))
-        nodes.append(sql.named(lowered.call, CALLED))
+        nodes.append(sql.named(lowered.call, expressions.CALLED))
         return Frame(sql.select(nodes, frame.source()), frame.columns, frame.is_marked)
 
 

@@ -10,7 +10,7 @@ from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.engines.spark.remote import RelationDelta, RelationDeltas, RemoteRun
+from corollary.engines.spark.remote import ChangedTuples, RelationDeltas, RemoteRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Queries:
         self._engine.insert(relation.name, rows)
         self._engine.commit([relation.name])
 
-    def apply_change(self, name: str, delta: RelationDelta) -> None:
+    def apply_change(self, name: str, delta: ChangedTuples) -> None:
         """Let a relation that it maintains have changed, by what somebody else found."""
         assert delta.removed is not None
         self._engine.apply_change(name, delta.added, delta.removed)
