@@ -1,11 +1,9 @@
 """What lower packages call in upper ones: `corollary` fills it when it is imported."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(slots=True)
 class Extensions:
     """Functions that import what they need when they are called.
 
@@ -13,7 +11,7 @@ class Extensions:
         start_stream: starts `Database.stream`, see `corollary.streaming.stream.start`.
     """
 
-    start_stream: Callable[..., Any] = lambda *_, **__: None
+    start_stream: Callable[..., Any]
 
 
 EXTENSIONS = Extensions()
