@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-ENGINES = {"pyspark", "sqlglot", "deltalake", "sqlalchemy", "lxml", "starlette", "pandas"}
+ENGINES = {"pyspark", "sqlglot", "duckdb", "deltalake", "sqlalchemy", "lxml", "starlette", "pandas"}
 LIBRARIES = {"pyarrow", "numpy", "lark", "rich", "click"}
 
 IMPORT = "import corollary"

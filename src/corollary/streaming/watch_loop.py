@@ -75,9 +75,9 @@ def watch(database: Database, asked: WatchOptions) -> None:
 def _start_folder(
     database: Database, folder: Folder, asked: WatchOptions
 ) -> "tuple[StreamingQuery, str]":
-    from corollary.engines.spark.session import local_session, require_packages
+    from corollary.engines.spark.session import local_session, require_pyspark
 
-    require_packages()
+    require_pyspark()
     pace: dict[str, Any] = {"processingTime": f"{asked.interval} seconds"}
     return start_query(
         database,

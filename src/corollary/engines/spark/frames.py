@@ -23,7 +23,7 @@ import pyarrow as pa
 from corollary.core.arrow import schema_of
 from corollary.core.program import Directive, Relation
 from corollary.core.spark_io import CORRUPT_COLUMN, display_name, spark_options
-from corollary.engines.spark.session import describe_jobs, local_session, require_packages
+from corollary.engines.spark.session import describe_jobs, local_session, require_pyspark
 from corollary.errors import InputError, redact_password
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def write_output(
 
 
 def _session(spark: "SparkSession | None") -> "SparkSession":
-    require_packages()
+    require_pyspark()
     return local_session() if spark is None else spark
 
 

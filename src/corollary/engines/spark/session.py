@@ -54,20 +54,19 @@ CONNECT_MAX_PARTITIONS = 8
 """The number of partitions where a server does not say how many tasks it runs at once."""
 
 
-def require_packages() -> None:
-    """Check that the packages of the Spark engine are installed.
+def require_pyspark() -> None:
+    """Check that PySpark is installed.
 
     Raises:
-        InputError: `C0980`, one is missing.
+        InputError: `C0980`, it is not.
     """
-    for package in ("pyspark", "sqlglot"):
-        if find_spec(package) is None:
-            raise InputError.of(
-                "C0980",
-                f"The Spark engine needs the package `{package}`, which is not installed.",
-                None,
-                'install it with `pip install "corollary[spark]"`, or use the local engine',
-            )
+    if find_spec("pyspark") is None:
+        raise InputError.of(
+            "C0980",
+            "The Spark engine needs the package `pyspark`, which is not installed.",
+            None,
+            'install it with `pip install "corollary[spark]"`, or use the local engine',
+        )
 
 
 def private_session(spark: "SparkSession | None") -> "SparkSession":
@@ -76,7 +75,7 @@ def private_session(spark: "SparkSession | None") -> "SparkSession":
     Raises:
         InputError: Java is missing.
     """
-    require_packages()
+    require_pyspark()
     original = local_session() if spark is None else spark
     session = original.newSession()
     shuffles = (
