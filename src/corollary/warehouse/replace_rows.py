@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.warehouse import DATA_DIRECTORY, Warehouse
 
 
@@ -95,5 +96,5 @@ def replace_contents(
 
 
 def _written(warehouse: Warehouse, each: RecomputedTuples, path: str) -> dict[str, Any]:
-    checksum = durable_files.write(warehouse.root, path, durable_files.to_parquet(each.tuples))
+    checksum = durable_files.write(warehouse.root, path, to_parquet(each.tuples))
     return {"path": path, "checksum": checksum}

@@ -218,6 +218,8 @@ class Catalog(CatalogReader):
                 schema.changes.insert(),
                 [{"commit_number": number, **asdict(each)} for each in new.changes],
             )
+        for each in new.snapshots:
+            Catalog._replace_snapshot(connection, each)
         Catalog._move(connection, new.sources, number)
         if new.alerts or new.delivers is not None:
             outbox.record_alerts(connection, number, new, Catalog._meta(connection, "id"))

@@ -71,7 +71,7 @@ class HistoryCut:
 
 @dataclass(frozen=True, slots=True)
 class DroppedHistory:
-    """How many rows were deleted, and the files that they referenced."""
+    """How many rows were deleted, and the files that nothing references any more."""
 
     commits: int
     changes: int
@@ -196,12 +196,15 @@ def _strip_commits(connection: sa.Connection, cut: HistoryCut) -> None:
 def _dropped_rows(connection: sa.Connection, cut: HistoryCut) -> DroppedHistory:
     counts: dict[str, int] = {}
     paths: set[str] = set()
+    shared: set[str] = set()  # of rows that stay: a snapshot may be the file of a change
     for table, condition in _conditions(cut).items():
         query = sa.select(sa.func.count()).select_from(table).where(condition)
         counts[table.name] = int(connection.execute(query).scalar_one())
         if "path" in table.c:
             rows = connection.execute(sa.select(table.c.path).where(condition))
             paths |= {row.path for row in rows if row.path is not None}
+            rest = connection.execute(sa.select(table.c.path).where(sa.not_(condition)))
+            shared |= {row.path for row in rest}
     oldest = int(
         connection.execute(
             sa.select(schema.meta.c.value).where(schema.meta.c.name == "oldest")
@@ -214,7 +217,7 @@ def _dropped_rows(connection: sa.Connection, cut: HistoryCut) -> DroppedHistory:
         counts[schema.changes.name],
         counts[schema.snapshots.name],
         counts[schema.indexes.name],
-        frozenset(paths),
+        frozenset(paths - shared),
     )
 
 
@@ -252,7 +255,9 @@ def _thin_snapshots(connection: sa.Connection, number: int) -> list[str]:
             same = (table.c.relation == relation) & (table.c.commit_number == commit)
             connection.execute(table.delete().where(same))
             removed.append(by_commit[commit])
-    return removed
+    changes = schema.changes.c.path
+    shared = connection.execute(sa.select(changes).where(changes.in_(removed))).scalars().all()
+    return [path for path in removed if path not in shared]
 
 
 def _kept_snapshots(commits: list[int]) -> set[int]:
