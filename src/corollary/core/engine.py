@@ -48,7 +48,10 @@ class TableHandle(Protocol):
         """Return the tuples."""
 
     def slices(self, max_rows: int) -> "Iterator[pa.Table]":
-        """Yield the tuples, in order, in tables of about equal size; at least one table."""
+        """Yield the tuples, in order, in tables of about equal size; at least one table.
+
+        Columns of texts may be dictionaries.
+        """
 
     @property
     def is_distributed(self) -> bool:

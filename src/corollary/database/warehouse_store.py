@@ -286,14 +286,22 @@ class WarehouseStore:
             is_new = name in pending.created or (is_payload and _owner(name) not in recorded)
             added, removed = (engine.size(name, each) for each in CHANGES)
             if is_new or (added and not engine.size(name, State.OLD)):
-                yield name, ChangeHandles(
-                    engine.handle(name),
-                    is_full=True,
-                    is_snapshot=not is_payload,
-                    is_published=name in published,
+                yield (
+                    name,
+                    ChangeHandles(
+                        engine.handle(name),
+                        is_full=True,
+                        is_snapshot=not is_payload,
+                        is_published=name in published,
+                    ),
                 )
             elif added or removed:
-                yield name, ChangeHandles(*(engine.handle(name, each) for each in CHANGES))
+                yield (
+                    name,
+                    ChangeHandles(
+                        engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
+                    ),
+                )
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""

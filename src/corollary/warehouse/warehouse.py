@@ -5,8 +5,8 @@ OLD and NEW, time travel and the audit log are one mechanism, and a commit costs
 change that fills an empty relation is a snapshot too: both rows of the catalog name the same file.
 
 Files are written first, under an *intent* in the catalog, then all of them are synced; one catalog
-transaction then removes the intent and references the files. A crash before it leaves orphan files, which `gc` removes; a crash
-after it loses nothing.
+transaction then removes the intent and references the files. A crash before it leaves orphan files,
+which `gc` removes; a crash after it loses nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,13 +100,14 @@ class ChangeHandles:
 
     def slices(self) -> Iterator[pa.Table]:
         """Yield the rows of its files, those of added tuples first."""
-        if self.rows <= FILE_MAX_ROWS:
+        if self.is_full:
+            yield from self.added.slices(FILE_MAX_ROWS)
+        elif self.rows <= FILE_MAX_ROWS:
             yield self.table()
-            return
-        shape = durable_files.full_rows if self.is_full else durable_files.inserted_rows
-        yield from map(shape, self.added.slices(FILE_MAX_ROWS))
-        if self.removed is not None and len(self.removed):
-            yield from map(durable_files.deleted_rows, self.removed.slices(FILE_MAX_ROWS))
+        else:
+            yield from map(durable_files.inserted_rows, self.added.slices(FILE_MAX_ROWS))
+            if self.removed is not None and len(self.removed):
+                yield from map(durable_files.deleted_rows, self.removed.slices(FILE_MAX_ROWS))
 
 
 class Warehouse:
@@ -453,9 +454,7 @@ def _packed(change: ChangeHandles) -> bytes | None:
     return data if len(data) <= INLINE_BYTES else None
 
 
-def _inline_change(
-    relation: str, change: ChangeHandles, data: bytes
-) -> catalog_rows.StoredChange:
+def _inline_change(relation: str, change: ChangeHandles, data: bytes) -> catalog_rows.StoredChange:
     """Return the row of a change that the catalog holds itself."""
     row = catalog_rows.StoredChange(relation, *change.counts, change.is_full, "", data, None)
     return replace(row, checksum=_row_checksum(row))

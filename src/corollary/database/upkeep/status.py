@@ -1,5 +1,6 @@
 """The status of a warehouse, from its catalog and the sizes of its files alone."""
 
+import stat
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
@@ -196,12 +197,15 @@ def _bytes(warehouse: Warehouse) -> dict[str, int]:
 
 
 def _directory_bytes(directory: Path) -> int:
+    """Return the bytes of files that are nowhere else, too: snapshots count as such."""
     total = 0
     for path in directory.rglob("*"):
         try:
-            total += path.stat().st_size if path.is_file() else 0
+            found = path.stat()
         except FileNotFoundError:  # removed by another process meanwhile
             continue
+        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            total += found.st_size
     return total
 
 

@@ -1,17 +1,27 @@
-"""Tables as Arrow, decoded at once or through a handle."""
+"""Tables as Arrow, decoded at once, slice by slice or through a handle."""
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
 from corollary.core.engine import LocalHandle, slice_bounds
 from corollary.core.states import State
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.engines.local.storage.arrangement import merge_layers
-from corollary.engines.local.storage.layout import Layout, Words
+from corollary.engines.local.storage.layout import Codes, Layout, Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
+
+LOOKUP_RANGE_PER_ROW = 32
+"""Distinct codes are found by a table if their range is at most this many times the rows."""
+
+DICTIONARY_ROWS_PER_TEXT = 16
+"""Texts that occur this often on average are decoded as dictionaries: a file repeats these."""
+
+TAKE_ROWS_PER_TEXT = 2
+"""Texts that occur this often on average are decoded once each."""
 
 
 class EncodedTableHandle(LocalHandle):
@@ -38,16 +48,27 @@ class EncodedTableHandle(LocalHandle):
 
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
-        return self._decode(merge_layers(self._layers, self._layout))
+        words = merge_layers(self._layers, self._layout)
+        return _decode(words, self._layout, self._types, self._names, self._dictionary)
 
     def slices(self, max_rows: int) -> Iterator[pa.Table]:
-        """Yield the tuples in tables of about equal size, each decoded when it is asked for."""
+        """Yield the tuples in tables of about equal size, each decoded when it is asked for.
+
+        A column of few texts is one of dictionaries.
+        """
         words = merge_layers(self._layers, self._layout)
         for start, end in slice_bounds(len(words), max_rows):
-            yield self._decode(words[start:end])
+            yield self._decode_slice(words[start:end])
 
-    def _decode(self, words: Words) -> pa.Table:
-        return _decode(words, self._layout, self._types, self._names, self._dictionary)
+    def _decode_slice(self, words: Words) -> pa.Table:
+        if not self._types:
+            return nullary_table(len(words))
+        columns = []
+        for index, type_ in enumerate(self._types):
+            codes = self._layout.unpack_column(words, index)
+            decode = _decode_texts if type_.kind is Kind.SYMBOL else Dictionary.decode_arrow
+            columns.append(decode(self._dictionary, codes, type_))
+        return pa.table(columns, names=list(self._names))
 
 
 def decode_table(
@@ -71,3 +92,25 @@ def _decode(
         for index, type_ in enumerate(types)
     ]
     return pa.table(columns, names=list(names))
+
+
+def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array:
+    """Return texts; those that are repeated decoded once, as dictionaries if they are few."""
+    least, most = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
+    if not most or most - least > LOOKUP_RANGE_PER_ROW * len(codes):
+        return dictionary.decode_arrow(codes, type_)
+    offsets = codes - least
+    is_used = np.zeros(most - least + 1, np.bool_)
+    is_used[offsets] = True
+    is_used[: 1 - min(least, 1)] = False  # null, code 0, is not a text
+    distinct = is_used.nonzero()[0]
+    if len(distinct) * TAKE_ROWS_PER_TEXT > len(codes):
+        return dictionary.decode_arrow(codes, type_)
+    positions = np.empty(len(is_used), np.int32)
+    positions[distinct] = np.arange(len(distinct), dtype=np.int32)
+    texts = dictionary.decode_arrow(distinct + least, type_)
+    nulls = codes == 0 if not least else None
+    indices = pa.array(positions[offsets], pa.int32(), mask=nulls)
+    if len(distinct) * DICTIONARY_ROWS_PER_TEXT > len(codes):
+        return texts.take(indices)
+    return pa.DictionaryArray.from_arrays(indices, texts)

@@ -86,6 +86,8 @@ def _object(parts: dict[str, str]) -> str:
 
 def _bounds(column: pa.ChunkedArray) -> tuple[str, str]:
     """Return the bounds of a column, as JSON."""
+    if pa.types.is_dictionary(column.type):
+        column = pa.chunked_array([chunk.dictionary for chunk in column.chunks])
     type_ = column.type
     if pa.types.is_timestamp(type_):
         column = column.cast(pa.timestamp("us"))

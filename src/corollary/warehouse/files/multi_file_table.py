@@ -72,9 +72,7 @@ class TableFileWriter:
         return written
 
 
-def _write_file(
-    files: FileBatch, name: str, rows: pa.Table, *, has_statistics: bool
-) -> TableFile:
+def _write_file(files: FileBatch, name: str, rows: pa.Table, *, has_statistics: bool) -> TableFile:
     data = to_parquet(rows, statistics_of(rows) if has_statistics else None)
     return TableFile(name, rows.num_rows, data.size, files.write(name, data))
 
@@ -122,9 +120,7 @@ def write_distributed(
     durable_files.make_directory(directory)
     parts = handle.map_partitions(TableFileWriter(root.absolute(), path, to_rows, has_statistics))
     written = [each for part in parts for each in part or ()]
-    found = [
-        each for each in written if durable_files.has_size(directory / each.name, each.size)
-    ]
+    found = [each for each in written if durable_files.has_size(directory / each.name, each.size)]
     if len(found) < len(written) or None in parts:
         for each in found:
             (directory / each.name).unlink()

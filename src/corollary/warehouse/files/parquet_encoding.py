@@ -2,7 +2,7 @@
 
 | values | encoding |
 |---|---|
-| integers, dates, timestamps, decimals up to 18 digits | DELTA_BINARY_PACKED, of sorted columns a few bits a value |
+| integers, dates, timestamps, decimals up to 18 digits | DELTA_BINARY_PACKED |
 | texts, floats and wider decimals, few of them distinct | dictionary |
 | the rest | plain |
 
@@ -100,6 +100,8 @@ def _has_repeats(column: pa.ChunkedArray) -> bool:
     """Return whether a sample has so few distinct values that a dictionary saves space."""
     if pa.types.is_boolean(column.type) or not len(column):
         return False
+    if pa.types.is_dictionary(column.type):
+        return True
     sample = column.take(pa.array(np.linspace(0, len(column) - 1, _SAMPLE_ROWS, dtype=np.int64)))
     distinct = pc.count_distinct(sample, mode="all").as_py()
     return bool(distinct * _DICTIONARY_MAX_SHARE < _SAMPLE_ROWS)

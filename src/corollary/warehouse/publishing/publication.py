@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
+from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.files import durable_files
@@ -166,8 +167,7 @@ class Publication:
 
         Distributed rows are written in their processes.
         """
-        sources = self._history.snapshot_files(self._relation, self._commit.number)
-        linked = None if sources is None else self._data.link(sources)
+        linked = self._link_snapshot()
         if linked is not None:
             return sum(each.rows for each in linked), linked
         content = self._content()
@@ -177,6 +177,14 @@ class Publication:
                 return len(content), new
         rows = published_rows(content.table(), self._relation)
         return rows.num_rows, self._data.write(rows)
+
+    def _link_snapshot(self) -> list[published_files.NewFile] | None:
+        """Take over the files of a snapshot; None if there is none, or not any more."""
+        try:
+            sources = self._history.snapshot_files(self._relation, self._commit.number)
+            return None if sources is None else self._data.link(sources)
+        except (WarehouseError, OSError):
+            return None  # damaged, or just replaced by another fold
 
     def _merge(self, mark: checked_log.VersionMark, version: int) -> int:
         """Make a version with fewer files and the same rows, unless another writer was first."""

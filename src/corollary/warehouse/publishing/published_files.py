@@ -2,9 +2,10 @@
 
 The first files of a table are those of a snapshot of the relation, under a second name (a hard
 link), if its columns are the same in both. Removed tuples are looked for in the files whose bounds
-they are within, and only the files that contain some are rewritten. Added tuples make a new file. Files of similar size are merged when
-there are many of them (a tier has up to 16; its files are within a factor of 16), so that a tuple
-is written about once per tier, and a table of n tuples has about n / 100,000 + 64 files.
+they are within, and only the files that contain some are rewritten. Added tuples make a new file.
+Files of similar size are merged when there are many of them (a tier has up to 16; its files are
+within a factor of 16), so that a tuple is written about once per tier, and a table of n tuples has
+about n / 100,000 + 64 files.
 """
 
 import itertools
@@ -199,7 +200,7 @@ class PublishedFiles:
             if found == removed.num_rows:
                 break
             within = rows_within(removed, file.low, file.high, file.nulls)
-            if not within.num_rows or not self._has_first_values(file, within.column(0)):
+            if not within.num_rows or not self._may_contain(file, within.column(0)):
                 continue
             rows = self.read(file)
             positions = find_rows(within, rows)
@@ -210,11 +211,14 @@ class PublishedFiles:
             exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
 
-    def _has_first_values(self, file: PublishedFile, sought: pa.ChunkedArray) -> bool:
+    def _may_contain(self, file: PublishedFile, sought: pa.ChunkedArray) -> bool:
         """Return whether the first column of a file has one of some values.
 
-        Bounds say little about texts in the order of their arrival, and this reads one column only.
+        Bounds say little about texts, which a snapshot has in the order of their arrival; but one
+        column is quickly read.
         """
+        if not pa.types.is_string(sought.type):
+            return True
         first = self._read(file, [self._schema.names[0]]).column(0)
         return bool(pc.any(pc.is_in(first, value_set=sought.combine_chunks())).as_py())
 
