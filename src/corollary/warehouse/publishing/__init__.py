@@ -8,6 +8,6 @@
 | `table_directory`                    | where tables are, their locks, removing unused files   |
 | `published_table`, `checked_log`     | the state of one table; its log, verified              |
 | `delta_commit`                       | makes a new version of a table                         |
-| `published_files`, `statistics`      | its Parquet files, and their bounds                    |
+| `published_files`                    | its Parquet files: linked, written, rewritten, merged  |
 | `delta_schema`                       | names and types of relations in Delta                  |
 """

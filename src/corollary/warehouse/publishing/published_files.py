@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -34,7 +35,6 @@ TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
 _SORT_COLUMNS = 4
 """The number of columns by which the rows of a file are sorted."""
-_POSITION, _SOUGHT = "position", "sought"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,30 +229,33 @@ class PublishedFiles:
         return FileReplacement(new, [file for tier in tiers for file in tier])
 
 
-def find_rows(sought: pa.Table, rows: pa.Table) -> pa.Array:
+def find_rows(sought: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
     """Return the positions of some rows in a table.
 
-    >>> find_rows(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).to_pylist()
+    >>> find_rows(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).tolist()
     [1]
     """
-    keys = [f"key{at}" for at in range(rows.num_columns)]
-    near = rows.rename_columns(keys).append_column(_POSITION, pa.array(np.arange(rows.num_rows)))
-    sought = sought.rename_columns(keys)
-    # Column by column most rows drop out cheaply. The rest is compared as whole rows by grouping,
-    # since Arrow's joins do not match null with null.
-    for key in keys:
-        values = sought.column(key).combine_chunks()
-        near = near.filter(pc.is_in(near.column(key), value_set=values))
-    sought = sought.append_column(_POSITION, pa.nulls(sought.num_rows, pa.int64()))
-    tables = [
-        table.append_column(_SOUGHT, pa.repeat(pa.scalar(is_sought), table.num_rows))
-        for table, is_sought in ((near, False), (sought, True))
-    ]
-    aggregates = [(_POSITION, "max"), (_SOUGHT, "max")]
-    groups = pa.concat_tables(tables).group_by(keys).aggregate(aggregates)
-    positions = groups.column(f"{_POSITION}_max")
-    is_found = pc.and_(groups.column(f"{_SOUGHT}_max"), positions.is_valid())
-    return positions.filter(is_found).combine_chunks()
+    # Column by column, the beginnings of the sought rows are numbered, and rows that begin like
+    # none of them drop out. Null equals null and NaN equals NaN. (Grouping by all columns would be
+    # shorter, but Arrow's groups import its datasets.)
+    positions = np.arange(rows.num_rows)
+    numbers, sought_numbers = (
+        np.zeros(len(positions), np.int64),
+        np.zeros(sought.num_rows, np.int64),
+    )
+    for wanted, column in zip(sought.columns, rows.columns, strict=True):
+        values = wanted.unique()
+        found = pc.index_in(column.take(pa.array(positions)), value_set=values)
+        is_known = found.is_valid().to_numpy()
+        keys = numbers[is_known] * len(values) + found.drop_null().to_numpy()
+        sought_keys = (
+            sought_numbers * len(values) + pc.index_in(wanted, value_set=values).to_numpy()
+        )
+        beginnings, sought_numbers = np.unique(sought_keys, return_inverse=True)
+        numbers = np.minimum(beginnings.searchsorted(keys), len(beginnings) - 1)
+        is_sought = beginnings[numbers] == keys
+        positions, numbers = positions[is_known][is_sought], numbers[is_sought]
+    return positions
 
 
 def _is_ascending(column: pa.ChunkedArray) -> bool:
@@ -288,7 +291,7 @@ def _crowded_tiers(held: Iterable[PublishedFile]) -> list[list[PublishedFile]]:
     return [tier for _, tier in sorted(tiers.items()) if len(tier) > TIER_MAX_FILES]
 
 
-def _without(rows: pa.Table, positions: pa.Array) -> pa.Table:
+def _without(rows: pa.Table, positions: npt.NDArray[np.int64]) -> pa.Table:
     stays = np.ones(rows.num_rows, np.bool_)
-    stays[positions.to_numpy()] = False
+    stays[positions] = False
     return rows.filter(pa.array(stays))
