@@ -37,7 +37,7 @@ from support.processes.competing_writer import ACCOUNT, TEXT, raise_balance
 from support.selection import examples
 from support.warehouse_scenarios import everything, loose_files, store_of, stored
 
-WRITERS, EACH = 4, {"sqlite": examples(15, 50), "postgresql": examples(8, 20)}
+WRITERS, EACH = examples(3, 4), {"sqlite": examples(8, 50), "postgresql": examples(5, 20)}
 
 
 def compete(place: str, writer: str, count: int) -> subprocess.Popen[str]:
