@@ -5,6 +5,7 @@
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -50,6 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[SEED] = str(seed_of_today())
     if config.option.all:
         os.environ[WHOLE] = "1"
+    # A shell starts jobs in the background with the signal ignored, and processes pass that on.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
