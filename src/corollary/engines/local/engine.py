@@ -143,6 +143,12 @@ class LocalEngine(SinglePlacement):
         """Return the number of tuples of a relation in a state."""
         return self._tables[relation].size(state)
 
+    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        table, names = self._tables[relation], self._relations[relation].columns
+        words = table.duplicates(tuple(columns))
+        return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
+
     # --- index files ---------------------------------------------------------------------------
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:

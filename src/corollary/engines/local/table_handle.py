@@ -39,23 +39,24 @@ class EncodedTableHandle(LocalHandle):
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
         words = merge_layers(self._layers, self._layout)
-        return _decode(words, self._layout, self._types, self._names, self._dictionary)
+        return decode_words(words, self._layout, self._types, self._names, self._dictionary)
 
 
 def decode_table(
     table: Table, state: State, names: Sequence[str], dictionary: Dictionary
 ) -> pa.Table:
     """Return the tuples of a table in a state."""
-    return _decode(table.tuples(state), table.layout, table.types, names, dictionary)
+    return decode_words(table.tuples(state), table.layout, table.types, names, dictionary)
 
 
-def _decode(
+def decode_words(
     words: Words,
     layout: Layout,
     types: tuple[Type, ...],
     names: Sequence[str],
     dictionary: Dictionary,
 ) -> pa.Table:
+    """Return packed tuples as an Arrow table."""
     if not types:
         return nullary_table(len(words))
     columns = [

@@ -161,6 +161,25 @@ class Table:
         found[rows] = self.contains(self._layout.pack(fitting, len(rows)), state)
         return found
 
+    def duplicates(self, columns: tuple[int, ...]) -> Words:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        order = self.order_for(columns)
+        layout = self.layout.permute(order)
+        if order == self.primary_order or order in self._others:
+            words = self.tuples(State.NEW, order)
+        else:  # sorted for this once: an arrangement would be maintained from now on
+            words = Arrangement(order, layout).sort_words(self.tuples(State.NEW), self.layout)
+        keys = layout.prefix_keys(words, len(columns))
+        is_equal = keys[1:] == keys[:-1]
+        if not np.count_nonzero(is_equal):
+            return self.layout.empty
+        mask = np.zeros(len(words), np.bool_)
+        mask[1:] = is_equal
+        mask[:-1] |= is_equal
+        found = layout.unpack(words[mask])
+        by_column = [found[order.index(column)] for column in self.primary_order]
+        return np.sort(self.layout.pack(by_column, len(found[0])))
+
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.
 
