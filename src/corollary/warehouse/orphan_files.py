@@ -9,17 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from corollary.errors import WarehouseError
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.copy_lease import COPY_PREFIX
 from corollary.warehouse.files.multi_file_table import find_lists
 from corollary.warehouse.warehouse import DATA_DIRECTORY
 
-_REFERENCING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
-"""The tables that reference files, by what the files are called."""
+_REFERENCED = {
+    "changes": "SELECT path FROM corollary_changes WHERE path IS NOT NULL",
+    "snapshots": "SELECT path FROM corollary_snapshots",
+    "index": "SELECT path FROM corollary_indexes",
+}
+"""The queries for referenced files, by what the files are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,12 @@ def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
                     sizes[str(path.relative_to(root))] = path.stat().st_size
     named: dict[str, str] = {}
     with catalog.read_transaction() as connection:
-        for kind, table in _REFERENCING.items():
-            rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
-            named |= dict.fromkeys((row.path for row in rows), kind)
+        for kind, query in _REFERENCED.items():
+            named |= dict.fromkeys(connection.column(query), kind)
         named |= {
             part: named[owner] for part, owner in find_lists(root, named.copy(), sizes).items()
         }
-        writers = frozenset(connection.execute(sa.select(schema.intents.c.id)).scalars())
+        writers = frozenset(connection.column("SELECT id FROM corollary_intents"))
     names = frozenset(each.name for each in directories)
     return DataFileListing(names, sizes, named, writers)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ from corollary.core.values import is_encodable, quote_text
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.connections import POSTGRESQL_SCHEME
 from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
 from corollary.warehouse.catalog.retention import drop_superseded_folds
 from corollary.warehouse.consistent_read import read_consistently
@@ -101,7 +102,7 @@ class Warehouse:
             raise WarehouseError.missing(root)
         # The catalog is created before any data file: files without tables in it mean a lost one.
         has_files = any((root / DATA_DIRECTORY).glob("*/*"))
-        catalog = Catalog.from_file(root / CATALOG_FILE) if url is None else Catalog(url)
+        catalog = Catalog(str(root / CATALOG_FILE) if url is None else url)
         try:
             if has_files:
                 catalog.check_not_lost(root / DATA_DIRECTORY)
@@ -391,8 +392,8 @@ def parse_location(place: str) -> tuple[Path, str | None]:
             None,
             "name a directory, or `postgresql://user@host/name?data=DIRECTORY`",
         )
-    rest = f"?{urlencode(parameters)}" if parameters else ""
-    return Path(directory), f"postgresql+psycopg://{url.partition('://')[2]}{rest}"
+    rest = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
+    return Path(directory), f"{POSTGRESQL_SCHEME}{url.partition('://')[2]}{rest}"
 
 
 def _row_checksum(stored: catalog_rows.StoredChange) -> str:

@@ -129,7 +129,7 @@ def _copy(
     except OSError as error:
         raise WarehouseError.cannot_write(root, error) from error
     unfinished = root / UNFINISHED
-    catalog = Catalog.from_file(unfinished)
+    catalog = Catalog(str(unfinished))
     try:
         catalog.create(is_empty=True)
         copy_rows(source.catalog, catalog)
