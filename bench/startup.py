@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 HEAVY = frozenset(
-    {"pyspark", "sqlglot", "deltalake", "sqlalchemy", "lxml", "starlette", "pandas", "duckdb"}
+    {"pyspark", "sqlglot", "deltalake", "psycopg", "lxml", "starlette", "pandas", "duckdb"}
     | {"pyarrow", "numpy", "lark", "rich", "click", "re2"}
 )
 HELP = "--help"

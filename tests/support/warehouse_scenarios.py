@@ -27,7 +27,7 @@ from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
-from corollary.warehouse.warehouse import parse_location
+from corollary.warehouse.warehouse_catalog import parse_location
 from support.comparison import comparable
 from support.generators.scenarios import Scenario, judge
 from support.maintained_database import Judged, reopened

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.files import durable_files
-from corollary.warehouse.warehouse import DATA_DIRECTORY, Warehouse
+from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
 
 def delete_index(catalog: Catalog, number: int) -> None:

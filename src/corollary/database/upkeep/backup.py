@@ -21,7 +21,8 @@ from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files
 from corollary.warehouse.catalog.copy_lease import copy_lease
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.multi_file_table import expand_lists
-from corollary.warehouse.warehouse import CATALOG_FILE, DATA_DIRECTORY, Warehouse, parse_location
+from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import CATALOG_FILE, DATA_DIRECTORY, parse_location
 
 UNFINISHED = "catalog.unfinished"
 MAX_TRIES = 5

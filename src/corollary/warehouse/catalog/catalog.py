@@ -10,7 +10,6 @@ for dead, removing their intents and files: they cannot commit any more.
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -107,7 +106,7 @@ class Catalog(CatalogReader):
         """
         fault.hit("before_intent")
         intent = prefix + secrets.token_hex(8)
-        writer = f"{socket.gethostname()}:{os.getpid()}"
+        writer = f"{os.uname().nodename}:{os.getpid()}"
         with self.write_transaction() as connection:
             row = {"id": intent, "writer": writer, "heartbeat": time.time()}
             connection.insert("corollary_intents", [row])
