@@ -24,7 +24,7 @@ from corollary.maintain.choose import SELECTABLE_ALGORITHMS
 TOP = 25
 REPORTS = {
     each.NAME: (each.ABOUT, each.run)
-    for each in (warehouse, active, spark, advisor, documents, orders)
+    for each in (startup, warehouse, active, spark, advisor, documents, orders)
 }
 """What is no race of contenders: figures, by name."""
 

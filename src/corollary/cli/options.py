@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from corollary.core.program import NormalProgram
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
+    from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
 
@@ -112,6 +113,15 @@ class ReaderOptions:
     def view(self, database: "Database") -> "Database | Reader":
         """Return a database as the reader sees it, if there is one."""
         return database if self.reader is None else database.reader(self.reader)
+
+    def granted(self, warehouse: "WarehouseCatalog") -> frozenset[str] | None:
+        """Return what the reader may see; None if there is no reader, so that all is seen."""
+        from corollary.database.access.grants import check_reader_name
+        from corollary.warehouse.catalog.grants import StoredGrants
+
+        if self.reader is None:
+            return None
+        return StoredGrants(warehouse.catalog).granted_to(check_reader_name(self.reader))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.commit import CommitRequest
-from corollary.database.intake.evaluate_once import FileLocations, read_inputs
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
@@ -110,6 +109,8 @@ class Database(ReadAccess):
         state = self._state
         with transaction:
             if facts is not None:
+                from corollary.database.intake.evaluate_once import FileLocations, read_inputs
+
                 places = FileLocations(Path(facts), root=None if root is None else Path(root))
                 for relation, table in read_inputs(
                     load_program(program), places, state.console, state.frames

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from corollary.cli.databases import open_warehouse
+from corollary.cli.databases import open_to_read
 from corollary.cli.options import LimitOptions, OutputOptions, SnapshotOptions
 from corollary.cli.output import print_json
 from corollary.cli.parameters import family, headers, warehouse
@@ -45,7 +45,7 @@ def command(
     """
     with (
         output.reporting() as console,
-        open_warehouse(warehouse, console, limits=limits.limits) as database,
+        open_to_read(warehouse, console, limits=limits.limits) as database,
     ):
         from corollary.errors import InputError
         from corollary.warehouse.formats.file_extensions import output_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli.databases import is_warehouse, open_warehouse
+from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, OutputOptions, SnapshotOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import family, is_given
@@ -63,7 +63,7 @@ def command(
         raise click.UsageError("--as asks as a reader, and only a warehouse has grants")
     with output.reporting() as console:
         if of_warehouse:
-            with open_warehouse(
+            with open_to_read(
                 places[0], console, limits=limits.limits, log_queries=log
             ) as database:
                 answers, table = read.view(database).answers(goal)

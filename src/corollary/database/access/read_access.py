@@ -11,9 +11,8 @@ from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.intake.evaluate_once import answer_relation
 from corollary.database.memory_store import MemoryStore
-from corollary.database.program.loaded_program import read_goal
+from corollary.database.program.loaded_program import answer_relation, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING
 from corollary.console import Console, SilentConsole
 from corollary.core.arrow import from_python
 from corollary.core.engine import Engine, Limits
-from corollary.core.logic import Literal, Variable
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.program.loaded_program import LoadedProgram, load_program, read_goal
+from corollary.database.program.loaded_program import (
+    LoadedProgram,
+    answer_relation,
+    load_program,
+    read_goal,
+)
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
@@ -149,15 +153,6 @@ def query_once(
     engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
     console.done()
     return answers, engine.read(answers.name)
-
-
-def answer_relation(goal: Literal) -> Relation:
-    """Return the relation of a goal's answers: one column per variable."""
-    variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, Variable)}
-    types = tuple(type_ for type_ in variables.values() if type_ is not None)
-    return Relation(
-        solve.GOAL_RELATION, tuple(variables), types, is_derived=True, is_declared=False
-    )
 
 
 def fill_engine(

@@ -21,7 +21,8 @@ from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files
 from corollary.warehouse.catalog.copy_lease import copy_lease
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.multi_file_table import expand_lists
-from corollary.warehouse.warehouse import CATALOG_FILE, DATA_DIRECTORY, Warehouse, parse_location
+from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import CATALOG_FILE, DATA_DIRECTORY, parse_location
 
 UNFINISHED = "catalog.unfinished"
 MAX_TRIES = 5
@@ -129,7 +130,7 @@ def _copy(
     except OSError as error:
         raise WarehouseError.cannot_write(root, error) from error
     unfinished = root / UNFINISHED
-    catalog = Catalog.from_file(unfinished)
+    catalog = Catalog(str(unfinished))
     try:
         catalog.create(is_empty=True)
         copy_rows(source.catalog, catalog)

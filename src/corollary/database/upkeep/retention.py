@@ -9,7 +9,6 @@ references, which the next run removes.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from corollary import fault
@@ -34,8 +33,8 @@ from corollary.warehouse.catalog.retention import (
 from corollary.warehouse.files.multi_file_table import find_lists
 from corollary.warehouse.orphan_files import list_data_files, remove_orphans
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.publishing.table_directory import TABLES_DIRECTORY
-from corollary.warehouse.warehouse import CATALOG_FILE, RelationDelta, Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
+from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
 
 INTENT_TIMEOUT_SECONDS = 3600.0
 """The time without a heartbeat after which a writer is considered dead."""
@@ -149,7 +148,7 @@ def remove_files(
         console.note("the warehouse is being copied, so all files are kept until the next run")
     else:
         remove_orphans(warehouse.root, found)
-    before = catalog_bytes(warehouse)
+    before = warehouse.catalog_bytes
     try:
         compact_catalog(catalog)
     except WarehouseError:
@@ -162,7 +161,7 @@ def remove_files(
         has_folded,
         len(gone),
         sum(found.sizes[path] for path in gone),
-        max(0, before - catalog_bytes(warehouse)),
+        max(0, before - warehouse.catalog_bytes),
         _clean_tables(warehouse),
         is_dry=False,
     )
@@ -276,17 +275,6 @@ def _preview(
     size = sum(found.sizes[path] for path in loose)
     return RetentionResult(
         expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True
-    )
-
-
-def catalog_bytes(warehouse: Warehouse) -> int:
-    """Return the size of the catalog's file, with its log; 0 for a database on a server."""
-    if not warehouse.catalog.is_file:
-        return 0
-    return sum(
-        path.stat().st_size
-        for path in (Path(f"{warehouse.root / CATALOG_FILE}{end}") for end in ("", "-wal"))
-        if path.exists()
     )
 
 

@@ -153,7 +153,7 @@ def deleted_rows(table: pa.Table) -> pa.Table:
 
 
 def _with_change_type(table: pa.Table, change: str) -> pa.Table:
-    column = pa.repeat(change, table.num_rows)
+    column = pa.repeat(pa.scalar(change, pa.string()), table.num_rows)
     return (
         table.append_column(CHANGE_COLUMN, column)
         if table.num_columns

@@ -16,9 +16,7 @@ import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.errors import WarehouseError
-from corollary.warehouse.files import durable_files
-
-LIST_SUFFIX = ".parts"
+from corollary.warehouse.files import LIST_SUFFIX, durable_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ SAMPLE_TUPLES = 1 << 15
 
 def sort_distinct(words: Words) -> Words:
     """Return the words sorted, each once."""
-    # Sorting and comparing neighbours is faster than `np.unique`.
+    # Sorting and comparing neighbours is faster than `np.unique`, which imports `numpy.ma`, too.
     if len(words) < 2:
         return words
     words = words.copy()

@@ -22,7 +22,7 @@ from corollary.engines.local.storage.layout import (
     Words,
     layout_of,
 )
-from corollary.engines.local.storage.runs import MemoryRun, is_member
+from corollary.engines.local.storage.runs import MemoryRun, is_member, sort_distinct
 
 BLOCK_ROWS = 1 << 13
 """The number of tuples in a block."""
@@ -225,7 +225,7 @@ class StoredRun:
         missing = blocks[self._is_missing[blocks]]
         if not len(missing):
             return
-        missing = np.unique(missing)
+        missing = sort_distinct(missing)
         if (self.decoded_blocks + len(missing)) * DECODE_ALL_RATIO > len(self._is_missing):
             self._all()
         else:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.runs import sort_distinct
 
 BLOCK_ROWS = 1 << 9
 """The number of strings in a block."""
@@ -80,7 +81,7 @@ class StoredStrings:
     def take(self, numbers: Codes) -> pa.Array:
         """Return the strings of some numbers."""
         blocks = numbers // BLOCK_ROWS
-        distinct = np.unique(blocks)
+        distinct = sort_distinct(blocks)
         if self._whole is not None or len(distinct) * DECODE_ALL_RATIO > len(self.texts):
             return self.read_all().take(pa.array(numbers))
         strings = _to_array(_join_texts([self._text(number) for number in distinct.tolist()]))

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.values.domains import GrowingArray
 from corollary.engines.local.values.native import NativeArray
 from corollary.engines.local.values.stored_strings import StoredStrings, store_strings
@@ -62,7 +63,7 @@ class SymbolDomain:
         """Return the strings of codes; the empty one for null."""
         values = self._values.array[codes]
         if self._stored is not None:
-            unread = np.unique(codes[values == _UNREAD])
+            unread = sort_distinct(codes[values == _UNREAD])
             if len(unread):
                 self._read_stored(self._stored, unread)
                 values = self._values.array[codes]
