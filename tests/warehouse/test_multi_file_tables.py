@@ -20,7 +20,7 @@ from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitions import driver, versions, worker
 from corollary.engines.spark.partitions.messages import Reply, Request
 from corollary.errors import WarehouseError
-from corollary.warehouse.files import LIST_SUFFIX, durable_files, multi_file_table
+from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
 from corollary.warehouse.publishing import published_files
 from support.in_process_partitions import SHARES, share_out
 from support.maintained_database import closure, pairs
@@ -39,7 +39,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
         found.load(text=closure() + "\n.output reach")
         with monkeypatch.context() as patch:
             patch.setattr(driver, "read_partition", refused)
-            patch.setattr(durable_files, "from_parquet", refused)
+            patch.setattr(multi_file_table, "from_parquet", refused)
             with found.transaction() as tx:
                 tx.insert("edge", EDGES)
             found.publish()
@@ -66,10 +66,17 @@ def lists(db: Database) -> list[Path]:
     return sorted(root_of(db).glob(f"data/*/*{LIST_SUFFIX}"))
 
 
+def snapshot_of(db: Database) -> Path:
+    """Return the list of the snapshot of the view."""
+    return root_of(db) / store_of(db).warehouse.catalog.latest_snapshots(db.commits)["reach"].path
+
+
 def test_tasks_write_changes_snapshots_and_tables(db: Database) -> None:
     found = {each.name for each in lists(db)}
-    assert any(each.startswith("snapshot-") for each in found)
-    assert len(found) >= 3  # of the change, its ranks, and the snapshot
+    assert len(found) >= 2  # of the change, which is the snapshot, and of its ranks
+    catalog = store_of(db).warehouse.catalog
+    ((_, change),) = catalog.changes(db.commits - 1, db.commits, "reach")
+    assert snapshot_of(db) == root_of(db) / str(change.path)
     assert not loose_files(db)
     assert reached(db) == published(db) == EVERY
     assert len(DeltaTable(str(root_of(db) / "tables/reach")).file_uris()) <= SHARES
@@ -99,7 +106,7 @@ def test_a_backup_has_all_parts(db: Database, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_list", [True, False])
 def test_damage_is_found(db: Database, is_list: bool) -> None:
-    snapshot = next(each for each in lists(db) if each.name.startswith("snapshot-"))
+    snapshot = snapshot_of(db)
     victim = snapshot if is_list else next(snapshot.parent.glob(f"{snapshot.name}-*"))
     victim.write_bytes(victim.read_bytes()[:-1] + b"?")
     found = [each.file for each in verify(store_of(db).warehouse).findings]
@@ -109,14 +116,14 @@ def test_damage_is_found(db: Database, is_list: bool) -> None:
 
 
 def test_parts_go_with_their_list(db: Database) -> None:
-    before = set(lists(db))
+    before, snapshot = set(lists(db)), snapshot_of(db)
     for number in range(4):
         with db.transaction() as tx:
             (tx.delete if number % 2 else tx.insert)("edge", pairs("ad"))
     collected = collect(store_of(db).warehouse, Retention(commits=1), is_dry=True)
     assert collected.files == collect(store_of(db).warehouse, Retention(commits=1)).files
-    assert {each.name[:9] for each in before - set(lists(db))} >= {"1.parts"}
-    assert {each.name[:9] for each in before & set(lists(db))} == {"snapshot-"}
+    assert before - set(lists(db))
+    assert before & set(lists(db)) == {snapshot}
     named = {each.name for each in lists(db)}
     for each in root_of(db).glob("data/*/*.parts-*"):
         assert each.name.partition(".parts-")[0] + LIST_SUFFIX in named
@@ -125,7 +132,7 @@ def test_parts_go_with_their_list(db: Database) -> None:
 
 
 def test_what_a_lost_task_wrote_is_loose(db: Database) -> None:
-    snapshot = next(each for each in lists(db) if each.name.startswith("snapshot-"))
+    snapshot = snapshot_of(db)
     stray = snapshot.with_name(f"{snapshot.name}-0123456789abcdef.parquet")
     stray.write_bytes(b"half")
     collect(store_of(db).warehouse, Retention())

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from corollary.core.logic import Value
@@ -46,6 +47,9 @@ class TableHandle(Protocol):
     def table(self) -> "pa.Table":
         """Return the tuples."""
 
+    def slices(self, max_rows: int) -> "Iterator[pa.Table]":
+        """Yield the tuples, in order, in tables of about equal size; at least one table."""
+
     @property
     def is_distributed(self) -> bool:
         """Whether the tuples are in partitions outside of this process, too many to fetch."""
@@ -58,6 +62,26 @@ class TableHandle(Protocol):
         """
 
 
+def slice_table(table: "pa.Table", max_rows: int) -> "Iterator[pa.Table]":
+    """Yield a table in slices of about equal size, at least one."""
+    bounds = slice_bounds(table.num_rows, max_rows)
+    if len(bounds) == 1:
+        yield table  # as a slice, a table without columns would lose its rows
+        return
+    for start, end in bounds:
+        yield table.slice(start, end - start)
+
+
+def slice_bounds(rows: int, max_rows: int) -> list[tuple[int, int]]:
+    """Return start and end of slices of about equal size, at least one.
+
+    >>> slice_bounds(10, 4), slice_bounds(0, 4)
+    ([(0, 3), (3, 6), (6, 10)], [(0, 0)])
+    """
+    count = max(1, -(-rows // max_rows))  # rounded up
+    return list(pairwise(rows * at // count for at in range(count + 1)))
+
+
 class LocalHandle(ABC):
     """A handle on tuples of this process, which are all in one partition."""
 
@@ -66,6 +90,10 @@ class LocalHandle(ABC):
     @abstractmethod
     def table(self) -> "pa.Table":
         """Return the tuples."""
+
+    def slices(self, max_rows: int) -> "Iterator[pa.Table]":
+        """Yield the tuples, in order, in tables of about equal size; at least one table."""
+        yield from slice_table(self.table(), max_rows)
 
     @property
     def is_distributed(self) -> bool:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.core.engine import Engine, LocalTable, TableHandle
+from corollary.core.engine import Engine, LocalTable
 from corollary.core.logic import Constant, Literal
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.printer import print_program
@@ -39,7 +39,7 @@ from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import layout_of, program_of_layout
 from corollary.warehouse.catalog.query_log import record_queries
 from corollary.warehouse.consistent_read import read_consistently
-from corollary.warehouse.warehouse import DistributedChange, RelationDelta, Warehouse
+from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -270,19 +270,38 @@ class WarehouseStore:
 
     def _changes(
         self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]
-    ) -> Iterator[tuple[str, RelationDelta | DistributedChange]]:
-        """Yield what a transaction has changed, relation by relation."""
-        engine, normal = state.engine, pending.after.normal
+    ) -> Iterator[tuple[str, ChangeHandles]]:
+        """Yield what a transaction has changed, relation by relation.
+
+        The change of a relation that was empty is all that it holds: a snapshot, too.
+        """
+        engine, after = state.engine, pending.after
         recorded = self._recorded - pending.rebuilt
-        payloads = payload_relations_of(normal)
-        for name, relation in (*normal.relations.items(), *payloads.items()):
+        payloads = payload_relations_of(after.normal)
+        published = _published_names(after)
+        for name, relation in (*after.normal.relations.items(), *payloads.items()):
             is_payload = name in payloads
             if not (_owner(name) in payload if is_payload else relation.is_stored):
                 continue
-            if name in pending.created or (is_payload and _owner(name) not in recorded):
-                yield name, _full_change(engine.handle(name))
-            elif engine.size(name, State.ADDED) or engine.size(name, State.REMOVED):
-                yield name, _net_change(*(engine.handle(name, each) for each in CHANGES))
+            is_new = name in pending.created or (is_payload and _owner(name) not in recorded)
+            added, removed = (engine.size(name, each) for each in CHANGES)
+            if is_new or (added and not engine.size(name, State.OLD)):
+                yield (
+                    name,
+                    ChangeHandles(
+                        engine.handle(name),
+                        is_full=True,
+                        is_snapshot=not is_payload,
+                        is_published=name in published,
+                    ),
+                )
+            elif added or removed:
+                yield (
+                    name,
+                    ChangeHandles(
+                        engine.handle(name, State.ADDED), engine.handle(name, State.REMOVED)
+                    ),
+                )
 
     def invalidate_payload(self, relations: Iterable[str]) -> None:
         """Note that the payload of relations in the engine is not the recorded one."""
@@ -363,7 +382,16 @@ class WarehouseStore:
         number, normal = state.commits, state.loaded.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
-        tuples = ((name, state.engine.handle(name)) for name in stale)
+        published = _published_names(state.loaded)
+        tuples = (
+            (
+                name,
+                ChangeHandles(
+                    state.engine.handle(name), is_full=True, is_published=name in published
+                ),
+            )
+            for name in stale
+        )
         valid = [
             name for name in payload_relations_of(normal) if _owner(name) in state.planner.payload
         ]
@@ -418,19 +446,9 @@ def _binding_pattern(goal: Literal) -> str:
     return f"{goal.relation}^{bound}"
 
 
-def _full_change(every: TableHandle) -> RelationDelta | DistributedChange:
-    """Return all tuples of a relation as a change."""
-    if every.is_distributed:
-        return DistributedChange(every, is_full=True)
-    rows = every.table()
-    return RelationDelta(rows, rows.slice(0, 0), is_full=True)
-
-
-def _net_change(added: TableHandle, removed: TableHandle) -> RelationDelta | DistributedChange:
-    """Return added and removed tuples as a change."""
-    if added.is_distributed and not len(removed):
-        return DistributedChange(added, is_full=False)
-    return RelationDelta(added.table(), removed.table())
+def _published_names(loaded: LoadedProgram) -> set[str]:
+    """Return the relations that a program publishes."""
+    return {each.name for each in published_relations(loaded.normal, loaded.program.directives)}
 
 
 def _owner(payload: str) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.warehouse import Warehouse
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
@@ -96,7 +97,7 @@ def _write_all(
     written = []
     for at, each in enumerate(contents):
         path = f"{prefix}-{at}.parquet"
-        checksum = durable_files.write(warehouse.root, path, durable_files.to_parquet(each.tuples))
+        checksum = durable_files.write(warehouse.root, path, to_parquet(each.tuples))
         written.append((each.tuples.num_rows, path, checksum, each.commit, each.relation))
         beat()
     return written

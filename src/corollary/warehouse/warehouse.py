@@ -1,14 +1,15 @@
 """A warehouse: a directory of immutable files, and the catalog that says what they mean.
 
 The state of a relation at a commit is its latest snapshot not after it, and the changes since. So
-OLD and NEW, time travel and the audit log are one mechanism, and a commit costs what it changes.
+OLD and NEW, time travel and the audit log are one mechanism, and a commit costs what it changes. A
+change that fills an empty relation is a snapshot too: both rows of the catalog name the same file.
 
-Files are written first, under an *intent* in the catalog; one catalog transaction then removes the
-intent and references the files. A crash before it leaves orphan files, which `gc` removes; a crash
+Files are written first, under an *intent* in the catalog, then all of them are synced; one catalog
+transaction then removes the intent and references the files. A crash before it leaves orphan files, which `gc` removes; a crash
 after it loses nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -22,12 +23,16 @@ from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.retention import drop_superseded_folds
 from corollary.warehouse.consistent_read import read_consistently
-from corollary.warehouse.files import LIST_SUFFIX, durable_files, multi_file_table
+from corollary.warehouse.files import durable_files, multi_file_table
+from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY, WarehouseCatalog
 
 INDEX_PREFIX = "index-"
 INLINE_BYTES = 1 << 16
 """The maximum size of a change that is stored in the catalog itself."""
+INLINE_MAX_ROWS = 1 << 13
+"""A change of more tuples is not even tried to be that small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +50,57 @@ class RelationDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class DistributedChange:
-    """A change whose tuples are in other processes, which write them: insertions, or all tuples."""
+class ChangeHandles:
+    """A change as handles on its tuples, which are decoded when they are written.
+
+    Attributes:
+        added: the tuples inserted; if full, all that the relation holds now.
+        removed: the tuples deleted, if any.
+        is_full: whether it holds all tuples, and replaces what was there before.
+        is_snapshot: whether the file of a full change is a snapshot of the relation too.
+        is_published: whether a published table may reference the files.
+    """
 
     added: TableHandle
-    is_full: bool
+    removed: TableHandle | None = None
+    is_full: bool = False
+    is_snapshot: bool = False
+    is_published: bool = False
+
+    @classmethod
+    def of(cls, delta: RelationDelta) -> "ChangeHandles":
+        """Return a change whose tuples are decoded already."""
+        return cls(LocalTable(delta.added), LocalTable(delta.removed), delta.is_full)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many tuples are added and removed."""
+        return len(self.added), 0 if self.removed is None else len(self.removed)
 
     @property
     def rows(self) -> int:
-        """The number of tuples."""
-        return len(self.added)
+        """The number of tuples, added or removed."""
+        return sum(self.counts)
+
+    def table(self) -> pa.Table:
+        """Return the rows of its file."""
+        added = self.added.table()
+        if self.is_full:
+            return added
+        removed = added.slice(0, 0) if self.removed is None else self.removed.table()
+        return pa.concat_tables(
+            [durable_files.inserted_rows(added), durable_files.deleted_rows(removed)]
+        )
+
+    def slices(self) -> Iterator[pa.Table]:
+        """Yield the rows of its files, those of added tuples first."""
+        if self.rows <= FILE_MAX_ROWS:
+            yield self.table()
+            return
+        shape = durable_files.full_rows if self.is_full else durable_files.inserted_rows
+        yield from map(shape, self.added.slices(FILE_MAX_ROWS))
+        if self.removed is not None and len(self.removed):
+            yield from map(durable_files.deleted_rows, self.removed.slices(FILE_MAX_ROWS))
 
 
 class Warehouse(WarehouseCatalog):
@@ -138,7 +184,7 @@ class Warehouse(WarehouseCatalog):
     # --- writing -------------------------------------------------------------------------------
 
     def commit(
-        self, new: catalog_rows.NewCommit, changes: Mapping[str, RelationDelta | DistributedChange]
+        self, new: catalog_rows.NewCommit, changes: Mapping[str, RelationDelta | ChangeHandles]
     ) -> int:
         """Make a transaction durable; return the number of its commit.
 
@@ -148,94 +194,87 @@ class Warehouse(WarehouseCatalog):
             ConflictError: another commit has the same parent.
             WarehouseError: something cannot be written.
         """
-        packed = {
-            name: _packed(each) for name, each in changes.items() if isinstance(each, RelationDelta)
+        handles = {
+            name: each if isinstance(each, ChangeHandles) else ChangeHandles.of(each)
+            for name, each in changes.items()
         }
-        large = [name for name in changes if name not in packed or len(packed[name]) > INLINE_BYTES]
-        intent = self.catalog.insert_intent() if large else None
+        inline = {name: _packed(each) for name, each in handles.items()}
+        intent = self.catalog.insert_intent() if None in inline.values() else None
         beat = None if intent is None else self.catalog.heartbeat(intent)
+        files = FileBatch(self.root, *([] if beat is None else [beat]))
         is_requested = False
         try:
-            stored: list[catalog_rows.StoredChange] = []
-            for relation, each in changes.items():
-                path = f"{DATA_DIRECTORY}/{intent}/{len(stored)}" if relation in large else None
-                stored.append(self._store(relation, each, packed.get(relation), path))
-                if beat is not None:
-                    beat()
+            stored = [
+                _inline_change(name, each, data)
+                if (data := inline[name]) is not None
+                else self._write_change(files, f"{DATA_DIRECTORY}/{intent}/{at}", name, each)
+                for at, (name, each) in enumerate(handles.items())
+            ]
+            files.sync()
             fault.hit("after_data_files")
+            snapshots = [
+                catalog_rows.StoredSnapshot(
+                    each.relation, new.parent + 1, each.added, each.path, each.checksum
+                )
+                for each in stored
+                if each.path is not None and each.is_full and handles[each.relation].is_snapshot
+            ]
             # From here on the commit may exist even if the call fails, so that `abandon` has to
             # ask the catalog before it removes files.
             is_requested = True
-            return self.catalog.commit(replace(new, changes=stored), intent)
+            return self.catalog.commit(replace(new, changes=stored, snapshots=snapshots), intent)
         except BaseException:
             if intent is not None:
                 self.abandon(intent, is_certain=not is_requested)
             raise
 
-    def _store(
-        self,
-        relation: str,
-        change: RelationDelta | DistributedChange,
-        data: bytes | None,
-        path: str | None,
+    def _write_change(
+        self, files: FileBatch, path: str, relation: str, change: ChangeHandles
     ) -> catalog_rows.StoredChange:
-        if isinstance(change, DistributedChange):
-            assert path is not None
+        """Write a change into a file, or into several; return the row of the catalog."""
+        written = None
+        if change.added.is_distributed and not change.counts[1]:
             shape = durable_files.full_rows if change.is_full else durable_files.inserted_rows
-            path, checksum = self._write(path, change.added, shape)
-            return catalog_rows.StoredChange(
-                relation, change.rows, 0, change.is_full, checksum, None, path
+            written = multi_file_table.write_distributed(
+                files, path, change.added, shape, has_statistics=change.is_published
             )
-        counts = change.added.num_rows, change.removed.num_rows
-        if path is None:
-            row = catalog_rows.StoredChange(relation, *counts, change.is_full, "", data, None)
-            return replace(row, checksum=_row_checksum(row))
-        path, checksum = self._write(path, LocalTable(_with_kind(change)), durable_files.full_rows)
-        return catalog_rows.StoredChange(relation, *counts, change.is_full, checksum, None, path)
-
-    def _write(
-        self, path: str, kept: TableHandle, shape: Callable[[pa.Table], pa.Table]
-    ) -> tuple[str, str]:
-        """Write tuples into a file, or into several from other processes; return path, checksum."""
-        if kept.is_distributed:
-            listed = f"{path}{LIST_SUFFIX}"
-            checksum = multi_file_table.write_table(self.root, listed, kept, shape)
-            if checksum is not None:
-                return listed, checksum
-        whole = f"{path}.parquet"
-        return whole, durable_files.write(
-            self.root, whole, durable_files.to_parquet(shape(kept.table()))
+        path, checksum = written or multi_file_table.write_table(
+            files, path, change.slices(), has_statistics=change.is_published
+        )
+        return catalog_rows.StoredChange(
+            relation, *change.counts, change.is_full, checksum, None, path
         )
 
     def write_fold(
         self,
         number: int,
-        relations: Iterable[tuple[str, TableHandle]],
+        relations: Iterable[tuple[str, ChangeHandles]],
         index: Iterable[tuple[str, bytes]],
     ) -> None:
-        """Write snapshots of relations at a commit, and an engine's index of them.
+        """Write snapshots of relations, given as full changes, and an engine's index of them.
 
         They hold nothing that the changes do not, and only make reading faster; so it does no harm
         if another process has written them too.
         """
         intent = self.catalog.insert_intent()
-        beat = self.catalog.heartbeat(intent)
+        files = FileBatch(self.root, self.catalog.heartbeat(intent))
         is_requested = False
         try:
             snapshots, indexes = [], []
-            for at, (relation, kept) in enumerate(relations):
-                written = self._write(
-                    f"{DATA_DIRECTORY}/{intent}/snapshot-{at}", kept, durable_files.full_rows
+            for at, (relation, tuples) in enumerate(relations):
+                path = f"{DATA_DIRECTORY}/{intent}/snapshot-{at}"
+                made = self._write_change(files, path, relation, tuples)
+                assert made.path is not None
+                snapshots.append(
+                    catalog_rows.StoredSnapshot(
+                        relation, number, made.added, made.path, made.checksum
+                    )
                 )
-                snapshots.append(catalog_rows.StoredSnapshot(relation, number, len(kept), *written))
                 fault.hit("during_snapshot")
-                beat()
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
-                indexes.append(
-                    catalog_rows.StoredIndex(path, durable_files.write(self.root, path, data))
-                )
-                beat()
+                indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))
+            files.sync()
             is_requested = True
             is_recorded = self.catalog.record_fold(number, snapshots, indexes, intent)
         except BaseException:
@@ -289,17 +328,18 @@ def _row_checksum(stored: catalog_rows.StoredChange) -> str:
     return durable_files.checksum_of(repr(row).encode("utf-8", "backslashreplace") + data)
 
 
-def _packed(delta: RelationDelta) -> bytes:
-    """Return a change as an Arrow stream."""
-    return durable_files.to_arrow_stream(_with_kind(delta))
+def _packed(change: ChangeHandles) -> bytes | None:
+    """Return a change as an Arrow stream; None if it is too large for the catalog."""
+    if change.added.is_distributed or change.rows > INLINE_MAX_ROWS:
+        return None
+    data = durable_files.to_arrow_stream(change.table())
+    return data if len(data) <= INLINE_BYTES else None
 
 
-def _with_kind(delta: RelationDelta) -> pa.Table:
-    if delta.is_full:
-        return delta.added
-    return pa.concat_tables(
-        [durable_files.inserted_rows(delta.added), durable_files.deleted_rows(delta.removed)]
-    )
+def _inline_change(relation: str, change: ChangeHandles, data: bytes) -> catalog_rows.StoredChange:
+    """Return the row of a change that the catalog holds itself."""
+    row = catalog_rows.StoredChange(relation, *change.counts, change.is_full, "", data, None)
+    return replace(row, checksum=_row_checksum(row))
 
 
 def _nullary(table: pa.Table, rows: int) -> pa.Table:

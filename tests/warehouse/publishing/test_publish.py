@@ -21,7 +21,8 @@ from corollary.core.types import (
 )
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog_rows import StoredSnapshot
-from corollary.warehouse.files import durable_files
+from corollary.warehouse.files import durable_files, parquet_encoding
+from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.publishing import delta_commit, published_files
 from corollary.warehouse.publishing.history import RecentHistory
 from corollary.warehouse.publishing.publisher import Publisher
@@ -38,7 +39,7 @@ def house(tmp_path: Path) -> House:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make files so small that a few rows make many."""
     monkeypatch.setattr(published_files, "FILE_MAX_ROWS", 16)
-    monkeypatch.setattr(published_files, "ROW_GROUP_ROWS", 4)
+    monkeypatch.setattr(parquet_encoding, "ROW_GROUP_ROWS", 4)
     monkeypatch.setattr(published_files, "TIER_MAX_FILES", 4)
 
 
@@ -175,7 +176,7 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
     house.change([(7, "b")], [(7, "a")])
     house.change([(8, "b")])
     catalog = house.warehouse.catalog
-    data = durable_files.to_parquet(from_python(house.rows.values(), EDGE))
+    data = to_parquet(from_python(house.rows.values(), EDGE))
     name = "data/s/snapshot.parquet"
     checksum = durable_files.write(house.root, name, data)
     stored = StoredSnapshot("edge", house.commit, len(house.rows), name, checksum)

@@ -27,9 +27,9 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.errors import WarehouseError
+from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.publishing.delta_schema import directory_name
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.publishing.statistics import statistics_of
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 from support.published_table import EDGE, House, nullable
 

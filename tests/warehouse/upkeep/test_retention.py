@@ -23,6 +23,7 @@ from corollary.warehouse import warehouse
 from corollary.warehouse.catalog import catalog as catalogs
 from corollary.warehouse.catalog.retention import list_intents
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.orphan_files import list_data_files
 from corollary.warehouse.publishing.history import StoredHistory
 from support.selection import examples
@@ -290,17 +291,17 @@ def test_a_writer_that_is_taken_for_dead_cannot_commit(
     either: House, in_files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = either
-    real, tries = durable_files.write, []
+    real, tries = FileBatch.write, []
 
-    def slow(root: Path, name: str, data: bytes | memoryview) -> str:
-        checksum = real(root, name, data)
+    def slow(files: FileBatch, name: str, data: bytes | memoryview) -> str:
+        checksum = real(files, name, data)
         if not tries:
             tries.append(name)
             assert collect(house.warehouse, Retention(intents=0.0)).expired
-            assert not (root / name).exists()
+            assert not (files.root / name).exists()
         return checksum
 
-    monkeypatch.setattr(durable_files, "write", slow)
+    monkeypatch.setattr(FileBatch, "write", slow)
     with house.db.transaction() as tx:
         tx.insert("edge", [("p", "q")])
     assert tries
@@ -319,18 +320,18 @@ def test_a_writer_shows_signs_of_life(
     """A commit or a fold may last longer than `gc` waits, as long as it writes files."""
     house.change(3)
     monkeypatch.setattr(catalogs, "BEAT_SECONDS", 0.0)
-    now, real, tries = [time.time()], durable_files.write, []
+    now, real, tries = [time.time()], FileBatch.write, []
     monkeypatch.setattr(time, "time", lambda: now[0])
 
-    def slow(root: Path, name: str, data: bytes | memoryview) -> str:
-        checksum = real(root, name, data)
+    def slow(files: FileBatch, name: str, data: bytes | memoryview) -> str:
+        checksum = real(files, name, data)
         now[0] += 40 * 60.0
         tries.append(name)
         assert not collect(house.warehouse).expired
-        assert (root / name).exists()
+        assert (files.root / name).exists()
         return checksum
 
-    monkeypatch.setattr(durable_files, "write", slow)
+    monkeypatch.setattr(FileBatch, "write", slow)
     if work == "fold":
         house.fold()
     else:

@@ -227,7 +227,7 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
         "relation": "other",
         "added": 0,
         "removed": 1,
-        "is_full": True,
+        "is_full": not stored.is_full,
         "inline": stored.inline[:20] + b"x" + stored.inline[21:],
     }
     statement = f"UPDATE corollary_changes SET {field} = ? WHERE commit_number = ? AND relation = ?"

@@ -132,6 +132,16 @@ class ProgramHistory:
         return self.program_at(commit).relations.get(name)
 
 
+def indexes_of(warehouse: Warehouse, inventory: Inventory, name: str, commit: int) -> list[int]:
+    """Return the commits of indexes that tell what a relation held at a commit, or before it.
+
+    A later index does, too, if the relation has not changed until then.
+    """
+    changed = warehouse.catalog.changes(commit, inventory.latest, name)
+    before = changed[0][0] if changed else inventory.latest + 1
+    return [each for each in inventory.indexes if each < before]
+
+
 def history_events(
     changes: list[tuple[int, StoredChange]], snapshots: list[StoredSnapshot], indexes: list[int]
 ) -> Iterator[HistoryEvent]:
@@ -153,15 +163,17 @@ class ReplayedRelation:
         shape: its columns now; None as long as nothing is stored of it.
         is_known: whether its tuples are known; not after a damaged change, nor before the first
             snapshot if history was dropped.
+        path: the file that holds just its tuples, if they were read from one.
     """
 
     shape: Relation | None = None
     is_known: bool = True
+    path: str | None = None
     _engine: LocalEngine | None = None
 
     def reset(self, shape: Relation, table: pa.Table | None = None) -> None:
         """Replace all tuples."""
-        self.shape, self.is_known = shape, True
+        self.shape, self.is_known, self.path = shape, True, None
         self._engine = LocalEngine()
         self._engine.declare({shape.name: shape})
         if table is not None:
@@ -173,6 +185,7 @@ class ReplayedRelation:
             self.reset(shape)
         engine, name = self._engine, shape.name
         assert engine is not None
+        self.path = None
         size = engine.size(name)
         engine.delete(name, delta.removed)
         between = engine.size(name)

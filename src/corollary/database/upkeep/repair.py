@@ -4,12 +4,13 @@
 |---|---|
 | a snapshot | from what is before it, from the index of its commit, or like a derived relation |
 | a change of a derived relation | as all tuples that the relation had at that commit, recomputed |
+| a change that filled a base relation | from a snapshot or an index, until the next change |
 | a change of payload | not at all: payload is invalid until a transaction rebuilds it |
 | an index | from the relations, for the last commit |
 | the last state of a derived relation | by recomputing it, as a commit |
 | a published table | from the relation |
 
-A damaged change of a base relation is lost: there is no other copy of it.
+Any other damaged change of a base relation is lost: there is no other copy of it.
 """
 
 from collections.abc import Iterable
@@ -73,6 +74,7 @@ class _Repair:
         catalog = self._warehouse.catalog
         self._rebuild(found, FindingKind.SNAPSHOT, for_computed=False)
         self._rebuild(found, FindingKind.SNAPSHOT, for_computed=True)
+        self._rebuild(found, FindingKind.CHANGE, for_computed=False)
         self._rebuild(found, FindingKind.CHANGE, for_computed=True)
         for commit in {each.commit for each in found if each.kind is FindingKind.INDEX}:
             replace_rows.delete_index(catalog, commit)
@@ -140,7 +142,7 @@ class _Repair:
         follower = checked_reads.ReplayedRelation(is_known=not known.fold)
         changes = self._warehouse.catalog.changes(0, commit, name)
         snapshots = [each for each in known.snapshots.get(name, []) if each.commit <= commit]
-        indexes = [each for each in known.indexes if each <= commit]
+        indexes = checked_reads.indexes_of(self._warehouse, known, name, commit)
         for at, each in checked_reads.history_events(changes, snapshots, indexes):
             shape = self._programs.shape_at(name, at)
             if shape is None:

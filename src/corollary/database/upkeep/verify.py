@@ -171,7 +171,11 @@ class Verification:
         shape: Relation | None,
     ) -> None:
         place = each.path or CATALOG_FILE
-        is_mendable = shape is None or is_computed(self.programs.program_at(commit), each.relation)
+        is_mendable = (
+            shape is None
+            or is_computed(self.programs.program_at(commit), each.relation)
+            or (each.is_full and self._has_copy(each.relation, commit, each.path))
+        )
         try:
             delta = self._reader.read_change(each, shape)
         except WarehouseError as error:
@@ -196,6 +200,19 @@ class Verification:
             self._find(
                 FindingKind.CHANGE, text, place, each.relation, commit, is_mendable=is_mendable
             )
+        if delta.is_full:
+            follower.path = each.path
+
+    def _has_copy(self, relation: str, commit: int, path: str | None) -> bool:
+        """Return whether another file has all tuples of a relation as it was at a commit."""
+        snapshots = self._inventory.snapshots.get(relation, [])
+        if any(each.commit == commit and each.path != path for each in snapshots):
+            return True
+        indexes = checked_reads.indexes_of(self._warehouse, self._inventory, relation, commit)
+        return any(
+            at >= commit and at in self._indexes and relation in self._indexes[at].relations
+            for at in indexes
+        )
 
     def _sound_from(self, relation: str, commit: int) -> int:
         """Return the next commit that does not need the changes up to one, or 0."""
@@ -207,14 +224,16 @@ class Verification:
     def _take_snapshot(
         self, follower: checked_reads.ReplayedRelation, each: StoredSnapshot, shape: Relation
     ) -> None:
+        if follower.is_known and follower.path == each.path:
+            self._report.snapshots += 1  # the file of the change before it, which has been read
+            return
         try:
             table = self._reader.read_snapshot(each, shape)
         except WarehouseError as error:
             follower.is_known &= follower.shape is not None
-            index = self._indexes.get(each.commit)
             is_mendable = (
                 follower.is_known
-                or (index is not None and shape.name in index.relations)
+                or self._has_copy(shape.name, each.commit, each.path)
                 or is_computed(self.programs.program_at(each.commit), shape.name)
             )
             self._find(

@@ -1,11 +1,11 @@
 """Tables as Arrow, decoded at once or through a handle."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
-from corollary.core.engine import LocalHandle
+from corollary.core.engine import LocalHandle, slice_bounds
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import merge_layers
@@ -38,7 +38,15 @@ class EncodedTableHandle(LocalHandle):
 
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
+        return self._decode(merge_layers(self._layers, self._layout))
+
+    def slices(self, max_rows: int) -> Iterator[pa.Table]:
+        """Yield the tuples in tables of about equal size, each decoded when it is asked for."""
         words = merge_layers(self._layers, self._layout)
+        for start, end in slice_bounds(len(words), max_rows):
+            yield self._decode(words[start:end])
+
+    def _decode(self, words: Words) -> pa.Table:
         return decode_words(words, self._layout, self._types, self._names, self._dictionary)
 
 

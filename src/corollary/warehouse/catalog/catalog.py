@@ -191,6 +191,7 @@ class Catalog(CatalogReader):
     def _record(connection: CatalogConnection, number: int, new: NewCommit) -> None:
         changes = [{"commit_number": number, **asdict(each)} for each in new.changes]
         connection.insert("corollary_changes", changes)
+        Catalog._replace_snapshots(connection, new.snapshots)
         Catalog._move(connection, new.sources, number)
         if new.alerts or new.delivers is not None:
             warehouse = Catalog.find_meta(connection, "id")
@@ -240,22 +241,28 @@ class Catalog(CatalogReader):
             connection.execute("DELETE FROM corollary_indexes WHERE commit_number = ?", number)
             files = [{"commit_number": number, **asdict(each)} for each in index]
             connection.insert("corollary_indexes", files)
-            connection.execute_many(
-                "DELETE FROM corollary_snapshots WHERE relation = ? AND commit_number = ?",
-                [(each.relation, each.commit) for each in snapshots],
-            )
-            rows = [
-                {
-                    "relation": each.relation,
-                    "commit_number": each.commit,
-                    "rows": each.rows,
-                    "path": each.path,
-                    "checksum": each.checksum,
-                }
-                for each in snapshots
-            ]
-            connection.insert("corollary_snapshots", rows)
+            self._replace_snapshots(connection, snapshots)
         return True
+
+    @staticmethod
+    def _replace_snapshots(
+        connection: CatalogConnection, snapshots: Sequence[StoredSnapshot]
+    ) -> None:
+        connection.execute_many(
+            "DELETE FROM corollary_snapshots WHERE relation = ? AND commit_number = ?",
+            [(each.relation, each.commit) for each in snapshots],
+        )
+        rows = [
+            {
+                "relation": each.relation,
+                "commit_number": each.commit,
+                "rows": each.rows,
+                "path": each.path,
+                "checksum": each.checksum,
+            }
+            for each in snapshots
+        ]
+        connection.insert("corollary_snapshots", rows)
 
     @staticmethod
     def replace_meta(connection: CatalogConnection, name: str, value: str | None) -> None:

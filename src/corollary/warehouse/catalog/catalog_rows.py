@@ -89,6 +89,7 @@ class NewCommit:
 
     Attributes:
         parent: the commit that it was computed from.
+        snapshots: relations that are, in a file, as they are after it.
         program: text and layout, if the program changes.
         sources: the new position of each source by name: (relation, position).
         alerts: what goes to the outbox with it.
@@ -100,6 +101,7 @@ class NewCommit:
     payload: frozenset[str]
     stats: Mapping[str, Any]
     changes: Sequence[StoredChange] = ()
+    snapshots: Sequence[StoredSnapshot] = ()
     program: tuple[str, Mapping[str, Any]] | None = None
     sources: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
     idempotency: str | None = None

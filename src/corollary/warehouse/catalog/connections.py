@@ -150,8 +150,12 @@ class Connections:
     def _connection(self) -> Iterator[CatalogConnection]:
         """Give an idle connection, or a new one; afterwards it is idle, and in no transaction."""
         connection = None
-        while self._idle and connection is None:
-            connection = self._driver.checked(self._idle.pop())
+        while connection is None:
+            try:
+                idle = self._idle.pop()
+            except IndexError:  # another thread may have taken the last one
+                break
+            connection = self._driver.checked(idle)
         if connection is None:
             connection = self._driver.connect()
         try:

@@ -71,7 +71,7 @@ class HistoryCut:
 
 @dataclass(frozen=True, slots=True)
 class DroppedHistory:
-    """How many rows were deleted, and the files that they referenced."""
+    """How many rows were deleted, and the files that nothing references any more."""
 
     commits: int
     changes: int
@@ -193,13 +193,20 @@ def _dropped_rows(connection: CatalogConnection, cut: HistoryCut) -> DroppedHist
         "SELECT path FROM corollary_indexes WHERE commit_number < ?", cut.fold
     )
     snapshots = [row.path for row in _superseded_snapshots(connection, cut)]
+    # A snapshot may be the file of a change: one that stays keeps the file.
+    staying = {*connection.column("SELECT path FROM corollary_snapshots")} - {*snapshots}
+    staying |= {
+        *connection.column(
+            "SELECT path FROM corollary_changes WHERE commit_number > ?", cut.last_change
+        )
+    }
     oldest = connection.scalar("SELECT value FROM corollary_meta WHERE name = 'oldest'")
     commits = connection.scalar(
         "SELECT count(*) FROM corollary_commits WHERE number < ? AND number >= ?",
         cut.oldest,
         int(oldest),
     )
-    paths = frozenset(path for path in (*changes, *snapshots, *indexes) if path is not None)
+    paths = frozenset({*changes, *snapshots, *indexes} - staying - {None})
     return DroppedHistory(int(commits), len(changes), len(snapshots), len(indexes), paths)
 
 
@@ -232,7 +239,8 @@ def _thin_snapshots(connection: CatalogConnection, number: int) -> list[str]:
         kept = _kept_snapshots(sorted(row.commit_number for row in rows))
         removed += [row for row in rows if row.commit_number not in kept]
     _delete_snapshots(connection, removed)
-    return [row.path for row in removed]
+    changes = {*connection.column("SELECT path FROM corollary_changes WHERE path IS NOT NULL")}
+    return [row.path for row in removed if row.path not in changes]
 
 
 def _kept_snapshots(commits: list[int]) -> set[int]:

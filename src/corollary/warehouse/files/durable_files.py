@@ -1,19 +1,21 @@
 """Data files: immutable, whole or not there, with a checksum.
 
-A file is written under a temporary name, synced, renamed, and its directory synced too: only then
-may the catalog reference it. A reader compares the checksum first, so that a torn or altered file
-is an error that names it, never missing rows.
+A file and its directory are synced before the catalog may reference it: a batch of files first
+writes all of them, then syncs all. A reader compares the checksum first, so that a torn or altered
+file is an error that names it, never missing rows.
 """
 
+import errno
 import hashlib
-import io
 import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from corollary.errors import WarehouseError
+from corollary.errors import ConflictError, WarehouseError
 
 CHANGE_COLUMN = "_change_type"
 """The column of a file of changes that says whether a tuple was inserted or deleted."""
@@ -21,17 +23,91 @@ INSERT, DELETE = "insert", "delete"
 HOLDS_COLUMN = "holds"
 """The column of a relation without columns, in formats that need one."""
 _TEMPORARY_SUFFIX = ".writing"
+_NO_LINK_ERRORS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP}
+"""The errors of file systems, or of two of them, between which there are no hard links."""
 _COMPRESS_MIN_BYTES = 1 << 12
 """Arrow streams of more bytes than this are compressed."""
 
 
-def checksum_of(data: bytes | memoryview) -> str:
+def checksum_of(data: bytes | memoryview | pa.Buffer) -> str:
     """Return the checksum of bytes as the catalog stores it: BLAKE2b, 16 bytes, hexadecimal."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def write(root: Path, name: str, data: bytes | memoryview) -> str:
-    """Write a file durably; return its checksum.
+class FileBatch:
+    """Files that are written together: none may be referenced before all are synced.
+
+    Args:
+        root: the directory that names of files are relative to.
+        after_file: called after each file, to show that the writer is alive.
+    """
+
+    def __init__(self, root: Path, after_file: Callable[[], None] = lambda: None) -> None:
+        self.root = root
+        self._after_file = after_file
+        self._unsynced: list[Path] = []
+        self._directories: set[Path] = set()
+
+    def write(self, name: str, data: bytes | memoryview | pa.Buffer) -> str:
+        """Write a file, not synced yet, under its final name; return its checksum.
+
+        Raises:
+            WarehouseError: the disk is full, or the directory cannot be written.
+        """
+        path = self.root / name
+        try:
+            make_directory(path.parent)
+            with path.open("xb") as file:
+                file.write(data)
+        except OSError as error:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise WarehouseError.cannot_write(path, error) from error
+        self._unsynced.append(path)
+        self._directories.add(path.parent)
+        self._after_file()
+        return checksum_of(data)
+
+    def link(self, source: Path, name: str) -> None:
+        """Give a file that is synced a second name; copy it where there are no hard links.
+
+        Raises:
+            WarehouseError: it is missing, or the directory cannot be written.
+        """
+        path = self.root / name
+        try:
+            make_directory(path.parent)
+            try:
+                os.link(source, path)
+            except OSError as error:
+                if error.errno not in _NO_LINK_ERRORS:
+                    raise
+                shutil.copyfile(source, path)
+                self._unsynced.append(path)
+        except OSError as error:
+            raise WarehouseError.cannot_write(path, error) from error
+        self._directories.add(path.parent)
+        self._after_file()
+
+    def sync(self) -> None:
+        """Sync all files to the disk, then the directories with their names.
+
+        Raises:
+            ConflictError: one is gone: `gc` has taken the writer for dead.
+            WarehouseError: the disk is full or broken.
+        """
+        for path in (*self._unsynced, *sorted(self._directories)):
+            try:
+                sync_path(path)
+            except FileNotFoundError as error:
+                raise ConflictError.fenced() from error
+            except OSError as error:
+                raise WarehouseError.cannot_write(path, error) from error
+        self._unsynced, self._directories = [], set()
+
+
+def write(root: Path, name: str, data: bytes | memoryview | pa.Buffer) -> str:
+    """Write a single file durably; return its checksum.
 
     Raises:
         WarehouseError: the disk is full, or the directory cannot be written.
@@ -105,27 +181,16 @@ def has_size(path: Path, size: int) -> bool:
         return False
 
 
-def to_parquet(table: pa.Table) -> bytes:
-    """Return a table as the bytes of a Parquet file."""
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue()
-
-
-def from_parquet(data: pa.Buffer) -> pa.Table:
-    """Return the table that a Parquet file holds."""
-    return pq.read_table(pa.BufferReader(data))
-
-
 def to_arrow_stream(table: pa.Table) -> bytes:
     """Return a table as an Arrow IPC stream."""
-    sink = io.BytesIO()
+    sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(
         compression="zstd" if table.nbytes > _COMPRESS_MIN_BYTES else None
     )
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
-    return sink.getvalue()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def from_arrow_stream(data: bytes) -> pa.Table:

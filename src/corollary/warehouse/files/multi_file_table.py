@@ -1,22 +1,29 @@
-"""Tables in several files, each written by the process that has its tuples.
+"""Tables in several files, of bounded size or each written by the process that has its tuples.
 
 The catalog references one file, the list of the others: its name ends in `.parts`, and it gives the
-rows, size and checksum of each file. The names of the files begin with that of the list and end in
-a random token, different for each attempt to write one. So a file that no list names, because a
-task was lost or run twice, is an orphan that `gc` removes.
+rows, size and checksum of each file. The names of the files begin with that of the list; those that
+tasks write end in a random token, different for each attempt to write one. So a file that no list
+names, because a task was lost or run twice, is an orphan that `gc` removes.
 """
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, slice_table
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, durable_files
+from corollary.warehouse.files.column_bounds import statistics_of
+from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
+
+FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
+"""The maximum rows of a file: to remove one tuple of a published table, one file is rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,50 +38,98 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class TableFileWriter:
-    """Writes one file of a table; it is pickled, and called in the process that has the tuples.
+    """Writes files of a table; it is pickled, and called in the process that has the tuples.
 
     Attributes:
         root: the directory of the warehouse.
-        path: the list that will name the file.
+        path: the list that will name the files.
         to_rows: turns tuples into the rows to write.
+        has_statistics: whether readers of a published table may read the files.
     """
 
     root: Path
     path: str
     to_rows: Callable[[pa.Table], pa.Table]
+    has_statistics: bool = False
 
-    def __call__(self, rows: pa.Table) -> TableFile | None:
+    def __call__(self, rows: pa.Table) -> list[TableFile] | None:
         """Write some tuples; return None if this process does not see the directory."""
         directory = (self.root / self.path).parent
         if not directory.is_dir():
             return None
-        name = f"{Path(self.path).name}-{secrets.token_hex(8)}.parquet"
-        data = durable_files.to_parquet(self.to_rows(rows))
-        return TableFile(name, rows.num_rows, len(data), durable_files.write(directory, name, data))
+        files = FileBatch(directory)
+        written = [
+            _write_file(
+                files,
+                f"{Path(self.path).name}-{secrets.token_hex(8)}.parquet",
+                self.to_rows(each),
+                has_statistics=self.has_statistics,
+            )
+            for each in slice_table(rows, FILE_MAX_ROWS)
+        ]
+        files.sync()
+        return written
+
+
+def _write_file(files: FileBatch, name: str, rows: pa.Table, *, has_statistics: bool) -> TableFile:
+    data = to_parquet(rows, statistics_of(rows) if has_statistics else None)
+    return TableFile(name, rows.num_rows, data.size, files.write(name, data))
 
 
 def write_table(
-    root: Path, path: str, handle: TableHandle, to_rows: Callable[[pa.Table], pa.Table]
-) -> str | None:
-    """Write tuples in the processes that have them, and the list; return the list's checksum.
+    files: FileBatch, path: str, slices: Iterable[pa.Table], *, has_statistics: bool = False
+) -> tuple[str, str]:
+    """Write the rows of a table, one file for each slice; return path and checksum.
+
+    Args:
+        files: what the files belong to.
+        path: of the table in the warehouse, without a suffix. One slice becomes the file itself,
+            several become files that a list names.
+        slices: the rows; each slice is in memory only until it is written.
+        has_statistics: whether readers of a published table may read the files.
+    """
+    iterator = iter(slices)
+    first, second = next(iterator), next(iterator, None)
+    if second is None:
+        whole = f"{path}.parquet"
+        return whole, _write_file(files, whole, first, has_statistics=has_statistics).checksum
+    path += LIST_SUFFIX
+    written = [
+        _write_file(files, f"{path}-{at}.parquet", each, has_statistics=has_statistics)
+        for at, each in enumerate(chain((first, second), iterator))
+    ]
+    return path, _write_list(files, path, written)
+
+
+def write_distributed(
+    files: FileBatch,
+    path: str,
+    handle: TableHandle,
+    to_rows: Callable[[pa.Table], pa.Table],
+    *,
+    has_statistics: bool = False,
+) -> tuple[str, str] | None:
+    """Write tuples in the processes that have them, and the list; return its path and checksum.
 
     Returns None if this process does not see the files, because the directory of the warehouse is
     not shared with the others.
     """
+    root, path = files.root, path + LIST_SUFFIX
     directory = (root / path).parent
     durable_files.make_directory(directory)
-    parts = handle.map_partitions(TableFileWriter(root.absolute(), path, to_rows))
-    found = [
-        each
-        for each in parts
-        if each is not None and durable_files.has_size(directory / each.name, each.size)
-    ]
-    if len(found) < len(parts):
+    parts = handle.map_partitions(TableFileWriter(root.absolute(), path, to_rows, has_statistics))
+    written = [each for part in parts for each in part or ()]
+    found = [each for each in written if durable_files.has_size(directory / each.name, each.size)]
+    if len(found) < len(written) or None in parts:
         for each in found:
             (directory / each.name).unlink()
         return None
-    data = json.dumps([asdict(each) for each in found]).encode()
-    return durable_files.write(root, path, data)
+    return path, _write_list(files, path, found)
+
+
+def _write_list(files: FileBatch, path: str, written: list[TableFile]) -> str:
+    named = [asdict(replace(each, name=Path(each.name).name)) for each in written]
+    return files.write(path, json.dumps(named).encode())
 
 
 def read_table(root: Path, path: str, checksum: str) -> pa.Table:
@@ -85,15 +140,32 @@ def read_table(root: Path, path: str, checksum: str) -> pa.Table:
     """
     data = durable_files.read(root, path, checksum)
     if not path.endswith(LIST_SUFFIX):
-        return durable_files.from_parquet(data)
+        return from_parquet(data)
     tables = []
     for each in _parts(data):
         name = sibling_path(path, each.name)
-        table = durable_files.from_parquet(durable_files.read(root, name, each.checksum))
+        table = from_parquet(durable_files.read(root, name, each.checksum))
         if table.num_rows != each.rows and table.num_columns:
             raise WarehouseError.damaged(root / name)
         tables.append(table)
     return pa.concat_tables(tables)
+
+
+def checked_files(root: Path, path: str, checksum: str) -> list[Path]:
+    """Return the Parquet files of a table, all of them as they were written.
+
+    Raises:
+        WarehouseError: a file is missing, or not what was written.
+    """
+    data = durable_files.read(root, path, checksum)
+    if not path.endswith(LIST_SUFFIX):
+        return [root / path]
+    found = []
+    for each in _parts(data):
+        name = sibling_path(path, each.name)
+        durable_files.read(root, name, each.checksum)
+        found.append(root / name)
+    return found
 
 
 def expand_lists(root: Path, referenced: Mapping[str, str]) -> Iterator[tuple[str, str]]:

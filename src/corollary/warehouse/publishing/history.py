@@ -13,6 +13,7 @@ relations.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic, WarehouseError
 from corollary.warehouse.consistent_read import read_consistently
+from corollary.warehouse.files.multi_file_table import checked_files
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 _SIGN = "sign"
@@ -41,6 +43,12 @@ class History(Protocol):
 
     def content(self, relation: Relation, at: int) -> TableHandle:
         """Return all tuples that a relation had at a commit."""
+
+    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+        """Return Parquet files that hold just the tuples that a relation had at a commit.
+
+        None means that there are none. The caller may link to the files, which are never modified.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,21 @@ class StoredHistory:
             raise _does_not_add_up(relation)
         return LocalTable(state.added)
 
+    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+        """Return the files of the latest snapshot, if nothing has changed since.
+
+        Raises:
+            WarehouseError: one is damaged.
+        """
+        return read_consistently(self.warehouse.catalog, lambda: self._files(relation.name, at))
+
+    def _files(self, name: str, at: int) -> list[Path] | None:
+        catalog = self.warehouse.catalog
+        found = catalog.latest_snapshots(at).get(name)
+        if found is None or catalog.changes(found.commit, at, name):
+            return None
+        return checked_files(self.warehouse.root, found.path, found.checksum)
+
 
 @dataclass(frozen=True, slots=True)
 class RecentHistory:
@@ -123,6 +146,10 @@ class RecentHistory:
             if at == self.upto
             else self.fallback.content(relation, at)
         )
+
+    def snapshot_files(self, relation: Relation, at: int) -> list[Path] | None:
+        """Return Parquet files that hold just the tuples that a relation had at a commit."""
+        return self.fallback.snapshot_files(relation, at)
 
 
 def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDelta:

@@ -75,6 +75,7 @@ class Publication:
     def create(self) -> PublishedVersion:
         """Make the first version of a table."""
         rows, new = self._write_all()
+        self._data.sync()
         mark = self._mark(rows, is_start=True)
         version = delta_commit.create_table(self._target, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
@@ -83,6 +84,7 @@ class Publication:
         """Make a version that does not depend on those before it."""
         delta = self._target.open()
         rows, new = self._write_all()
+        self._data.sync()
         mark = self._mark(rows, is_start=True)
         version = delta_commit.overwrite_table(self._target, delta, self._schema, new, mark)
         return self._record(version, rows, 0, len(new))
@@ -117,6 +119,7 @@ class Publication:
             finding = checked_log.TableFinding(checked_log.TableDefect.CONTENT, what)
             raise checked_log.table_error(self._relation.name, self._target.directory, [finding])
         exchange.new.extend(self._data.write(added))
+        self._data.sync()
         mark = self._mark(state.mark.rows + added.num_rows - removed.num_rows)
         version = delta_commit.replace_files(
             self._target, state.delta, exchange, mark, is_change=True
@@ -134,6 +137,7 @@ class Publication:
         if not rows:
             self._catalog.record_published(self._relation.name, self._commit.number, shown.version)
             return None
+        self._data.sync()
         exchange = published_files.FileReplacement(new, [])
         mark = self._mark(rows)
         version = delta_commit.replace_files(
@@ -158,7 +162,14 @@ class Publication:
         return self._history.content(self._relation, self._commit.number)
 
     def _write_all(self) -> tuple[int, list[published_files.NewFile]]:
-        """Write all rows, distributed ones in their processes; return how many, and the files."""
+        """Write all rows, or link to a snapshot of them; return how many, and the files.
+
+        Distributed rows are written in their processes.
+        """
+        sources = self._history.snapshot_files(self._relation, self._commit.number)
+        linked = None if sources is None else self._data.link(sources)
+        if linked is not None:
+            return sum(each.rows for each in linked), linked
         content = self._content()
         if content.is_distributed:
             new = self._data.write_distributed(content, self._relation)
@@ -173,6 +184,7 @@ class Publication:
         if delta.version() != version:
             return version
         exchange = self._data.merge_tiers(files_of(delta))
+        self._data.sync()
         return delta_commit.replace_files(self._target, delta, exchange, mark, is_change=False)
 
     def _mark(self, rows: int, *, is_start: bool = False) -> checked_log.VersionMark:

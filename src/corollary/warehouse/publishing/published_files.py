@@ -1,7 +1,8 @@
 """The data files of a published table: sorted, immutable, of bounded size, and few.
 
-Removed tuples are looked for in the files whose bounds they are within, and only the files that
-contain some are rewritten. Added tuples make a new file. Files of similar size are merged when
+The first files of a table are those of a snapshot of the relation, under a second name (a hard
+link), if its columns are the same in both. Removed tuples are looked for in the files whose bounds
+they are within, and only the files that contain some are rewritten. Added tuples make a new file. Files of similar size are merged when
 there are many of them (a tier has up to 16; its files are within a factor of 16), so that a tuple
 is written about once per tier, and a table of n tuples has about n / 100,000 + 64 files.
 """
@@ -19,22 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corollary.core.engine import TableHandle
+from corollary.core.engine import TableHandle, slice_table
 from corollary.core.program import Relation
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.column_bounds import rows_within, statistics_of
+from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
+from corollary.warehouse.files.parquet_encoding import from_parquet, statistics_in, to_parquet
 from corollary.warehouse.publishing.checked_log import TableDefect, TableFinding, table_error
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
-from corollary.warehouse.publishing.statistics import has_nan, rows_within, statistics_of
 
-ROW_GROUP_ROWS = 32_768
-"""The rows of a row group, which readers skip as a whole."""
-FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
-"""The maximum rows of a file: to remove one tuple, one such file is rewritten."""
 TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
 _SORT_COLUMNS = 4
 """The number of columns by which the rows of a file are sorted."""
-_SAMPLE_ROWS = 1024
 _POSITION, _SOUGHT = "position", "sought"
 
 
@@ -86,7 +84,9 @@ class PublishedFileWriter:
             return None
         schema = published_schema(self.relation)
         data = PublishedFiles(self.directory, self.owner, self.relation.name, schema)
-        return data.write(published_rows(tuples, self.relation))
+        written = data.write(published_rows(tuples, self.relation))
+        data.sync()
+        return written
 
 
 class PublishedFiles:
@@ -106,17 +106,37 @@ class PublishedFiles:
         self._owner = owner
         self._prefix = f"{owner}-{secrets.token_hex(8)}"
         self._number = itertools.count()
+        self._files = durable_files.FileBatch(directory)
 
     def write(self, rows: pa.Table, *, is_sorted: bool = False) -> list[NewFile]:
-        """Write rows into files, sorted, and sync them to the disk."""
-        if rows.num_rows > 1 and not is_sorted:
+        """Write rows into files, sorted."""
+        if not rows.num_rows:
+            return []
+        if not is_sorted and not _is_ascending(rows.column(0)):
             rows = rows.sort_by([(name, "ascending") for name in rows.column_names[:_SORT_COLUMNS]])
-        count = -(-rows.num_rows // FILE_MAX_ROWS)  # rounded up; the files get about equal sizes
-        ends = [rows.num_rows * at // count for at in range(count + 1)] if count else []
-        return [
-            self._write_file(rows.slice(start, end - start))
-            for start, end in itertools.pairwise(ends)
-        ]
+        return [self._write_file(each) for each in slice_table(rows, FILE_MAX_ROWS)]
+
+    def link(self, sources: Sequence[Path]) -> list[NewFile] | None:
+        """Take over files of the warehouse; None if their columns are not those of the table."""
+        footers = [pq.read_metadata(each, memory_map=True) for each in sources]
+        schemas = [each.schema.to_arrow_schema() for each in footers]
+        if any((e.names, e.types) != (self._schema.names, self._schema.types) for e in schemas):
+            return None
+        linked: list[NewFile] = []
+        for source, footer in zip(sources, footers, strict=True):
+            if not footer.num_rows:
+                continue
+            name = self._next_name()
+            self._files.link(source, name)
+            statistics = statistics_in(footer.metadata)
+            if statistics is None:  # the relation was not published when its snapshot was taken
+                statistics = statistics_of(from_parquet(durable_files.memory_map(source)))
+            linked.append(NewFile(name, source.stat().st_size, footer.num_rows, statistics))
+        return linked
+
+    def sync(self) -> None:
+        """Sync all new files to the disk, before a version may reference them."""
+        self._files.sync()
 
     def write_distributed(self, tuples: TableHandle, relation: Relation) -> list[NewFile] | None:
         """Write tuples in the processes that have them; None if the files are not visible here."""
@@ -128,21 +148,14 @@ class PublishedFiles:
         return found if all(is_seen) and None not in parts else None
 
     def _write_file(self, rows: pa.Table) -> NewFile:
-        name = f"{self._prefix}-{next(self._number)}.parquet"
-        sink = pa.BufferOutputStream()
-        # The bounds of Parquet ignore NaN, and readers would skip a group that contains it.
-        columns = dict(zip(rows.column_names, rows.columns, strict=True))
-        pq.write_table(
-            rows,
-            sink,
-            compression="zstd",
-            row_group_size=ROW_GROUP_ROWS,
-            write_statistics=[name for name, column in columns.items() if not has_nan(column)],
-            use_dictionary=[name for name, column in columns.items() if _has_repeats(column)],
-        )
-        data = memoryview(sink.getvalue())
-        durable_files.write(self._directory, name, data)
-        return NewFile(name, len(data), rows.num_rows, statistics_of(rows))
+        name = self._next_name()
+        statistics = statistics_of(rows)
+        data = to_parquet(rows, statistics)
+        self._files.write(name, data)
+        return NewFile(name, data.size, rows.num_rows, statistics)
+
+    def _next_name(self) -> str:
+        return f"{self._prefix}-{next(self._number)}.parquet"
 
     def read(self, file: PublishedFile) -> pa.Table:
         """Return the rows of a file.
@@ -150,9 +163,15 @@ class PublishedFiles:
         Raises:
             WarehouseError: it is missing or damaged.
         """
-        path = self._directory / file.path
+        return self._read(file, None)
+
+    def _read(self, file: PublishedFile, columns: list[str] | None) -> pa.Table:
+        """Return some columns of a file, or all."""
         try:
-            rows = pq.read_table(path, memory_map=True, partitioning=None).cast(self._schema)
+            # Not `read_table`, which imports the datasets of Arrow.
+            found = pq.ParquetFile(self._directory / file.path, memory_map=True).read(columns)
+            fields = [self._schema.field(name) for name in columns or self._schema.names]
+            rows = found.cast(pa.schema(fields))
         except (OSError, ValueError, pa.ArrowException):
             rows = None
         if rows is None or rows.num_rows != file.rows:
@@ -180,7 +199,7 @@ class PublishedFiles:
             if found == removed.num_rows:
                 break
             within = rows_within(removed, file.low, file.high, file.nulls)
-            if not within.num_rows:
+            if not within.num_rows or not self._has_first_values(file, within.column(0)):
                 continue
             rows = self.read(file)
             positions = find_rows(within, rows)
@@ -190,6 +209,14 @@ class PublishedFiles:
             exchange.old.append(file)
             exchange.new.extend(self.write(_without(rows, positions), is_sorted=True))
         return exchange, found
+
+    def _has_first_values(self, file: PublishedFile, sought: pa.ChunkedArray) -> bool:
+        """Return whether the first column of a file has one of some values.
+
+        Bounds say little about texts in the order of their arrival, and this reads one column only.
+        """
+        first = self._read(file, [self._schema.names[0]]).column(0)
+        return bool(pc.any(pc.is_in(first, value_set=sought.combine_chunks())).as_py())
 
     def merge_tiers(self, current: Iterable[PublishedFile]) -> FileReplacement:
         """Merge the files of each tier that has too many."""
@@ -224,10 +251,14 @@ def find_rows(sought: pa.Table, rows: pa.Table) -> pa.Array:
     return positions.filter(is_found).combine_chunks()
 
 
-def _has_repeats(column: pa.ChunkedArray) -> bool:
-    """Return whether a sample has so few distinct values that a dictionary saves space."""
-    sample = column.take(pa.array(np.linspace(0, len(column) - 1, _SAMPLE_ROWS, dtype=np.int64)))
-    return bool(pc.count_distinct(sample, mode="all").as_py() < _SAMPLE_ROWS // 4)
+def _is_ascending(column: pa.ChunkedArray) -> bool:
+    """Return whether the values of a column are sorted, as those of an engine's first column are.
+
+    Texts are in the order in which the engine met them, so they are sorted once more.
+    """
+    if len(column) < 2 or column.null_count:
+        return len(column) < 2
+    return bool(pc.all(pc.less_equal(column[:-1], column[1:])).as_py())
 
 
 def _tier_of(rows: int) -> int | None:

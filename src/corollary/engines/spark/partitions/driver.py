@@ -5,7 +5,7 @@ reads, every partition has a copy.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
-from corollary.core.engine import MapResult, TableHandle
+from corollary.core.engine import MapResult, TableHandle, slice_table
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -55,6 +55,10 @@ class PartitionedTable:
         return pa.concat_tables(
             [read_partition(self.request, each, self.name) for each in partitions]
         )
+
+    def slices(self, max_rows: int) -> Iterator[pa.Table]:
+        """Yield the tuples in tables of about equal size."""
+        yield from slice_table(self.table(), max_rows)
 
     @property
     def is_distributed(self) -> bool:
