@@ -118,7 +118,9 @@ def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def plain_texts(table: pa.Table) -> pa.Table:
     """Return a table with the texts themselves in the columns of which it has dictionaries.
 
-    >>> plain_texts(pa.table({"x": pa.array(["a", "a"]).dictionary_encode()})).schema.field("x").type
+    >>> plain_texts(pa.table({"x": pa.array(["a", "a"]).dictionary_encode()})).schema.field(
+    ...     "x"
+    ... ).type
     DataType(string)
     """
     for at, column in enumerate(table.columns):

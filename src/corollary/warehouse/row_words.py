@@ -22,7 +22,9 @@ _WORD_MAX = 2**63 - 1
 def row_words(columns: Sequence[pa.ChunkedArray], rows: int) -> Words:
     """Return a word for each row; null equals null, NaN equals NaN, -0.0 equals 0.0.
 
-    >>> row_words([pa.chunked_array([[1, 1, None]]), pa.chunked_array([["b", "b", "b"]])], 3).tolist()
+    >>> row_words(
+    ...     [pa.chunked_array([[1, 1, None]]), pa.chunked_array([["b", "b", "b"]])], 3
+    ... ).tolist()
     [1, 1, 0]
     """
     words, bound = np.zeros(rows, np.int64), 1

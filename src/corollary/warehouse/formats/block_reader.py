@@ -20,10 +20,11 @@ import pyarrow as pa
 from corollary.core.arrow import bool_array, from_python, int_array, nullary_table, schema_of
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic
+from corollary.warehouse.files.input_files import BYTE_ORDER_MARK
 from corollary.warehouse.formats import exact_reader, vectorized_reader
 from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.record_blocks import RecordBlock
-from corollary.warehouse.formats.text_columns import Mask, convert_plain_texts
+from corollary.warehouse.formats.text_columns import Mask, are_plain, convert_texts
 from corollary.warehouse.formats.vectorized_reader import SUBSTITUTE
 
 Malformed = list[list[Diagnostic]]
@@ -90,17 +91,23 @@ class _IrregularBlock:
         regular = np.flatnonzero(~is_odd)
         if texts is None or len(texts[0]) != len(regular):
             return None
-        columns: list[pa.Array] = []
-        failed = np.zeros(len(regular), np.bool_)
-        for text, type_ in zip(texts, self.relation.types, strict=True):
-            column, failures = convert_plain_texts(text, type_)
-            columns.append(column)
-            if failures is not None:
-                failed |= failures
-        table = pa.table(columns, list(self.relation.columns))
-        is_odd[regular[failed]] = True
-        # Only now: a column that is not nullable has nulls where a text was not converted.
-        return table.filter(bool_array(~failed)).cast(schema_of(self.relation))
+        typed = list(zip(texts, self.relation.types, strict=True))
+        columns = [convert_texts(*each) for each in typed]
+        is_good = np.ones(len(regular), np.bool_)
+        for (text, type_), column in zip(typed, columns, strict=True):
+            if column is None:
+                is_good &= are_plain(text, type_)
+        selected = bool_array(is_good)
+        columns = [
+            convert_texts(text.filter(selected), type_)
+            if column is None
+            else column.filter(selected)
+            for (text, type_), column in zip(typed, columns, strict=True)
+        ]
+        if any(column is None for column in columns):
+            return None
+        is_odd[regular[~is_good]] = True
+        return pa.Table.from_arrays(columns, schema=schema_of(self.relation))
 
     def read_exactly(
         self, pieces: "list[tuple[int, bytes]] | Iterator[tuple[int, bytes]]"
@@ -152,6 +159,9 @@ class _Records:
             is_odd[self._records_at(returns[content[returns + 1] != ord("\n")])] = True
         if not data.isascii() and not _is_utf8(data):
             is_odd[self._records_at(np.flatnonzero(content >= 128))] = True
+        if BYTE_ORDER_MARK in data:
+            # Arrow would leave it out at the start of what it reads, whichever record that is.
+            is_odd[[data.startswith(BYTE_ORDER_MARK, at) for at in self._starts.tolist()]] = True
         longest = self._dialect.line_max_bytes
         if longest is not None and len(data) > longest:
             breaks = np.flatnonzero(content == ord("\n"))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from corollary.warehouse.formats.dialect import Dialect
 
-
 NEVER_CLOSED = "the quote that opens this field is never closed"
 """The problem of a record whose end is unknown."""
 

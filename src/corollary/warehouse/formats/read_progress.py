@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(slots=True)
@@ -17,7 +18,7 @@ class ReadProgress:
     """
 
     file: str
-    show: "Callable[[ReadProgress], None] | None" = None
+    show: "ShowProgress | None" = None
     total_bytes: int | None = None
     read_bytes: int = 0
     rows: int = 0
@@ -42,3 +43,7 @@ class ReadProgress:
         if self.total_bytes is not None:
             megabytes = f"{megabytes} of {self.total_bytes / 1e6:,.1f}"
         return f"{self.rows:,} rows, {megabytes} MB"
+
+
+ShowProgress: TypeAlias = Callable[[ReadProgress], None]
+"""Shows how far the reading of a file has come."""

@@ -45,7 +45,9 @@ class RecordBlock:
         return self.quoted_records or index_records(self.data, dialect)
 
 
-def split_blocks(text: ReadableText, dialect: Dialect, first_line: int = 1) -> Iterator[RecordBlock]:
+def split_blocks(
+    text: ReadableText, dialect: Dialect, first_line: int = 1
+) -> Iterator[RecordBlock]:
     r"""Yield the blocks of a text, from its first record to its last.
 
     >>> import io

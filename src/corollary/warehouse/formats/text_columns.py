@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type, bool_array, bools_of, canonical_floats
+from corollary.core.arrow import arrow_type, bools_of, canonical_floats
 from corollary.core.types import Kind, Type
 
 Mask = npt.NDArray[np.bool_]
@@ -71,29 +71,16 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
             return column
 
 
-def convert_plain_texts(text: pa.Array, type_: Type) -> tuple[pa.Array, Mask | None]:
-    """Return a column of texts as values, and which of them were not converted, if any.
-
-    Where a text was not converted, the value is null.
-    """
-    column = convert_texts(text, type_)
-    if column is not None:
-        return column, None
-    is_null = bools_of(pc.is_null(text))
-    is_plain = bools_of(_is_plain(text, type_))
-    failed = ~is_plain if not type_.nullable else ~(is_plain | is_null)
-    plain = pc.if_else(bool_array(is_plain), text, pa.scalar(None, pa.string()))
-    column = convert_texts(plain, type_.with_null(True))
-    if column is None:
-        return pa.nulls(len(text), arrow_type(type_)), np.ones(len(text), np.bool_)
-    return column, failed
+def are_plain(text: pa.Array, type_: Type) -> Mask:
+    """Return for each text whether it is certainly a value: `convert_texts` converts all these."""
+    is_plain = bools_of(_match(text, type_))
+    return is_plain | bools_of(pc.is_null(text)) if type_.nullable else is_plain
 
 
-def _is_plain(text: pa.Array, type_: Type) -> pa.Array:
-    """Return for each text whether it is certainly a value, and Arrow's cast gives that value."""
+def _match(text: pa.Array, type_: Type) -> pa.Array:
     if type_.kind is Kind.BOOL:
         return pc.or_(pc.equal(text, "true"), pc.equal(text, "false"))
-    pattern = _PATTERNS.get(type_.kind)
+    pattern = _PATTERNS.get(type_.kind, "")
     if type_.kind is Kind.DECIMAL:
         whole = f"-?[0-9]{{1,{type_.precision - type_.scale}}}" if _has_whole(type_) else "-?0"
         fraction = rf"(?:\.[0-9]{{1,{type_.scale}}})?" if type_.scale else ""
@@ -140,6 +127,8 @@ def _is_short_decimal(text: pa.Array, type_: Type) -> bool:
     signs = pc.cast(pc.starts_with(text, "-"), pa.int32())
     point = pc.find_substring(text, ".")
     has_point = pc.greater_equal(point, 0)
+    # A zero before the point counts for nothing.
+    signs = pc.add(signs, pc.cast(pc.match_substring_regex(text, r"^-?0(?:\.|$)"), pa.int32()))
     whole = pc.subtract(pc.if_else(has_point, point, length), signs)
     digits = pc.subtract(pc.subtract(length, signs), pc.cast(has_point, pa.int32()))
     is_short = pc.and_(

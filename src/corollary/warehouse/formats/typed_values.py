@@ -37,7 +37,7 @@ from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import canonical_float, is_encodable, parse_value, quote_text
-from corollary.warehouse.formats.text_columns import convert_plain_texts
+from corollary.warehouse.formats.text_columns import are_plain, convert_texts
 
 _MAX_DIGITS = 40
 _NULL = "null is not allowed in a column that is not nullable"
@@ -127,20 +127,21 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
 
 def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
     """Return texts as a column of values, read as in delimited files."""
-    converted, failed = convert_plain_texts(single_array(column), type_)
-    if failed is None:
+    texts = single_array(column)
+    converted = convert_texts(texts, type_)
+    if converted is not None:
         return pa.chunked_array([converted]), {}
-    numbers = np.flatnonzero(failed)
-    if not len(numbers):
-        return pa.chunked_array([converted]), {}
-    some = column.take(int_array(numbers)).to_pylist()
-    exact, failures = _one_by_one(some, type_, lambda text, type_: parse_value(str(text), type_))
-    # The values of the texts that are not plain, in their places.
-    places = np.zeros(len(column), np.int64)
-    places[numbers] = np.arange(len(numbers))
-    both = pc.if_else(bool_array(failed), exact.combine_chunks().take(int_array(places)), converted)
-    return pa.chunked_array([both]), {
-        int(numbers[number]): reason for number, reason in failures.items()
+    is_plain = are_plain(texts, type_)
+    others = np.flatnonzero(~is_plain)
+    converted = convert_texts(texts.filter(bool_array(is_plain)), type_)
+    assert converted is not None, "plain texts are values"
+    some = texts.take(int_array(others)).to_pylist()
+    exact, failed = _one_by_one(some, type_, lambda text, type_: parse_value(str(text), type_))
+    # All values in the order of their rows.
+    rows = np.argsort(np.concatenate([np.flatnonzero(is_plain), others]))
+    values = pa.concat_arrays([converted, *exact.chunks]).take(int_array(rows))
+    return pa.chunked_array([values]), {
+        int(others[number]): reason for number, reason in failed.items()
     }
 
 

@@ -13,7 +13,7 @@ from pyarrow import csv
 
 from corollary.core.arrow import schema_of, single_array
 from corollary.core.program import Relation
-from corollary.warehouse.files.input_files import has_longer_line
+from corollary.warehouse.files.input_files import BYTE_ORDER_MARK, has_longer_line
 from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.text_columns import convert_texts
 
@@ -31,9 +31,10 @@ def read(data: bytes, relation: Relation, dialect: Dialect) -> pa.Table | None:
     """
     if not relation.types or b"\0" in data or has_lone_return(data):
         return None
-    if dialect.line_max_bytes is not None and len(data) > dialect.line_max_bytes:
-        if has_longer_line(data, dialect.line_max_bytes):
-            return None
+    if data.startswith(BYTE_ORDER_MARK):  # at its start Arrow would leave it out
+        return None
+    if len(data) > (dialect.line_max_bytes or 0) and has_longer_line(data, dialect.line_max_bytes):
+        return None
     texts = read_texts(data, relation, dialect)
     if texts is None:
         return None

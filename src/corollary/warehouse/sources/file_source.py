@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -26,8 +26,9 @@ from corollary.core.arrow import plain_texts
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.input_files import Fingerprint
-from corollary.warehouse.formats.dialect import format_of
+from corollary.warehouse.formats.dialect import Dialect, format_of
 from corollary.warehouse.formats.read_progress import ReadProgress
+from corollary.warehouse.formats.record_blocks import ReadableText
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
@@ -38,7 +39,27 @@ from corollary.warehouse.sources.source_spec import InputSource, RunCollector, S
 
 _READ_ATTEMPTS = 5
 """How often the files are listed again when one was removed meanwhile."""
-_TEXT_FORMATS = {"csv": csv_file, "jsonl": json_file}
+
+
+class TextFormat(Protocol):
+    """A module that reads files of a text format."""
+
+    def syntax(self, expected: ExpectedColumns, /) -> Dialect:
+        """Return the syntax of a file, which says where its records end."""
+
+    def read(
+        self,
+        text: ReadableText,
+        name: str,
+        expected: ExpectedColumns,
+        earlier: EarlierText | None = None,
+        progress: ReadProgress | None = None,
+        /,
+    ) -> FileRecords:
+        """Return the records of a file, or those after its earlier text."""
+
+
+_TEXT_FORMATS: dict[str, TextFormat] = {"csv": csv_file, "jsonl": json_file}
 
 T = TypeVar("T")
 

@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from corollary.core.arrow import arrow_type, canonical_floats, nullary_table, schema_of, single_array
+from corollary.core.arrow import (
+    arrow_type,
+    canonical_floats,
+    nullary_table,
+    schema_of,
+    single_array,
+)
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
@@ -89,7 +95,9 @@ class _Reader:
 
     def read(self, data: bytes, first_line: int) -> None:
         """Read some lines, as many as possible at once."""
-        found = None if has_longer_line(data, LINE_MAX_BYTES) else read_vectorized(data, self.relation)
+        found = (
+            None if has_longer_line(data, LINE_MAX_BYTES) else read_vectorized(data, self.relation)
+        )
         if found is not None:
             table, columns = found
             self.tables.append(table)

@@ -91,7 +91,7 @@ def _batches(
         # Most of its texts are in dictionaries already: they are not copied for each row.
         texts = [each for each in present if schema.field(each).type == pa.string()]
         parquet = pq.ParquetFile(file, metadata=parquet.metadata, read_dictionary=texts)
-    return parquet.iter_batches(BATCH_ROWS, columns=present)
+    yield from parquet.iter_batches(BATCH_ROWS, columns=present)
 
 
 def _columns(
@@ -168,9 +168,7 @@ def convert_records(
     return table, malformed
 
 
-def _finding(
-    name: str, number: int, message: str, values: Mapping[str, str | None]
-) -> Diagnostic:
+def _finding(name: str, number: int, message: str, values: Mapping[str, str | None]) -> Diagnostic:
     """Return the finding about a row; its number is 0 if it has none."""
     raw = json.dumps(values, ensure_ascii=False)
     span = Span(SourceFile(name, raw, number), number, 1, number, 2)

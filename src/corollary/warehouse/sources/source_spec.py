@@ -1,7 +1,7 @@
 """What all kinds of sources share: the specification, and collecting the results of a run."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
-from corollary.warehouse.formats.read_progress import ReadProgress
+from corollary.warehouse.formats.read_progress import ShowProgress
 from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_listing import SourceLocation
@@ -38,7 +38,7 @@ class SourceSpec:
     location: SourceLocation
     key: SourceKey
     bad_rows: BadRowPolicy
-    show_progress: Callable[[ReadProgress], None] | None = None
+    show_progress: ShowProgress | None = None
 
     @property
     def name(self) -> str:
