@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import assert_never
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -74,6 +76,8 @@ def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: i
     if not relation.types:
         return nullary_table(rows)
     schema = schema_of(relation)
+    if not rows:
+        return schema.empty_table()
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     arrays = [canonical_floats(array) if _is_float(array) else array for array in arrays]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -100,6 +104,61 @@ def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
 def canonical_floats(column: pa.Array) -> pa.Array:
     """Return a float column with 0.0 for -0.0 and one NaN for all."""
     return pc.if_else(pc.is_nan(column), math.nan, pc.add(column, 0.0))
+
+
+def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array; what is one already is not copied."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def plain_texts(table: pa.Table) -> pa.Table:
+    """Return a table with the texts themselves in the columns of which it has dictionaries.
+
+    >>> plain_texts(pa.table({"x": pa.array(["a", "a"]).dictionary_encode()})).schema.field(
+    ...     "x"
+    ... ).type
+    DataType(string)
+    """
+    for at, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            field = table.schema.field(at).with_type(column.type.value_type)
+            table = table.set_column(at, field, column.cast(column.type.value_type))
+    return table
+
+
+def bools_of(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    """Return a boolean array as a mask, false for null."""
+    # By its buffers: `to_numpy` imports pandas where that is installed, which takes long.
+    valid, content = array.buffers()
+    count = array.offset + len(array)
+    bits = np.unpackbits(np.frombuffer(content, np.uint8), count=count, bitorder="little")
+    if valid is not None and array.null_count:
+        bits &= np.unpackbits(np.frombuffer(valid, np.uint8), count=count, bitorder="little")
+    return bits[array.offset :].view(np.bool_)
+
+
+def bool_array(mask: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Return a mask as a boolean array.
+
+    >>> bool_array(bools_of(pa.array([True, None, False]))).to_pylist()
+    [True, False, False]
+    """
+    content = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, content])
+
+
+def int_array(numbers: npt.NDArray[np.int64]) -> pa.Int64Array:
+    """Return integers as an array.
+
+    >>> int_array(np.arange(2)).to_pylist()
+    [0, 1]
+    """
+    content = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, content])
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
@@ -133,7 +192,7 @@ def dependency_violations(
     # rows, a least and a greatest, violates the dependency.
     number = "row"
     names = [str(at) for at in range(rows.num_columns)]
-    columns = [*rows.columns, pa.array(range(rows.num_rows), pa.int64())]
+    columns = [*rows.columns, int_array(np.arange(rows.num_rows))]
     numbered = pa.Table.from_arrays(columns, [*names, number])
     keys, rest = ([names[at] for at in side] for side in (determinants, dependents))
     pairs = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])

@@ -30,6 +30,7 @@ from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, is_stream
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
+from corollary.warehouse.formats.read_progress import ReadProgress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -206,7 +207,12 @@ def read_inputs(
                 table = _read_through_spark(loaded, directive, places, frames)
             else:
                 path = places.input_path(directive)
-                table = delimited.read(path, relation, directive, name=str(places.facts / name))
+                progress = ReadProgress(
+                    name, lambda read: console.progress(f"reading {read.file}: {read}")
+                )
+                table = delimited.read(
+                    path, relation, directive, name=str(places.facts / name), progress=progress
+                )
             yield relation.name, table
 
 

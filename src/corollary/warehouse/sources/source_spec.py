@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from corollary.core.arrow import nullary_table, schema_of
+from corollary.core.arrow import nullary_table, plain_texts, schema_of
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
+from corollary.warehouse.formats.read_progress import ShowProgress
 from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_listing import SourceLocation
@@ -26,13 +27,18 @@ from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """An `.input`: its relation, location and key, and the policy for malformed records."""
+    """An `.input`: its relation, location and key, and the policy for malformed records.
+
+    Attributes:
+        show_progress: called after each block of a file that is read.
+    """
 
     relation: Relation
     directive: Directive
     location: SourceLocation
     key: SourceKey
     bad_rows: BadRowPolicy
+    show_progress: ShowProgress | None = None
 
     @property
     def name(self) -> str:
@@ -51,16 +57,21 @@ class SourceSpec:
         return schema_of(self.relation).empty_table() if self.relation.types else nullary_table(0)
 
     def union(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """Return the rows of several tables as one."""
+        """Return the rows of several tables as one; their chunks are not copied."""
         if not self.relation.types:
             return nullary_table(min(1, sum(table.num_rows for table in tables)))
-        return pa.concat_tables([self.empty_table(), *tables])
+        if len({table.schema for table in tables}) > 1:  # only large files have dictionaries
+            tables = [plain_texts(table) for table in tables]
+        return pa.concat_tables(tables) if tables else self.empty_table()
 
     def replacement(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if the source now has exactly these rows."""
         if self.key.columns:
             now = resolve_keys(now, self.key, self.relation, self.directive)
-        return difference(self.earlier_rows(content), now)
+        before = self.earlier_rows(content)
+        if not before.num_rows:
+            return now, before
+        return difference(before, now)
 
     def extension(self, content: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
@@ -69,7 +80,7 @@ class SourceSpec:
         before = self.earlier_rows(content)
         if self.key.columns:
             return self.replacement(before, self.union([before, new]))
-        return minus(new, before), self.empty_table()
+        return (minus(new, before) if before.num_rows else new), self.empty_table()
 
     def earlier_rows(self, content: EarlierRows) -> pa.Table:
         """Return the rows that the source had, with the columns of the relation in order."""
