@@ -37,7 +37,8 @@ from corollary.core.types import NUMBER
 from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation.linear_loops import LinearLoop
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Mask
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary

@@ -9,7 +9,8 @@ from corollary.core.plans import Derive, Reduce
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Layout, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
@@ -51,7 +52,7 @@ class Derivation:
                 self._add(words, pieces, runner, target, context)
                 continue
             for columns, count in _heads(runner, context):
-                words = target.fit(columns, runner.head_widths).pack(columns, count)
+                words = target.fit(columns, runner.head_ranges).pack(columns, count)
                 words = self._new_tuples(words) if self._is_set else words
                 self._add(words, pieces, runner, target, context)
         if not pieces:
@@ -97,7 +98,7 @@ class Derivation:
                 return words if len(pieces) == 1 else sort_distinct(words)
             case Reduce.MIN:
                 # The last column is the value: the first tuple of a sorted group has the least.
-                # Least by code, which for the small non-negative ranks is least by value.
+                # Least by code, which for integers below 2^61 is least by value.
                 words = words if len(pieces) == 1 else sort_distinct(words)
                 return words[_starts(words, target.layout)]
             case Reduce.SUM:

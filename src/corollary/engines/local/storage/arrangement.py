@@ -228,7 +228,7 @@ class Arrangement:
     def repack(self, layout: Layout) -> None:
         """Pack all tuples in another layout of the same order; they stay sorted."""
         before = self.layout
-        if before == layout:
+        if layout.packs_like(before):
             self.layout = layout
             return
         self.runs = [MemoryRun(layout.convert(run.words, before)) for run in self.runs]

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.storage.layout import Codes, Layout, Mask, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Mask, Words
 
 SORTED_SEARCH_MIN_WORDS = 1 << 14
 """With more needles and more words than this, sorting the needles before searching pays."""
