@@ -12,6 +12,7 @@ from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunCont
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -106,7 +107,7 @@ class Derivation:
 
     def _sums(self, words: Words, target: Table) -> Words:
         """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
-        words = np.sort(words)
+        words = sort_words(words)
         layout, type_ = target.layout, target.types[-1]
         last = len(target.types) - 1
         words = words[layout.unpack_column(words, last) != 0]
@@ -143,8 +144,5 @@ def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[C
 
 def _starts(words: Words, layout: Layout) -> Codes:
     """Return the indices of the first tuple of each group that differs in the last column only."""
-    prefix = layout.prefix_keys(words, len(layout.widths) - 1)
-    is_start = np.empty(len(words), np.bool_)
-    is_start[:1] = True
-    is_start[1:] = prefix[1:] != prefix[:-1]
-    return is_start.nonzero()[0]
+    starts: Codes = first_mask(layout.prefix_keys(words, len(layout.widths) - 1)).nonzero()[0]
+    return starts

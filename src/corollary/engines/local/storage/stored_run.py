@@ -16,7 +16,8 @@ import numpy.typing as npt
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import NARROW_BITS, Layout, Mask, Words, layout_of
-from corollary.engines.local.storage.runs import MemoryRun, is_member
+from corollary.engines.local.storage.runs import MemoryRun, is_member, sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_with_rows
 
 BLOCK_ROWS = 1 << 13
 """The number of tuples in a block."""
@@ -210,9 +211,10 @@ class StoredRun:
         if self._run is not None:  # that was the last block
             yield slice(None), 0, self._words
             return
-        order = blocks.argsort(kind="stable")
-        numbers, starts = np.unique(blocks[order], return_index=True)
-        for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        ordered, order = sort_with_rows(blocks)
+        starts = first_mask(ordered).nonzero()[0]
+        numbers = ordered[starts].tolist()
+        for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
             first = number * BLOCK_ROWS
             yield rows, first, self._words[first : first + BLOCK_ROWS]
 
@@ -221,7 +223,7 @@ class StoredRun:
         missing = blocks[self._is_missing[blocks]]
         if not len(missing):
             return
-        missing = np.unique(missing)
+        missing = sort_distinct(missing)
         if (self.decoded_blocks + len(missing)) * DECODE_ALL_RATIO > len(self._is_missing):
             self._all()
         else:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE, Codes
+from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows
 from corollary.engines.local.values.native import NativeArray
 
 SCALAR_VALUES_MAX = 16
@@ -145,8 +146,8 @@ class NumericDomain:
     def _merge_recent(self) -> None:
         values = np.fromiter(self._recent, np.int64, len(self._recent))
         codes = np.fromiter(self._recent.values(), np.int64, len(self._recent))
-        order = values.argsort()
-        self._insert(values[order], codes[order])
+        values, order = sort_with_rows(values)
+        self._insert(values, codes[order])
         self._recent = {}
 
     def _insert(self, values: Codes, codes: Codes) -> None:
@@ -158,7 +159,7 @@ class NumericDomain:
     def _intern(self, bits: Codes) -> Codes:
         if self._stored is not None:
             self._load(*self._stored)
-        unique, inverse = np.unique(bits, return_inverse=True)
+        unique, inverse = number_distinct(bits)
         codes = self._look_up(unique)
         unknown = (codes == 0).nonzero()[0]
         if len(unknown) <= RECENT_VALUES_MAX:
@@ -172,7 +173,7 @@ class NumericDomain:
             codes[unknown] = np.arange(first, first + len(unknown))
             self._insert(unique[unknown], codes[unknown])
             self._values.extend(unique[unknown])
-        result: Codes = codes[inverse.ravel()]
+        result: Codes = codes[inverse]
         return result
 
     def _look_up(self, values: Codes) -> Codes:
