@@ -19,7 +19,7 @@ from corollary.engines.local import table_handle
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 

@@ -18,6 +18,7 @@ from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
+from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
@@ -109,8 +110,8 @@ class PreparedPlan:
         """Extend a table by the tuples of another, with a number as last column."""
         table, plain = self.tables[target], self.tables[source]
         code = self.dictionary.encode_value(number, NUMBER)
-        table.widen((*plain.layout.widths, code.bit_length()))
-        plain.widen(table.layout.widths[:-1])  # with equal widths, appending is one shift
+        table.widen((*plain.layout.columns, range_of_code(code)), GROWTH_BITS)
+        plain.widen(table.layout.columns[:-1])  # with equal ranges, appending is one shift
         numbered = table.layout.append_column(plain.layout, plain.tuples(State.NEW), code)
         table.extend(numbered[~table.contains(numbered, State.NEW)])
 

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from corollary.core.logic import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
-from corollary.engines.local.storage.layout import Codes, Words, layout_of
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Words, layout_of
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import INTEGER_BOUNDS
@@ -61,12 +63,12 @@ def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
     words, layout = body.tuples(state), body.layout
     columns = [*aggregation.groups, *(() if aggregation.value is None else (aggregation.value,))]
     if columns != list(range(len(columns))):
-        selected = layout_of(tuple(layout.widths[column] for column in columns))
+        selected = layout_of(tuple(layout.columns[column] for column in columns))
         rows = [layout.unpack_column(words, column) for column in columns]
-        words, layout = np.sort(selected.pack(rows, len(words))), selected
+        words, layout = sort_words(selected.pack(rows, len(words))), selected
     length = len(aggregation.groups)
     prefix = layout.prefix_keys(words, length)
-    starts = np.flatnonzero(np.concatenate([[True], prefix[1:] != prefix[:-1]])[: len(words)])
+    starts = first_mask(prefix).nonzero()[0]
     firsts = words[starts]
     keys = [layout.unpack_column(firsts, at) for at in range(length)]
     if aggregation.value is None:

@@ -9,8 +9,10 @@ from corollary.core.plans import Derive, Reduce
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Layout, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -51,7 +53,7 @@ class Derivation:
                 self._add(words, pieces, runner, target, context)
                 continue
             for columns, count in _heads(runner, context):
-                words = target.fit(columns, runner.head_widths).pack(columns, count)
+                words = target.fit(columns, runner.head_ranges).pack(columns, count)
                 words = self._new_tuples(words) if self._is_set else words
                 self._add(words, pieces, runner, target, context)
         if not pieces:
@@ -97,7 +99,7 @@ class Derivation:
                 return words if len(pieces) == 1 else sort_distinct(words)
             case Reduce.MIN:
                 # The last column is the value: the first tuple of a sorted group has the least.
-                # Least by code, which for the small non-negative ranks is least by value.
+                # Least by code, which for integers below 2^61 is least by value.
                 words = words if len(pieces) == 1 else sort_distinct(words)
                 return words[_starts(words, target.layout)]
             case Reduce.SUM:
@@ -105,7 +107,7 @@ class Derivation:
 
     def _sums(self, words: Words, target: Table) -> Words:
         """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
-        words = np.sort(words)
+        words = sort_words(words)
         layout, type_ = target.layout, target.types[-1]
         last = len(target.types) - 1
         words = words[layout.unpack_column(words, last) != 0]
@@ -142,8 +144,5 @@ def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[C
 
 def _starts(words: Words, layout: Layout) -> Codes:
     """Return the indices of the first tuple of each group that differs in the last column only."""
-    prefix = layout.prefix_keys(words, len(layout.widths) - 1)
-    is_start = np.empty(len(words), np.bool_)
-    is_start[:1] = True
-    is_start[1:] = prefix[1:] != prefix[:-1]
-    return is_start.nonzero()[0]
+    starts: Codes = first_mask(layout.prefix_keys(words, len(layout.widths) - 1)).nonzero()[0]
+    return starts

@@ -17,7 +17,8 @@ from corollary.engines.local.evaluation.stages import (
     PreparedStage,
     ProbeStage,
 )
-from corollary.engines.local.storage.layout import Codes, Words
+from corollary.engines.local.storage.code_range import CodeRange, Codes
+from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -68,9 +69,9 @@ class PipelineRunner:
         return any(stage.has_fault for stage in self._evaluating)
 
     @property
-    def head_widths(self) -> list[int | None]:
-        """For each column of the head a number of bits that all codes fit in, None if unknown."""
-        return [operand.width for operand in self._head]
+    def head_ranges(self) -> list[CodeRange | None]:
+        """For each column of the head a range that has all its codes, None if unknown."""
+        return [operand.range for operand in self._head]
 
     def frames(self, context: RunContext) -> Iterable[Frame]:
         """Return the frames that pass all stages, lazily if there are several.

@@ -1,4 +1,4 @@
-"""The dictionary: values as small non-negative integers, one code domain per type, null is 0."""
+"""The dictionary: values as non-negative integers, one code domain per type, null is 0."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local.storage.blocks import Blocks
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.values import native
-from corollary.engines.local.values.domains import INLINE_CODES, CodeDomain, NumericDomain
+from corollary.engines.local.values.domains import CodeDomain, NumericDomain
 from corollary.engines.local.values.native import NativeArray
 from corollary.engines.local.values.symbols import SymbolDomain
 
@@ -103,13 +103,12 @@ class Dictionary:
 
 
 def _new_domain(kind: Kind) -> CodeDomain:
-
     match kind:
         case Kind.SYMBOL:
             return SymbolDomain()
         case Kind.FLOAT:
-            return NumericDomain(np.float64, 0)
+            return NumericDomain(np.float64)
         case Kind.UNSIGNED:
-            return NumericDomain(np.uint64, INLINE_CODES)
+            return NumericDomain(np.uint64)
         case _:
-            return NumericDomain(np.int64, INLINE_CODES)
+            return NumericDomain(np.int64)

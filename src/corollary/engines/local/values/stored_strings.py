@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.runs import sort_distinct
 
 BLOCK_ROWS = 1 << 9

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.engines.local.storage.blocks import Blocks
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.values.domains import GrowingArray
 from corollary.engines.local.values.native import NativeArray
@@ -81,6 +81,11 @@ class SymbolDomain:
         strings = pa.concat_arrays([stored.read_all(), new]).take(pa.array(codes, mask=codes == 0))
         # `string` has 32-bit offsets: from 2 GiB on, one array cannot hold them.
         return None if strings.nbytes >> 31 else strings.cast(pa.string())
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether codes are in the order of their values: never, they are in that of arrival."""
+        return False
 
     @property
     def nbytes(self) -> int:
