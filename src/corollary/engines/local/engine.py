@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.bulk import BulkMode, default_bulk_mode
 from corollary.core.engine import Limits, SinglePlacement, TableHandle
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
@@ -34,7 +35,8 @@ PREPARED_PLANS_MAX = 64
 class LocalEngine(SinglePlacement):
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
-    def __init__(self) -> None:
+    def __init__(self, bulk: BulkMode | None = None) -> None:
+        self._bulk = default_bulk_mode() if bulk is None else bulk
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
@@ -250,7 +252,12 @@ class LocalEngine(SinglePlacement):
         prepared = self._prepared.get(id(plan))
         if prepared is None:
             prepared = PreparedPlan(
-                plan, self._tables, self._relations, self._dictionary, self._place
+                plan,
+                self._tables,
+                self._relations,
+                self._dictionary,
+                self._place,
+                bulk=self._bulk,
             )
             self._prepared[id(plan)] = prepared
             if len(self._prepared) > PREPARED_PLANS_MAX:

@@ -6,6 +6,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from corollary.core import plans
+from corollary.core.bulk import BulkMode
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Reference
 from corollary.core.program import Relation
@@ -13,6 +14,7 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.engines.budget import Budget
+from corollary.engines.local.bulk.steps import BulkSteps
 from corollary.engines.local.evaluation.aggregates import aggregate
 from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.derivation import Derivation
@@ -46,6 +48,8 @@ class PreparedPlan:
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
         place: "Callable[[PreparedPlan, plans.PlacedCall], bool]",
+        *,
+        bulk: BulkMode = BulkMode.AUTO,
     ) -> None:
         self.plan = plan
         self._place = place
@@ -62,6 +66,9 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
+        self._bulk = (
+            None if bulk is BulkMode.NEVER else BulkSteps(self.tables, plan.types, dictionary, bulk)
+        )
         self._derivations: dict[int, Derivation] = {}
         self._searches: dict[int, BreadthFirstSearch | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
@@ -94,14 +101,21 @@ class PreparedPlan:
         """Return the tuples of a step, packed and sorted for its target, and the leads' size."""
         derivation = self._derivations.get(id(step))
         if derivation is None:
-            derivation = Derivation(step, self.tables, self.dictionary, self._held.keys())
+            derivation = Derivation(
+                step, self.tables, self.dictionary, self._held.keys(), self._bulk
+            )
             self._derivations[id(step)] = derivation
         return derivation.run(self._context)
 
     def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
         body, target = self.tables[step.body.relation], self.tables[step.target]
-        words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
+        found = None if self._bulk is None else self._bulk.aggregate(step, self._context)
+        words = (
+            aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
+            if found is None
+            else found
+        )
         for each in step.without:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words

@@ -1,6 +1,8 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
+from contextlib import closing
+from typing import Protocol
 
 import numpy as np
 
@@ -16,6 +18,18 @@ from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
+HeadBatch = tuple[list[Codes], int]
+"""Some heads of a pipeline: their columns, and how many there are."""
+
+
+class BulkPipelines(Protocol):
+    """Runs pipelines through which many rows flow."""
+
+    def heads(
+        self, runner: PipelineRunner, target: str, context: RunContext, *, sums_last: bool
+    ) -> Generator[HeadBatch] | None:
+        """Return the heads of a pipeline for a relation in batches, or None if it is not bulk."""
+
 
 class Derivation:
     """A step, prepared to run on the tables of a plan."""
@@ -26,8 +40,10 @@ class Derivation:
         tables: Mapping[str, Table],
         dictionary: Dictionary,
         engine_relations: Collection[str],
+        bulk: BulkPipelines | None = None,
     ) -> None:
         self._step = step
+        self._bulk = bulk
         self._tables = tables
         self._dictionary = dictionary
         self._runners = [
@@ -52,15 +68,24 @@ class Derivation:
                 words = self._subtract_known(runner.copy(context))
                 self._add(words, pieces, runner, target, context)
                 continue
-            for columns, count in _heads(runner, context):
-                words = target.fit(columns, runner.head_ranges).pack(columns, count)
-                words = self._new_tuples(words) if self._is_set else words
-                self._add(words, pieces, runner, target, context)
+            with closing(self._heads(runner, context)) as batches:
+                for columns, count in batches:
+                    words = target.fit(columns, runner.head_ranges).pack(columns, count)
+                    words = self._new_tuples(words) if self._is_set else words
+                    self._add(words, pieces, runner, target, context)
         if not pieces:
             return target.layout.empty, led
         context.budget.release_batches()
         layout = target.layout
         return self._reduce(target, [layout.convert(*each) for each in pieces]), led
+
+    def _heads(self, runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
+        if self._bulk is not None:
+            sums_last = not self._is_set
+            found = self._bulk.heads(runner, self._step.target, context, sums_last=sums_last)
+            if found is not None:
+                return found
+        return run_heads(runner, context)
 
     @staticmethod
     def _add(
@@ -126,7 +151,7 @@ class Derivation:
         return target.pack([*keys, codes], len(firsts))
 
 
-def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[Codes], int]]:
+def run_heads(runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
     """Yield the heads of a pipeline; raise if an instance lacks a value and that is an error."""
     pipeline = runner.pipeline
     frames = runner.frames(context)

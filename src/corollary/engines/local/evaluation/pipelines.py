@@ -132,6 +132,21 @@ class PipelineRunner:
         context.budget.count_rows(self.pipeline, 1 + len(words))
         return words
 
+    def record_probes(self, context: RunContext) -> int:
+        """Record the lookups of a run as a whole, by the tuples that lead it; return how many.
+
+        Where all rows are joined at once, nothing else is known of them.
+        """
+        probes = (each for each in self.pipeline.stages if isinstance(each, Probe))
+        lead = next((each.source for each in probes), None)
+        rows = 1 if lead is None else self.tables[lead.relation].size(lead.state)
+        is_first = True
+        for _, recorded in self._stages if rows else ():
+            if recorded is not None:
+                context.recorder.probe(recorded, 1 if is_first else rows)
+            is_first = False
+        return rows
+
     def operand_column(self, slot: Slot, frame: Frame) -> Codes:
         """Return the codes of an argument place."""
         return self._scope.operand(slot).column(frame)

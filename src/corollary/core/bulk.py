@@ -1,0 +1,30 @@
+"""Bulk steps: when whole relations are joined and aggregated by an engine made for that."""
+
+import os
+from enum import StrEnum
+
+BULK_MIN_TUPLES = 100_000
+"""A step that is led by this many tuples is bulk…"""
+
+BULK_MIN_FRAME_ROWS = 1_000_000
+"""…and one through which this many rows are expected to flow."""
+
+
+class BulkMode(StrEnum):
+    """Which steps are bulk."""
+
+    AUTO = "auto"
+    """Those through which many rows flow."""
+    ALWAYS = "always"
+    """All that have an exact form."""
+    NEVER = "never"
+    """None."""
+
+
+BULK_VARIABLE = "COROLLARY_BULK"
+"""The environment variable that chooses where nothing else does."""
+
+
+def default_bulk_mode() -> BulkMode:
+    """Return the mode of engines that are not told one."""
+    return BulkMode(os.environ.get(BULK_VARIABLE) or BulkMode.AUTO)

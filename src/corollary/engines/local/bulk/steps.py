@@ -1,0 +1,245 @@
+"""Bulk steps of a plan: pipelines and aggregations that DuckDB computes.
+
+A step is bulk if it is led by many tuples, or if many rows flow through it, and if DuckDB computes
+exactly what the local engine does (`engines/sql`). Where a row may lack a value, the pipeline runs
+again on the local engine, whose judge decides.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from corollary.core.bulk import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
+from corollary.core.logic import Constant
+from corollary.core.pipeline import Pipeline, Probe
+from corollary.core.plans import Aggregate
+from corollary.core.types import Type
+from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
+from corollary.engines.local.bulk.connection import run_query
+from corollary.engines.local.bulk.estimates import RowEstimates
+from corollary.engines.local.evaluation.derivation import HeadBatch, run_heads
+from corollary.engines.local.evaluation.expressions import type_of
+from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
+from corollary.engines.local.storage.layout import Codes, Words
+from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+ESTIMATE_MIN_TUPLES = 1 << 10
+"""A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
+
+DISTINCT_MIN_RATIO = 2
+"""DuckDB makes heads distinct if there are this many times more rows than there can be heads."""
+
+_Batch = tuple[list[Codes], int, bool]
+"""A part of a result: columns of codes, the number of rows, whether one of them is marked."""
+
+
+class BulkSteps:
+    """Runs steps of one plan on DuckDB where that is faster and exact."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        types: Mapping[str, tuple[Type, ...]],
+        dictionary: Dictionary,
+        mode: BulkMode,
+    ) -> None:
+        self._tables = tables
+        self._types = types
+        self._dictionary = dictionary
+        self._is_forced = mode is BulkMode.ALWAYS
+        self._estimates = RowEstimates(tables)
+        self._compiled: dict[tuple[int, bool], CompiledQuery | NotCompiled] = {}
+        # Pipelines and steps that have met a row without a value: they run here, from then on.
+        self._faulty: set[int] = set()
+
+    # --- pipelines -----------------------------------------------------------------------------
+
+    def heads(
+        self, runner: PipelineRunner, target: str, context: RunContext, *, sums_last: bool
+    ) -> Generator[HeadBatch] | None:
+        """Return the heads of a pipeline in batches, or None if it is not bulk.
+
+        Args:
+            runner: the pipeline on the local engine.
+            target: the relation that the heads are for.
+            context: the run.
+            sums_last: whether the last column will be summed for tuples that agree in the others;
+                then it may be summed here already.
+        """
+        pipeline = runner.pipeline
+        if id(pipeline) in self._faulty or not self._is_due(pipeline):
+            return None
+        compiled = self._compile(pipeline, self._types[target], sums_last=sums_last)
+        if isinstance(compiled, NotCompiled):
+            return None
+        return self._run(runner, compiled, context, is_bag=sums_last or pipeline.is_bag)
+
+    def _is_due(self, pipeline: Pipeline) -> bool:
+        """Whether enough rows flow through a pipeline."""
+        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
+        if lead is None:
+            return False
+        size = self._tables[lead.relation].size(lead.state)
+        if self._is_forced or size >= BULK_MIN_TUPLES:
+            return size > 0
+        if size < ESTIMATE_MIN_TUPLES:
+            return False
+        return self._estimates.frames(pipeline)[0] >= BULK_MIN_FRAME_ROWS
+
+    def _compile(
+        self, pipeline: Pipeline, head: tuple[Type, ...], *, sums_last: bool
+    ) -> CompiledQuery | NotCompiled:
+        key = (id(pipeline), sums_last)
+        known = self._compiled.get(key)
+        if known is None:
+            from corollary.engines.sql.duckdb_dialect import DUCKDB
+            from corollary.engines.sql.pipelines import compile_pipeline
+
+            known = self._compiled[key] = compile_pipeline(
+                pipeline, self._types, head, DUCKDB, self._encode_constant, sums_last=sums_last
+            )
+        return known
+
+    def _encode_constant(self, constant: Constant) -> int:
+        return self._dictionary.encode_value(constant.value, type_of(constant))
+
+    def _run(
+        self,
+        runner: PipelineRunner,
+        compiled: CompiledQuery,
+        context: RunContext,
+        *,
+        is_bag: bool,
+    ) -> Generator[HeadBatch]:
+        pipeline, budget = runner.pipeline, context.budget
+
+        def check() -> None:
+            budget.count_rows(pipeline, 0)
+
+        budget.count_rows(pipeline, runner.record_probes(context))
+        tables = self._read_inputs(compiled)
+        is_faulty = self._has_fault(compiled, tables, check)
+        kept: list[HeadBatch] = []
+        if not is_faulty:
+            is_distinct = not is_bag and self._repeats(pipeline)
+            query = compiled.query.distinct() if is_distinct else compiled.query
+            with closing(self._batches(compiled, query, tables, check)) as batches:
+                for columns, count, is_marked in batches:
+                    is_faulty |= is_marked
+                    if is_faulty:
+                        break
+                    budget.count_rows(pipeline, count)
+                    if is_bag:
+                        kept.append((columns, count))
+                    else:
+                        yield columns, count
+        if is_faulty:
+            # Heads that came before are right, and in a set they may come again.
+            self._faulty.add(id(pipeline))
+            yield from run_heads(runner, context)
+        else:
+            yield from kept
+
+    def _repeats(self, pipeline: Pipeline) -> bool:
+        """Whether most heads must occur several times: then DuckDB makes them distinct."""
+        rows, heads = self._estimates.frames(pipeline)
+        return rows >= DISTINCT_MIN_RATIO * heads
+
+    # --- aggregations --------------------------------------------------------------------------
+
+    def aggregate(self, step: Aggregate, context: RunContext) -> Words | None:
+        """Return the tuples of an aggregation, packed and sorted for its target; None if not bulk.
+
+        Tuples of the step's `without` are among them.
+        """
+        size = self._tables[step.body.relation].size(step.body.state)
+        if id(step) in self._faulty or size < (1 if self._is_forced else BULK_MIN_TUPLES):
+            return None
+        compiled = self._compile_aggregation(step)
+        if isinstance(compiled, NotCompiled):
+            return None
+        tables = self._read_inputs(compiled)
+        found: list[HeadBatch] = []
+        check = context.budget.check_seconds
+        with closing(self._batches(compiled, compiled.query, tables, check)) as batches:
+            for columns, count, is_marked in batches:
+                if is_marked:
+                    self._faulty.add(id(step))
+                    return None
+                found.append((columns, count))
+        target = self._tables[step.target]
+        if not found:
+            return target.layout.empty
+        joined = [np.concatenate(each) for each in zip(*(each for each, _ in found), strict=True)]
+        if step.aggregation.operator not in ("sum", "count"):
+            has_value = joined[-1] != 0
+            joined = [column[has_value] for column in joined]
+        return sort_distinct(target.pack(joined, len(joined[-1])))
+
+    def _compile_aggregation(self, step: Aggregate) -> CompiledQuery | NotCompiled:
+        key = (id(step), False)
+        known = self._compiled.get(key)
+        if known is None:
+            from corollary.engines.sql.aggregates import compile_aggregation
+            from corollary.engines.sql.duckdb_dialect import DUCKDB
+
+            result = self._types[step.target][-1]
+            known = self._compiled[key] = compile_aggregation(
+                step.aggregation, step.body, self._types, result, DUCKDB
+            )
+        return known
+
+    # --- queries -------------------------------------------------------------------------------
+
+    def _read_inputs(self, compiled: CompiledQuery) -> dict[str, pa.Table]:
+        return {
+            each.name: read_columns(
+                self._tables[each.source.relation],
+                each.source.state,
+                each.columns,
+                self._dictionary,
+            )
+            for each in compiled.inputs
+        }
+
+    @staticmethod
+    def _has_fault(
+        compiled: CompiledQuery, tables: Mapping[str, pa.Table], check: Callable[[], None]
+    ) -> bool:
+        """Whether a value that would be looked up is missing in some row."""
+        for query in compiled.fault_queries:
+            with closing(run_query(_text(query), tables, check)) as batches:
+                if any(batch.num_rows for batch in batches):
+                    return True
+        return False
+
+    def _batches(
+        self,
+        compiled: CompiledQuery,
+        query: "exp.Select",
+        tables: Mapping[str, pa.Table],
+        check: Callable[[], None],
+    ) -> Generator[_Batch]:
+        """Yield the batches of a result."""
+        with closing(run_query(_text(query), tables, check)) as batches:
+            for batch in batches:
+                if compiled.has_mark and truths_of(batch.column(MARK)).any():
+                    yield [], 0, True
+                    return
+                columns = encode_columns(batch, compiled.outputs, self._dictionary)
+                yield columns, batch.num_rows, False
+
+
+def _text(query: "exp.Select") -> str:
+    from corollary.engines.sql.duckdb_dialect import DUCKDB
+
+    return DUCKDB.text(query)
