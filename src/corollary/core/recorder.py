@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
+from corollary.core.plans import Evaluation, RecordTrace, Within
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ class Recorder(Protocol):
     def end(self, name: str, handled: int) -> None:
         """A procedure has ended; `handled` rows were handled since the plan began."""
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """A step has given `size` tuples; the first probes of its pipelines gave `led` rows."""
 
     def round(self, count: int = 1) -> None:
@@ -51,7 +51,7 @@ class CountingRecorder:
     def end(self, name: str, handled: int) -> None:
         """Ignored."""
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:  # noqa: ARG002
+    def step(self, step: Evaluation, size: int, led: int) -> None:  # noqa: ARG002
         """Count the tuples of a step under its target."""
         self.derived[step.target] += size
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine
-from corollary.core.plans import WORKING_SEPARATOR, Aggregate, Derive, RecordTrace, Role, Within
+from corollary.core.plans import WORKING_SEPARATOR, Derive, Evaluation, RecordTrace, Role, Within
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
@@ -45,7 +45,7 @@ class ProgressRecorder(CountingRecorder):
         self._console = console
         self._tuples = 0
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """Count, and show the step."""
         super().step(step, size, led)
         self._tuples += size
@@ -142,7 +142,7 @@ class StatsRecorder(ProgressRecorder):
         if not self._stratum:
             self._handled = handled
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """Count the result of a step under its role."""
         super().step(step, size, led)
         if isinstance(step, Derive) and step.role is not None:

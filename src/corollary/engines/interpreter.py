@@ -84,6 +84,12 @@ class StepExecutor(Protocol[TupleSet]):
     def aggregate(self, step: plans.Aggregate) -> TupleSet:
         """Return the tuples of a step."""
 
+    def total(self, step: plans.Total) -> TupleSet:
+        """Return the tuples of a step."""
+
+    def read_totals(self, step: plans.ReadTotals) -> TupleSet:
+        """Return the tuples of a step."""
+
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
 
@@ -249,6 +255,14 @@ class Interpreter:
                 size = self._tables[body.relation].size(body.state)
                 self._budget.count_step_rows(size)
                 self._assign(step, self._prepared.aggregate(step), size)
+            case plans.Total(body=body):
+                size = self._tables[body.relation].size(body.state)
+                self._budget.count_step_rows(size)
+                self._assign(step, self._prepared.total(step), size)
+            case plans.ReadTotals(totals=totals):
+                size = self._tables[totals.relation].size(totals.state)
+                self._budget.count_step_rows(size)
+                self._assign(step, self._prepared.read_totals(step), size)
             case plans.Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
@@ -284,7 +298,7 @@ class Interpreter:
     def _has_any(self, references: tuple[Reference, ...]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
-    def _assign(self, step: plans.Derive | plans.Aggregate, words: Any, read: int) -> None:
+    def _assign(self, step: plans.Evaluation, words: Any, read: int) -> None:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
         self._recorder.step(step, len(words), read)

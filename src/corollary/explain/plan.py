@@ -132,6 +132,17 @@ class _Printer:
                     f"aggregate {self._name(target)} = {aggregation.operator}{of} over "
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
                 )
+            case plans.Total(target=target, aggregation=aggregation, body=body):
+                groups = " ".join(map(str, aggregation.groups)) or "none"
+                weighted = ", weighted by the last column" if step.is_weighted else ""
+                yield (
+                    f"total {self._name(target)} = {aggregation.operator} of column "
+                    f"{aggregation.value} over {self._reference(body)}, groups by column "
+                    f"{groups}{weighted}"
+                )
+            case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
+                read = f"{aggregation.operator} that {self._reference(totals)} says"
+                yield f"read {self._name(target)} = {read}"
             case plans.Clear(relations=relations):
                 yield f"clear {', '.join(map(self._name, relations)) or 'nothing'}"
             case plans.StoreRelation(relation=relation, source=source):

@@ -80,7 +80,7 @@ class _Ordering:
     def _place(self, condition: logic.Condition) -> None:
         assignment = self._assignment(condition)
         if logic.variable_names(condition) <= self.bound or assignment is None:
-            generator = range_of(condition)
+            generator = logic.range_of(condition)
             if generator is None:
                 self.stages.append(Filter(condition))
                 return
@@ -171,18 +171,6 @@ def bound_columns(slots: Sequence[logic.Slot], bound: Iterable[str]) -> tuple[in
         if isinstance(slot, logic.Constant)
         or (isinstance(slot, logic.Variable) and slot.name in names)
     )
-
-
-def range_of(condition: logic.Condition) -> tuple[logic.Variable, logic.Functor] | None:
-    """Return the variable that a `range` gives several values, and the `range`, if there is one."""
-    for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if (
-            isinstance(other, logic.Functor)
-            and other.name == "range"
-            and isinstance(one, logic.Variable)
-        ):
-            return one, other
-    return None
 
 
 def has_fault(condition: logic.Condition) -> bool:

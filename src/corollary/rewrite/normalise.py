@@ -10,6 +10,7 @@ from corollary.rewrite.bases import bases
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.expressions import expressions
+from corollary.rewrite.inlined import inlined
 from corollary.rewrite.negations import negations
 from corollary.rewrite.nulls import nulls
 from corollary.rewrite.translation_unit import TranslationUnit
@@ -29,6 +30,7 @@ PASSES: tuple[RewritePass, ...] = (
     equivalences,  # an eqrel is the closure of its seed
     bases,  # a relation with facts and rules gets a base part
     virtual,  # what passes made for virtual relations only is virtual too
+    inlined,  # the bodies of aggregates are not stored
 )
 
 

@@ -20,6 +20,7 @@ from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
+from corollary.engines.local.evaluation.totals import compute_totals, read_totals
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
@@ -120,6 +121,25 @@ class PreparedPlan:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
+    def total(self, step: plans.Total) -> Words:
+        """Return the running totals of a step, packed and sorted for its target."""
+        body, target = self.tables[step.body.relation], self.tables[step.target]
+        return compute_totals(
+            step.aggregation,
+            body,
+            step.body.state,
+            target,
+            self.dictionary,
+            is_weighted=step.is_weighted,
+        )
+
+    def read_totals(self, step: plans.ReadTotals) -> Words:
+        """Return the groups and values of a step, packed and sorted for its target."""
+        totals, target = self.tables[step.totals.relation], self.tables[step.target]
+        return read_totals(
+            step.aggregation, step.term, totals, step.totals.state, target, self.dictionary
+        )
+
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
         table, plain = self.tables[target], self.tables[source]
@@ -214,7 +234,9 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
         case plans.Call(procedure=procedure, argument=argument):
             return [] if argument is None else [(argument, plan.locals[procedure][0])]
         case (
-            plans.ExtendWithRound()
+            plans.Total()
+            | plans.ReadTotals()
+            | plans.ExtendWithRound()
             | plans.Clear()
             | plans.CancelOut()
             | plans.Loop()

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
-from corollary.engines.local.storage.layout import Codes, Mask
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary

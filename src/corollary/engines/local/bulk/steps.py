@@ -23,7 +23,8 @@ from corollary.engines.local.bulk.estimates import RowEstimates
 from corollary.engines.local.evaluation.derivation import HeadBatch, run_heads
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary

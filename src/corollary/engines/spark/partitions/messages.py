@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.engine import Limits
-from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
+from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.engines.local.values.native import from_arrow, partition_of
 from corollary.engines.spark.remote import ChangedTuples
@@ -127,7 +127,7 @@ class TaskRecorder:
         """Record the rows so far."""
         self.handled = handled
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """Add to the sizes of a step."""
         number = self.steps[id(step)]
         self.sizes[number] += size
