@@ -68,7 +68,7 @@ def _grouped(
     columns = [*aggregation.groups, aggregation.value]
     columns += [len(body.types) - 1] if is_weighted else []
     if columns != list(range(len(columns))):
-        selected = layout_of(tuple(layout.widths[column] for column in columns))
+        selected = layout_of(tuple(layout.columns[column] for column in columns))
         rows = [layout.unpack_column(words, column) for column in columns]
         words, layout = np.sort(selected.pack(rows, len(words))), selected
     length = len(aggregation.groups)
