@@ -183,11 +183,12 @@ class _SourceReader:
         """Return a function that reads a source, called whenever the transaction is tried."""
 
         def read() -> DeferredOperations:
-            self.state.console.progress(f"reading {source.name}")
+            progress = self.state.console.progress(f"reading {source.name}")
             before = _position(self.catalog.source_positions(), source.name)
             part = SOURCE_PREFIX + source.name
             content = self._content(source.relation, part)
             change = source.change_since(before, content)
+            progress.advance(rows=change.added.num_rows + change.removed.num_rows)
             self.outcome.warnings += change.warnings
             name = source.relation.name
             operations = [
