@@ -1,5 +1,6 @@
 """Families of options that commands share: a command gets each as a frozen dataclass."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,11 +37,21 @@ class FormatOptions:
         return self.format == "json"
 
     @contextmanager
-    def reporting(self) -> Iterator[TerminalConsole]:
-        """Give a console for notes; errors become messages and exit codes."""
+    def reporting(self, closing_min_seconds: float = math.inf) -> Iterator[TerminalConsole]:
+        """Give a console for notes; errors become messages and exit codes.
+
+        Args:
+            closing_min_seconds: work that takes less ends without the line of its seconds, unless
+                it is asked for with `-v`; a command that only shows something has none.
+        """
         console = self._console()
         with report_errors(console, is_json=self.is_json):
-            yield console
+            try:
+                yield console
+            except SystemExit:  # a command has come to its end, with a status
+                console.finish(closing_min_seconds)
+                raise
+            console.finish(closing_min_seconds)
 
     def show(self, document: Callable[[], Any], lines: Iterable[str]) -> None:
         """Print a result as a JSON document, or as lines of text; the other one is not computed."""
@@ -65,7 +76,21 @@ class OutputOptions(FormatOptions):
 
 
 @dataclass(frozen=True)
-class ChangeOutputOptions(OutputOptions):
+class WorkOutputOptions(OutputOptions):
+    """How a command prints results, and what it says while it works."""
+
+    verbose: Annotated[
+        bool,
+        "Print a line for each phase of the work: rows, bytes and seconds.",
+        option("-v", "--verbose", is_flag=True),
+    ]
+
+    def _console(self) -> TerminalConsole:
+        return TerminalConsole(self.quiet, is_verbose=self.verbose)
+
+
+@dataclass(frozen=True)
+class ChangeOutputOptions(WorkOutputOptions):
     """How a command prints what it has changed."""
 
     max_rows: Annotated[

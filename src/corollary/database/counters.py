@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console
 from corollary.core.engine import Engine
 from corollary.core.plans import WORKING_SEPARATOR, Derive, Evaluation, RecordTrace, Role, Within
 from corollary.core.program import NormalProgram
@@ -43,28 +43,24 @@ class ProgressRecorder(CountingRecorder):
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
-        self._tuples = 0
+        self._progress = console.progress("evaluating")
+
+    def procedure(self, name: str) -> None:
+        """Show the procedure."""
+        super().procedure(name)
+        relation = name.replace(WORKING_SEPARATOR, " ").strip()
+        self._progress = self._console.progress(f"evaluating {relation}".strip())
 
     def step(self, step: Evaluation, size: int, led: int) -> None:
-        """Count, and show the step."""
+        """Count, and show the tuples of the step."""
         super().step(step, size, led)
-        self._tuples += size
-        self._show()
+        self._progress.advance(rows=size)
 
     def round(self, count: int = 1) -> None:
         """Count, and show the round."""
         super().round(count)
-        self._show()
-
-    def _show(self) -> None:
-        if isinstance(self._console, SilentConsole):
-            return
-        rounds = self.rounds[self.current]
-        text = f", round {rounds}" if rounds else ""
-        self._console.progress(
-            f"{self.current.replace(WORKING_SEPARATOR, ' ').strip()}{text}: "
-            f"{self._tuples:,} tuples derived"
-        )
+        self._progress.stage = f"round {self.rounds[self.current]:,}"
+        self._progress.advance()
 
 
 @dataclass(frozen=True, slots=True)

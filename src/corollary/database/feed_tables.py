@@ -16,7 +16,6 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type, sort_rows
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
-from corollary.database.history import commit_time
 from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
 from corollary.warehouse.warehouse import Warehouse
@@ -47,7 +46,7 @@ def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterato
     for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
         rows = sort_rows(tuples)
         for value, (name, type_) in zip(
-            (kind, commit.number, commit_time(commit)), COMMIT_COLUMNS.items(), strict=True
+            (kind, commit.number, commit.time), COMMIT_COLUMNS.items(), strict=True
         ):
             column = pa.repeat(pa.scalar(value, arrow_type(type_)), tuples.num_rows)
             rows = (

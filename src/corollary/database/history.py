@@ -5,7 +5,7 @@ Only the catalog is read, and the changes themselves where rows of a feed are as
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ def commit_log(
     return [
         CommitSummary(
             each.number,
-            commit_time(each),
+            each.time,
             changes[each.number],
             is_new(each, parent),
             each.idempotency if granted is None else None,
@@ -161,11 +161,6 @@ def _feeds(
                 feed_columns(changes[0][0]),
                 feed_table(warehouse, [(commit, stored) for _, commit, stored in changes]),
             )
-
-
-def commit_time(commit: Commit) -> datetime:
-    """Return when a commit was made."""
-    return datetime.fromtimestamp(commit.created, UTC)
 
 
 class _Programs:

@@ -230,7 +230,7 @@ def test_a_file_that_got_longer_is_parsed_from_there(
     read = module.read
 
     def note(text: Any, name: str, expected: Any, earlier: Any, progress: Any) -> Any:
-        starts.append(progress.read_bytes - text.mark_bytes if earlier else 0)
+        starts.append(progress.bytes - text.mark_bytes if earlier else 0)
         return read(text, name, expected, earlier, progress)
 
     monkeypatch.setattr(module, "read", note)

@@ -83,7 +83,7 @@ def command(
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
     _check_usage(warehouse, bad_rows)
-    with output.reporting() as console:
+    with output.reporting(0.0) as console:
         from corollary.database.intake.pipeline import Inputs
         from corollary.database.program.loaded_program import read_programs
         from corollary.warehouse.sources.quarantine import BadRowPolicy

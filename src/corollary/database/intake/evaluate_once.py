@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import from_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.program import Directive, Program, Relation
@@ -30,7 +30,6 @@ from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, is_stream
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
-from corollary.warehouse.formats.read_progress import ReadProgress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,11 +125,13 @@ def run_once(
     frames = frames or SparkFrames()
     with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
         fill_engine(loaded, places, console, used, frames)
+        console.enter(Phase.EVALUATE)
         evaluate_views(
             loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
         )
-        console.done()
+        console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
+    console.enter(Phase.OTHER)
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -150,9 +151,10 @@ def query_once(
     engine = fill_engine(loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
+    console.enter(Phase.EVALUATE)
     plan = solve.solve(loaded.normal, goal, engine.statistics())
     engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
-    console.done()
+    console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
 
 
@@ -167,6 +169,7 @@ def fill_engine(
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
+    console.enter(Phase.READ)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
@@ -184,7 +187,7 @@ def read_inputs(
         if directive.name == "input":
             is_spark = is_spark_io(directive)
             name = display_name(directive) if is_spark else file_name_of(directive)
-            console.progress(f"reading {name}")
+            progress = console.progress(f"reading {name}")
             relation = normal.relations[directive.relation]
             if is_stream(directive):
                 raise InputError.of(
@@ -207,9 +210,6 @@ def read_inputs(
                 table = _read_through_spark(loaded, directive, places, frames)
             else:
                 path = places.input_path(directive)
-                progress = ReadProgress(
-                    name, lambda read: console.progress(f"reading {read.file}: {read}")
-                )
                 table = delimited.read(
                     path, relation, directive, name=str(places.facts / name), progress=progress
                 )

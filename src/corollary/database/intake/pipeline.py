@@ -119,7 +119,7 @@ def _run(
         root=inputs.root,
         bad_rows=inputs.bad_rows,
         fetch=state.frames.read,
-        show_progress=lambda read: state.console.progress(f"reading {read.file}: {read}"),
+        console=state.console,
     )
     outcome = PipelineRun(warnings=warnings)
     is_needed = idempotency is not None

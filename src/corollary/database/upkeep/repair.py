@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
@@ -53,6 +53,7 @@ def repair(warehouse: Warehouse, console: Console | None = None) -> VerifyReport
     found = [each for each in first.findings if each.is_repairable]
     if not found:
         return first
+    console.enter(Phase.STORE)
     _Repair(warehouse, console).run(found)
     second = verify(warehouse, console)
     left = {each.identity for each in second.findings}

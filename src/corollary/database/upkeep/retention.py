@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from corollary import fault
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
@@ -121,6 +121,7 @@ def collect(
     oldest = _oldest(warehouse, retention)
     if is_dry:
         return _preview(warehouse, expired, retention, oldest)
+    console.enter(Phase.REMOVE)
     expire_intents(catalog, retention.intents)
     dropped, has_folded = None, False
     if oldest > int(catalog.meta("oldest")):
@@ -141,19 +142,20 @@ def remove_files(
     """Remove files without references, and free space in the catalog."""
     catalog = warehouse.catalog
     fault.hit("during_gc")
-    console.progress("removing files")
+    progress = console.progress("removing files")
     found = list_data_files(warehouse.root, catalog)
     gone = set() if found.has_copy_lease else found.orphans
     if found.has_copy_lease:
         console.note("the warehouse is being copied, so all files are kept until the next run")
     else:
         remove_orphans(warehouse.root, found)
+        progress.advance(bytes=sum(found.sizes[path] for path in gone))
     before = warehouse.catalog_bytes
     try:
         compact_catalog(catalog)
     except WarehouseError:
         console.note("others use the catalog, so its free space was not released")
-    console.done()
+    console.enter(Phase.OTHER)
     return RetentionResult(
         expired,
         int(catalog.meta("oldest")),

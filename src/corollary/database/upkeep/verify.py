@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
@@ -77,12 +77,13 @@ class Verification:
     def run(self) -> VerifyReport:
         """Run all stages."""
         began = time.monotonic()
+        self._console.enter(Phase.CHECK)
         self._check_catalog()
         if self._inventory.programs:
             self.replay_all()
             self._check_state()
             self._check_tables()
-        self._console.done()
+        self._console.enter(Phase.OTHER)
         self._report.seconds = time.monotonic() - began
         return self._report
 
@@ -278,8 +279,9 @@ class Verification:
         latest = self._warehouse.commit_at(self._inventory.latest)
         assert latest is not None
         program = WarehouseStore(self._warehouse).program_at(latest).normal
-        self._console.progress("recomputing")
+        self._console.enter(Phase.EVALUATE)
         expected = expected_contents(program, self.state, self._console)
+        self._console.enter(Phase.CHECK)
         self._report.has_recomputed = expected is not None
         for name, tuples in (expected or {}).items():
             if name not in self.state:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from corollary.console import Progress
 from corollary.core.arrow import sort_rows
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
@@ -21,7 +22,6 @@ from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.delimited_lines import lines_of
 from corollary.warehouse.formats.delimited_records import split_record
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
-from corollary.warehouse.formats.read_progress import ReadProgress
 from corollary.warehouse.formats.record_blocks import (
     ReadableText,
     RecordBlock,
@@ -41,7 +41,7 @@ def read(
     directive: Directive,
     *,
     name: str | None = None,
-    progress: ReadProgress | None = None,
+    progress: Progress | None = None,
 ) -> pa.Table:
     """Return the rows of a facts file; the texts of a large one are in dictionaries.
 
@@ -56,7 +56,7 @@ def read(
         InputError: `C0801` to `C0804` and `C0806`.
     """
     name = str(path) if name is None else name
-    progress = progress or ReadProgress(name)
+    progress = progress or Progress(name)
     try:
         with input_files.open_file(path, name, directive.span) as file:
             progress.total_bytes = path.stat().st_size
@@ -72,7 +72,7 @@ def read_stream(
     try:
         if not stream.seekable():  # standard input, perhaps compressed
             stream = io.BytesIO(stream.read())
-        return _read(stream, name, relation, directive, ReadProgress(name))
+        return _read(stream, name, relation, directive, Progress(name))
     except OSError as error:
         raise input_files.file_error(name, "read", error, directive.span) from None
 
@@ -100,10 +100,10 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
 
 
 def _read(
-    file: BinaryIO, name: str, relation: Relation, directive: Directive, progress: ReadProgress
+    file: BinaryIO, name: str, relation: Relation, directive: Directive, progress: Progress
 ) -> pa.Table:
     dialect = dialect_of(relation, directive)
-    text = TextStream(file, name, directive.span, progress.note_bytes)
+    text = TextStream(file, name, directive.span, progress.advance_to_bytes)
     table, malformed = parse_rows(
         text, name, relation, dialect, max_malformed=SHOWN_FINDINGS_MAX + 1, progress=progress
     )
@@ -119,7 +119,7 @@ def parse_rows(
     dialect: Dialect,
     *,
     max_malformed: int | None = None,
-    progress: ReadProgress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[pa.Table, Malformed]:
     """Return the good rows of a text, and the findings about each malformed record.
 
@@ -146,7 +146,7 @@ def parse_blocks(
     dialect: Dialect,
     *,
     max_malformed: int | None = None,
-    progress: ReadProgress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[pa.Table, Malformed]:
     """Return the good rows of the blocks of a text; otherwise like `parse_rows`."""
 
@@ -161,7 +161,7 @@ def parse_blocks(
         tables.add(table)
         malformed += findings
         if progress is not None:
-            progress.note_rows(table.num_rows)
+            progress.advance(rows=table.num_rows)
         if max_malformed is not None and len(malformed) >= max_malformed:
             break
     return tables.union(), malformed[:max_malformed]

@@ -8,11 +8,11 @@ was inserted between others is not mistaken for its neighbour.
 from dataclasses import replace
 from itertools import chain
 
+from corollary.console import Progress
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.delimited_records import split_records
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
-from corollary.warehouse.formats.read_progress import ReadProgress
 from corollary.warehouse.formats.record_blocks import ReadableText, split_blocks
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_tail import EarlierText
@@ -36,7 +36,7 @@ def read(
     name: str,
     expected: ExpectedColumns,
     earlier: EarlierText | None = None,
-    progress: ReadProgress | None = None,
+    progress: Progress | None = None,
 ) -> FileRecords:
     """Return the records of a file, or those after its earlier text.
 

@@ -22,12 +22,12 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
+from corollary.console import Progress
 from corollary.core.arrow import plain_texts
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.formats.dialect import Dialect, format_of
-from corollary.warehouse.formats.read_progress import ReadProgress
 from corollary.warehouse.formats.record_blocks import ReadableText
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
@@ -53,7 +53,7 @@ class TextFormat(Protocol):
         name: str,
         expected: ExpectedColumns,
         earlier: EarlierText | None = None,
-        progress: ReadProgress | None = None,
+        progress: Progress | None = None,
         /,
     ) -> FileRecords:
         """Return the records of a file, or those after its earlier text."""
@@ -279,23 +279,23 @@ class _Attempt:
         opened.seek(0)
         return self._read_text(opened, file)
 
-    def _text(self, opened: BinaryIO, file: ListedFile, progress: ReadProgress) -> TextStream:
+    def _text(self, opened: BinaryIO, file: ListedFile, progress: Progress) -> TextStream:
         span = self._inlet.directive.span
-        return TextStream(opened, self._shown(file), span, progress.note_bytes)
+        return TextStream(opened, self._shown(file), span, progress.advance_to_bytes)
 
     def _parse(
         self,
         text: TextStream,
         file: ListedFile,
         earlier: EarlierText | None,
-        progress: ReadProgress,
+        progress: Progress,
     ) -> FileRecords:
         parser = _TEXT_FORMATS[self._format(file)]
         return parser.read(text, self._shown(file), self._collector.expected, earlier, progress)
 
-    def _progress(self, opened: BinaryIO, file: ListedFile) -> ReadProgress:
+    def _progress(self, opened: BinaryIO, file: ListedFile) -> Progress:
         size = os.fstat(opened.fileno()).st_size
-        return ReadProgress(self._shown(file), self._inlet.show_progress, size)
+        return self._inlet.console.progress(f"reading {self._shown(file)}", total_bytes=size)
 
     def _format(self, file: ListedFile) -> str:
         return format_of(self._inlet.directive, file.name)

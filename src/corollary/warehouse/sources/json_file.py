@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
+from corollary.console import Progress
 from corollary.core.arrow import (
     arrow_type,
     canonical_floats,
@@ -26,7 +27,6 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.dialect import Dialect
-from corollary.warehouse.formats.read_progress import ReadProgress
 from corollary.warehouse.formats.record_blocks import (
     ReadableText,
     RecordBlock,
@@ -58,7 +58,7 @@ def read(
     name: str,
     expected: ExpectedColumns,
     earlier: EarlierText | None = None,
-    progress: ReadProgress | None = None,
+    progress: Progress | None = None,
 ) -> FileRecords:
     """Return the records of a file; arguments as for `csv_file`."""
     tables = BlockTables(expected.relation)
@@ -77,7 +77,7 @@ def read(
         malformed += sorted(reader.malformed, key=json_line.first_line_number)
         columns |= reader.columns
         if progress is not None:
-            progress.note_rows(table.num_rows)
+            progress.advance(rows=table.num_rows)
     return FileRecords(tables.union(), malformed, tuple(sorted(columns)))
 
 

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corollary.console import Progress
 from corollary.core.arrow import arrow_type, nullary_table
 from corollary.core.program import Relation
 from corollary.core.types import Type
@@ -15,7 +16,6 @@ from corollary.source import SourceFile, Span
 from corollary.warehouse.files.input_files import EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO
 from corollary.warehouse.formats import typed_values
 from corollary.warehouse.formats.block_tables import BlockTables
-from corollary.warehouse.formats.read_progress import ReadProgress
 from corollary.warehouse.formats.typed_values import from_arrow_or_dictionary
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.quarantine import RAW_MAX_CHARACTERS
@@ -34,7 +34,7 @@ def read(
     *,
     partition: Mapping[str, pa.Scalar] | None = None,
     allows_missing: bool = False,
-    progress: ReadProgress | None = None,
+    progress: Progress | None = None,
 ) -> FileRecords:
     """Return the records of a file; the texts of a large one are in dictionaries.
 
@@ -51,7 +51,7 @@ def read(
             another type.
     """
     relation = expected.relation
-    progress = progress or ReadProgress(name)
+    progress = progress or Progress(name)
     partition = partition or {}
     tables = BlockTables(relation)
     malformed: list[list[Diagnostic]] = []
@@ -72,8 +72,8 @@ def read(
             tables.add(good)
             malformed += found
             first_row += batch.num_rows
-            progress.note_bytes(file.tell())
-            progress.note_rows(good.num_rows)
+            progress.advance_to_bytes(file.tell())
+            progress.advance(rows=good.num_rows)
     except pa.ArrowException as error:
         message = f"`{name}` cannot be read: it is not a sound Parquet file ({error})"
         cure = "write the file again, or give its format, as in format=csv"

@@ -13,12 +13,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from corollary.console import Console, SilentConsole
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.errors import InputError
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
 from corollary.warehouse.formats.dialect import channel_of, file_name_of, format_of, is_stream
-from corollary.warehouse.formats.read_progress import ShowProgress
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import FileSource
 from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -36,7 +36,7 @@ def sources_of(
     root: Path | None = None,
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
-    show_progress: ShowProgress | None = None,
+    console: Console | None = None,
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
@@ -49,7 +49,7 @@ def sources_of(
         root: the directory that files must lie in (`--root`); by default the base.
         bad_rows: what is done about malformed records.
         fetch: reads what is read through Spark.
-        show_progress: called after each block of a file that is read.
+        console: shows how far the reading of files has come.
 
     Raises:
         InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
@@ -70,7 +70,7 @@ def sources_of(
             key=key,
             bad_rows=bad_rows,
             fetch=fetch,
-            show_progress=show_progress,
+            console=console,
         )
         if source.name in found:
             raise InputError.of(
@@ -92,7 +92,7 @@ def source_of(
     key: Sequence[str] = (),
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
-    show_progress: ShowProgress | None = None,
+    console: Console | None = None,
 ) -> Source:
     """Return the source of an `.input`; arguments as for `sources_of`."""
     if channel_of(directive) == "stdin":
@@ -111,7 +111,7 @@ def source_of(
         return SparkSource(SourceSpec(relation, directive, place, source_key, bad_rows), fetch)
     place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
-    inlet = SourceSpec(relation, directive, place, source_key, bad_rows, show_progress)
+    inlet = SourceSpec(relation, directive, place, source_key, bad_rows, console or SilentConsole())
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
     if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
         from corollary.warehouse.sources.delta_source import DeltaSource

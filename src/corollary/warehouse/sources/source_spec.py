@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from corollary.console import Console, SilentConsole
 from corollary.core.arrow import nullary_table, plain_texts, schema_of
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
-from corollary.warehouse.formats.read_progress import ShowProgress
 from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_listing import SourceLocation
@@ -30,7 +30,7 @@ class SourceSpec:
     """An `.input`: its relation, location and key, and the policy for malformed records.
 
     Attributes:
-        show_progress: called after each block of a file that is read.
+        console: shows how far the reading of files has come.
     """
 
     relation: Relation
@@ -38,7 +38,7 @@ class SourceSpec:
     location: SourceLocation
     key: SourceKey
     bad_rows: BadRowPolicy
-    show_progress: ShowProgress | None = None
+    console: Console = field(default_factory=SilentConsole)
 
     @property
     def name(self) -> str:

@@ -9,7 +9,8 @@ import click
 from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted, format_bytes, table, terminal_width
+from corollary.cli.report.tables import counted, table, terminal_width
+from corollary.console import format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.status import Status, TableState
