@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.core.arrow import from_python, plain_texts, schema_of, to_python
+from corollary.core.arrow import expand_table, from_python, schema_of, to_python
 from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
 from corollary.core.types import (
@@ -67,7 +67,7 @@ def written(rows: list[tuple[Value, ...]], p: Relation, **parameters: str) -> by
 
 def read(data: bytes, p: Relation, **parameters: str) -> list[tuple[Value, ...]]:
     table = delimited.read_stream(io.BytesIO(data), p, directive(**parameters), name="p.facts")
-    table = plain_texts(table)
+    table = expand_table(table, p)
     assert table.schema == schema_of(p)
     return to_python(table)
 
@@ -100,7 +100,7 @@ def parsed(
 ) -> tuple[list[tuple[Value, ...]], list[list[Diagnostic]]]:
     """Returns the rows and the findings of the blocks of a file."""
     table, malformed = delimited.parse_rows(io.BytesIO(data), "p.facts", p, dialect_of(p, asked))
-    table = plain_texts(table)
+    table = expand_table(table, p)
     assert table.schema == schema_of(p)
     return to_python(table), malformed
 

@@ -71,13 +71,22 @@ def nullary_table(rows: int) -> pa.Table:
     return pa.table({"unit": pa.nulls(rows)}).select([])
 
 
+def empty_table(relation: Relation) -> pa.Table:
+    """Return the table of a relation without rows."""
+    if not relation.types:
+        return nullary_table(0)
+    schema = schema_of(relation)
+    # `Schema.empty_table` imports pandas where that is installed, which takes long.
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: int) -> pa.Table:
     """Return a table of Python values that are given column by column."""
     if not relation.types:
         return nullary_table(rows)
     schema = schema_of(relation)
     if not rows:
-        return schema.empty_table()
+        return empty_table(relation)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     arrays = [canonical_floats(array) if _is_float(array) else array for array in arrays]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -115,19 +124,9 @@ def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def plain_texts(table: pa.Table) -> pa.Table:
-    """Return a table with the texts themselves in the columns of which it has dictionaries.
-
-    >>> plain_texts(pa.table({"x": pa.array(["a", "a"]).dictionary_encode()})).schema.field(
-    ...     "x"
-    ... ).type
-    DataType(string)
-    """
-    for at, column in enumerate(table.columns):
-        if pa.types.is_dictionary(column.type):
-            field = table.schema.field(at).with_type(column.type.value_type)
-            table = table.set_column(at, field, column.cast(column.type.value_type))
-    return table
+def expand_table(table: pa.Table, relation: Relation) -> pa.Table:
+    """Return a compact table, of narrow integers and dictionaries, with the types of a relation."""
+    return table.cast(schema_of(relation)) if relation.types else table
 
 
 def bools_of(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:

@@ -71,7 +71,7 @@ def _integers(array: pa.Array) -> list[npt.NDArray[np.int64]]:
     elif pa.types.is_floating(kind):
         # Of equal floats the bits are equal, too.
         array = canonical_floats(array)
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal128(kind):
         words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
         low, high = words[array.offset : array.offset + len(array)].T
         return [low.copy()] if ((low >> 63) == high).all() else [high.copy(), low.copy()]

@@ -6,7 +6,7 @@ Null equals null, NaN equals NaN, -0.0 equals 0.0; how often a row occurs does n
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import int_array, nullary_table, plain_texts
+from corollary.core.arrow import int_array, nullary_table
 from corollary.warehouse.row_words import Words, is_among, row_words
 
 
@@ -20,8 +20,7 @@ def difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
     if not now.num_columns:
         had, has = before.num_rows > 0, now.num_rows > 0
         return nullary_table(has and not had), nullary_table(had and not has)
-    now = plain_texts(now)
-    before = plain_texts(before).cast(now.schema)
+    before = before.cast(now.schema)
     # Words of both tables together: only then are equal words equal rows.
     both = pa.concat_tables([before, now])
     words = row_words(both.columns, both.num_rows)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.core.arrow import plain_texts, to_python
+from corollary.core.arrow import expand_table, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.warehouse.files.durable_files import checksum_of
@@ -209,11 +209,13 @@ def test_the_checksum_of_a_stream_is_that_of_the_file() -> None:
         assert stream.checksum() == checksum_of(data)
 
 
-def test_a_large_file_has_dictionaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_of_a_large_file_are_compact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(record_blocks, "BLOCK_BYTES", 100)
     relation = Relation("p", ("x", "y"), (NUMBER, SYMBOL), is_derived=False)
     (tmp_path / "p.csv").write_text("".join(f"{at},{at % 3}\n" for at in range(200)))
     added = step(tmp_path / "p.csv", relation).added
-    assert added.column("y").num_chunks > 5
-    assert pa.types.is_dictionary(added.schema.field("y").type)
-    assert to_python(plain_texts(added)) == [(at, str(at % 3)) for at in range(200)]
+    assert added.column("x").num_chunks > 5
+    assert added.schema.types == [pa.int16(), pa.dictionary(pa.int32(), pa.string())]
+    assert to_python(expand_table(added, relation)) == [(at, str(at % 3)) for at in range(200)]

@@ -43,7 +43,7 @@ def read(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> pa.Table:
-    """Return the rows of a facts file; the texts of a large one are in dictionaries.
+    """Return the rows of a facts file; of a large one they are compact (`expand_table`).
 
     Args:
         path: the file, already resolved (`paths.resolve`).

@@ -37,7 +37,7 @@ from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import canonical_float, is_encodable, parse_value, quote_text
-from corollary.warehouse.formats.text_columns import are_plain, convert_texts
+from corollary.warehouse.formats.text_columns import FIRST_DAY, LAST_DAY, are_plain, convert_texts
 
 _MAX_DIGITS = 40
 _NULL = "null is not allowed in a column that is not nullable"
@@ -45,8 +45,7 @@ _VALUES_MIN = 64
 """So few values are converted one by one, if Arrow's cast refuses one of them."""
 _PARTS = 16
 """The number of parts into which more values are split then."""
-_FIRST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min.replace(tzinfo=UTC)}
-_LAST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max.replace(tzinfo=UTC)}
+_DAY_MICROSECONDS = 86_400_000_000
 
 Failures = dict[int, str]
 """By the number of a row, from 0, why its value does not have the type."""
@@ -316,15 +315,17 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         return None
     if type_.kind is Kind.FLOAT:
         return canonical_floats(converted)
-    if type_.kind in _FIRST and not _is_in_calendar(converted, type_):
+    if type_.kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
         return None
     return converted
 
 
 def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
-    first, last = (pa.scalar(each[type_.kind], arrow_type(type_)) for each in (_FIRST, _LAST))
-    is_within = pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))
-    return bool(pc.all(is_within, min_count=0).as_py())
+    is_date = type_.kind is Kind.DATE
+    found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
+    least, most = found["min"].as_py(), found["max"].as_py()
+    unit = 1 if is_date else _DAY_MICROSECONDS
+    return least is None or (FIRST_DAY * unit <= least and most < (LAST_DAY + 1) * unit)
 
 
 def _from_arrow(value: object, type_: Type) -> Value:

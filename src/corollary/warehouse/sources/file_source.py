@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from corollary.console import Progress
-from corollary.core.arrow import plain_texts
+from corollary.core.arrow import expand_table
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.input_files import Fingerprint
@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -> FileRecords:
-    """Return the records of a file, with plain texts.
+    """Return the records of a file, in a table with the types of the relation.
 
     Args:
         raw: its bytes, perhaps compressed.
@@ -82,7 +82,7 @@ def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -
         records = _TEXT_FORMATS[format_].read(text, name, expected)
     else:
         records = parquet_file.read(file, name, expected)
-    return replace(records, table=plain_texts(records.table))
+    return replace(records, table=expand_table(records.table, expected.relation))
 
 
 class FileState(NamedTuple):

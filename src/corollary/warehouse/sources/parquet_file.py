@@ -36,7 +36,7 @@ def read(
     allows_missing: bool = False,
     progress: Progress | None = None,
 ) -> FileRecords:
-    """Return the records of a file; the texts of a large one are in dictionaries.
+    """Return the records of a file; of a large one they are compact (`expand_table`).
 
     Args:
         file: the file, open.

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from corollary.core.arrow import (
     bool_array,
     dependency_violations,
+    expand_table,
     int_array,
-    plain_texts,
     sort_rows,
     to_python,
 )
@@ -50,14 +50,15 @@ def resolve_keys(
     if not len(repeated):
         return rows
     is_repeated = is_among(words, repeated)
-    several = distinct(rows.filter(bool_array(is_repeated)))
+    several = distinct(expand_table(rows.filter(bool_array(is_repeated)), relation))
     if key.order:
         several = _last(several, positions, relation.columns.index(key.order))
     rest = [at for at in range(relation.arity) if at not in positions]
     ones, others = dependency_violations(several, positions, rest)
     if ones.num_rows:
         raise InputError(_conflicts(ones, others, key, relation, directive))
-    return pa.concat_tables([plain_texts(rows.filter(bool_array(~is_repeated))), several])
+    others = rows.filter(bool_array(~is_repeated))
+    return pa.concat_tables([expand_table(others, relation), several])
 
 
 def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
