@@ -10,12 +10,12 @@
 | `returned` | 29,000 | CSV; the reason may be null |
 | `part` | 4,800 | CSV: a bill of materials, five levels deep |
 
-One more day brings lines at the end of the last file of orders, one more file of items, other credit
-for some customers, new customers, and the end of some orders of the month before: they are deleted
-with their items, and the files that held them are written anew.
+One more day brings lines at the end of the last file of orders, one more file of items, returned
+items, other credit for some customers, and new customers. Some orders of the month before are
+deleted with their items: the files that held them are written anew.
 """
 
-import datetime
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.int64]
 Tables = Mapping[str, pa.Table]
 
 SEED = 17
-FIRST_DAY = datetime.date(2026, 1, 1)
+FIRST_DAY = dt.date(2026, 1, 1)
 DAYS = 319
 """Until 15 November; one more is the 16th."""
 CUSTOMERS, SUPPLIERS, PRODUCTS, ORDERS = 50_000, 200, 5_000, 290_000
@@ -46,7 +46,20 @@ PARTS = (2, 5)
 
 COUNTRIES = ("AT", "BE", "CH", "CZ", "DE", "DK", "ES", "FR", "IT", "NL", "PL", "SE")
 CATEGORIES = tuple(f"category {number:02}" for number in range(24))
-FIRST_NAMES = ("Ada", "Bo", "Chloë", "Dan", "Eve", "Finn", "Gül", "Hal", "Ida", "Jan", "Kim", "Łucja")
+FIRST_NAMES = (
+    "Ada",
+    "Bo",
+    "Chloë",
+    "Dan",
+    "Eve",
+    "Finn",
+    "Gül",
+    "Hal",
+    "Ida",
+    "Jan",
+    "Kim",
+    "Łucja",
+)
 NOTES = ("gift", "leave at the door", "call before delivery", "fragile", "second attempt")
 REASONS = ("broken", "too late", "wrong size", "not as described")
 
@@ -105,7 +118,7 @@ def next_tables(first: Tables, seed: int = SEED + 1) -> Tables:
     new_returned = _returned(new_items, new_orders, random)
 
     months = _months(orders["day"])
-    earlier = np.flatnonzero(months == months.max() - 1)
+    earlier = np.flatnonzero(months == months[months < months.max()].max())
     deleted = random.choice(earlier, max(1, len(day) // 30), replace=False) + 1
     return {
         **first,
@@ -143,7 +156,7 @@ def _files(tables: Tables) -> Iterator[tuple[str, pa.Table]]:
     orders, item = tables["orders"], tables["item"]
     ids, months = np.asarray(orders["id"]), _months(orders["day"])
     is_late = np.asarray(orders["day"].cast(pa.int32())) == _ordinal(FIRST_DAY) + DAYS
-    last_day = (FIRST_DAY + datetime.timedelta(days=DAYS)).isoformat()
+    last_day = (FIRST_DAY + dt.timedelta(days=DAYS)).isoformat()
     for month in np.unique(months):
         chosen = months == month
         yield f"orders/{_month(int(month))}.csv", orders.filter(pa.array(chosen))
@@ -169,7 +182,9 @@ def _customers(ids: Numbers, random: np.random.Generator) -> pa.Table:
             "name": pc.binary_join_element_wise(family, first, ", "),
             "country": _pick(COUNTRIES, (len(COUNTRIES) * random.random(count) ** 1.5).astype(int)),
             "since": _dates(_ordinal(FIRST_DAY) - random.integers(0, 3_650, count)),
-            "credit": _decimals(random.integers(-20_000, 900_000, count), 12, random.random(count) < 0.8),
+            "credit": _decimals(
+                random.integers(-20_000, 900_000, count), 12, random.random(count) < 0.8
+            ),
         }
     )
 
@@ -278,7 +293,11 @@ def _without(table: pa.Table, column: str, ids: Numbers) -> pa.Table:
     return table.filter(pc.invert(pc.is_in(table[column], pa.array(ids))))
 
 
-def _pick(words: tuple[str, ...], chosen: npt.NDArray[np.int64], known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def _pick(
+    words: tuple[str, ...],
+    chosen: npt.NDArray[np.int64],
+    known: npt.NDArray[np.bool_] | None = None,
+) -> pa.Array:
     positions = pa.array(chosen, mask=None if known is None else ~known)
     return pa.array(words).take(positions)
 
@@ -291,7 +310,9 @@ def _named(prefix: str, numbers: Numbers) -> pa.Array:
     return pc.binary_join_element_wise(prefix, _texts(numbers), "")
 
 
-def _decimals(scaled: Numbers, precision: int, known: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+def _decimals(
+    scaled: Numbers, precision: int, known: npt.NDArray[np.bool_] | None = None
+) -> pa.Array:
     """Return decimals with two digits after the point, by their words."""
     words = np.stack((scaled.astype(np.int64), scaled.astype(np.int64) >> 63), axis=1)
     kind = pa.decimal128(precision, 2)
@@ -311,9 +332,9 @@ def _dates(ordinals: Numbers, known: npt.NDArray[np.bool_] | None = None) -> pa.
     return pa.array(ordinals.astype(np.int32), pa.int32(), mask=mask).cast(pa.date32())
 
 
-def _ordinal(day: datetime.date) -> int:
+def _ordinal(day: dt.date) -> int:
     """Return the days since 1970."""
-    return (day - datetime.date(1970, 1, 1)).days
+    return (day - dt.date(1970, 1, 1)).days
 
 
 def _months(days: pa.ChunkedArray) -> Numbers:
