@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
+from corollary.core.bulk import BULK_VARIABLE
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
@@ -41,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--all", action="store_true", help="run the whole matrix and the long tests")
     group.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the tests")
     group.addoption("--seed", type=int, help="choose the sample by this number, not by the date")
+    group.addoption(
+        "--bulk",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="which steps DuckDB computes, where a test does not say it",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[SEED] = str(seed_of_today())
     if config.option.all:
         os.environ[WHOLE] = "1"
+    if config.option.bulk != "auto":
+        os.environ[BULK_VARIABLE] = config.option.bulk
 
 
 def pytest_report_header(config: pytest.Config) -> str:
