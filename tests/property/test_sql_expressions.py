@@ -43,7 +43,7 @@ def _forms(expression: Expression) -> Iterator[tuple[str, Kind]]:
 
 
 def _check(
-    text: str, variables: list[Variable], rows: Rows, *outcomes: Outcome, **how: bool
+    text: str, variables: list[Variable], rows: Rows, *outcomes: Outcome, is_exact: bool
 ) -> None:
     found = list(differences(*outcomes, is_exact=is_exact))
     if found:
