@@ -172,6 +172,16 @@ Placement = Annotated[
     "Where Spark computes: in queries, in tasks that share the work, or here. By size: auto.",
     choice("auto", "sql", "tasks", "driver"),
 ]
+Bulk = Annotated[
+    str,
+    "Let DuckDB compute what reads whole relations: large ones, all where it is exact, or none.",
+    option(
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        envvar="COROLLARY_BULK",
+    ),
+]
 Without = Annotated[
     tuple[str, ...],
     "Monitor without it, to see what it is worth: relevance, polarity, sip, sharing, "
@@ -302,6 +312,7 @@ class EngineOptions(EngineOption):
     """What computes, and where."""
 
     placement: Placement
+    bulk: Bulk
 
 
 @dataclass(frozen=True)
@@ -332,6 +343,7 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
         return {
             "engine": self.engine,
             "placement": self.placement,
+            "bulk": self.bulk,
             "algorithm": self.algorithms,
             "strict": self.strict,
             "limits": self.limits,

@@ -3,6 +3,8 @@
 import os
 from enum import StrEnum
 
+from corollary.errors import InputError
+
 BULK_MIN_TUPLES = 100_000
 """A step that is led by this many tuples is bulk…"""
 
@@ -25,6 +27,14 @@ BULK_VARIABLE = "COROLLARY_BULK"
 """The environment variable that chooses where nothing else does."""
 
 
-def default_bulk_mode() -> BulkMode:
-    """Return the mode of engines that are not told one."""
-    return BulkMode(os.environ.get(BULK_VARIABLE) or BulkMode.AUTO)
+def bulk_mode(name: str | None = None) -> BulkMode:
+    """Return the mode of a name, or of the environment if there is none.
+
+    Raises:
+        InputError: there is no such mode.
+    """
+    chosen = name or os.environ.get(BULK_VARIABLE) or BulkMode.AUTO
+    if chosen not in list(BulkMode):
+        cure = f"choose one of {', '.join(BulkMode)}"
+        raise InputError.of("C0918", f"There is no mode of bulk work `{chosen}`.", None, cure)
+    return BulkMode(chosen)

@@ -29,6 +29,9 @@ class Recorder(Protocol):
     def probe(self, relation: str, rows: int) -> None:
         """`rows` rows were looked up in the OLD or NEW state of a relation."""
 
+    def bulk(self) -> None:
+        """A pipeline or an aggregation has run as a query over whole relations."""
+
     def switch(self, within: Within) -> None:
         """Steps have exceeded their budget and are abandoned."""
 
@@ -60,6 +63,9 @@ class CountingRecorder:
         self.rounds[self.current] += count
 
     def probe(self, relation: str, rows: int) -> None:
+        """Ignored."""
+
+    def bulk(self) -> None:
         """Ignored."""
 
     def switch(self, within: Within) -> None:

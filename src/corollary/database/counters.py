@@ -20,6 +20,9 @@ from corollary.maintain.update import Update
 if TYPE_CHECKING:
     import pyarrow as pa
 
+BULK = "bulk"
+"""The placement of strata with a step that was a query over whole relations."""
+
 COUNTER_NAMES = (
     "propagated",
     "approximated",
@@ -94,6 +97,7 @@ class StratumRecord:
     seconds: float = 0.0
     handled: int = 0
     has_switched: bool = False
+    is_bulk: bool = False
 
 
 class StatsRecorder(ProgressRecorder):
@@ -162,6 +166,11 @@ class StatsRecorder(ProgressRecorder):
         if self._stratum and found is not None and not found.is_derived:
             self._of(self._first)["base_probes"] += rows
 
+    def bulk(self) -> None:
+        """Note that a stratum has run queries over whole relations."""
+        if self._stratum:
+            self.strata[self._stratum].is_bulk = True
+
     def switch(self, within: Within) -> None:
         """Note that a stratum was recomputed after its budget was used up."""
         self.strata[within.about].has_switched = True
@@ -216,7 +225,8 @@ def collect_stats(
         choice = maintenance.choices[procedure]
         algorithm, reason = str(choice.algorithm), choice.reason
         placed = maintenance.places.get(procedure)
-        placement = engine.default_placement if placed is None else str(placed.placement)
+        home = BULK if record.is_bulk else engine.default_placement
+        placement = home if placed is None else str(placed.placement)
         if record.has_switched:
             algorithm = str(Algorithm.RECOMPUTE)
             reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"

@@ -130,7 +130,7 @@ def _evaluate(
     from corollary.database.intake.evaluate_once import FileLocations, run_once
     from corollary.warehouse.formats.delimited import print_rows
 
-    engine = create_engine(maintenance.engine, None, maintenance.placement)
+    engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
     places = FileLocations(files.facts, outputs, files.root)
     outcome = run_once(program, places, maintenance.limits, console, engine)
     if output.is_json:

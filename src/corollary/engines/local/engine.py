@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.bulk import BulkMode, default_bulk_mode
+from corollary.core.bulk import BulkMode, bulk_mode
 from corollary.core.engine import Limits, SinglePlacement, TableHandle
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
@@ -36,7 +36,7 @@ class LocalEngine(SinglePlacement):
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
     def __init__(self, bulk: BulkMode | None = None) -> None:
-        self._bulk = default_bulk_mode() if bulk is None else bulk
+        self._bulk = bulk_mode() if bulk is None else bulk
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}

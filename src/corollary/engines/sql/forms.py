@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import assert_never
 
+from corollary.core import functors
 from corollary.core.logic import (
     Condition,
     Expression,
@@ -20,6 +21,17 @@ Needs = frozenset[tuple[Form, str]]
 """Variables in the forms that are needed."""
 
 
+def copied_variable(expression: Expression) -> Variable | None:
+    """Return the variable that an expression is equal to wherever it has a value, if any."""
+    match expression:
+        case Variable():
+            return expression
+        case Functor(name=functors.CHECKED_SUM, arguments=(Variable() as total,)):
+            return total
+        case _:
+            return None
+
+
 def _is_range(expression: Expression) -> bool:
     return isinstance(expression, Functor) and expression.name == "range"
 
@@ -35,9 +47,11 @@ def looked_up_names(pipeline: Pipeline) -> set[str]:
         match stage:
             case Probe(slots=slots) | AntiProbe(slots=slots):
                 found |= _variable_names(slots)
-            case Compute(variable=variable, expression=Variable(name=name)):
-                found |= {name} if variable.name in found else set()
-            case Compute() | Filter():
+            case Compute(variable=variable, expression=expression):
+                copied = copied_variable(expression)
+                if copied is not None and variable.name in found:
+                    found.add(copied.name)
+            case Filter():
                 pass
             case _:
                 assert_never(stage)
@@ -69,7 +83,8 @@ class VariableForms:
                     if _is_range(expression):
                         raise NotExactError("`range` has no exact form in SQL")
                     bound.add(variable.name)
-                    if isinstance(expression, Variable) and expression.name in self._coded:
+                    copied = copied_variable(expression)
+                    if copied is not None and copied.name in self._coded:
                         self._coded.add(variable.name)
                 case AntiProbe() | Filter():
                     pass
@@ -110,11 +125,14 @@ class VariableForms:
                         )
                     else:
                         needed |= self._value_needs(condition.left, condition.right)
-                case Compute(variable=variable, expression=Variable(name=name)):
-                    forms = {form for form, other in needed if other == variable.name}
-                    needed |= {(form, name) for form in forms | {self.form(name)}}
-                case Compute(expression=expression):
-                    needed |= self._value_needs(expression)
+                case Compute(variable=variable, expression=expression):
+                    copied = copied_variable(expression)
+                    if copied is None:
+                        needed |= self._value_needs(expression)
+                    else:
+                        forms = {form for form, name in needed if name == variable.name}
+                        forms.add(self.form(copied.name))
+                        needed |= {(form, copied.name) for form in forms}
                 case _:
                     assert_never(stage)
         return result[::-1]

@@ -12,13 +12,20 @@ in a relation would be lost in a join; there the rows are dropped, and a query o
 for faults*) says whether there were any.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from sqlglot import exp
 
-from corollary.core.logic import Condition, Constant, Expression, Variable, variables_of
+from corollary.core.logic import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Variable,
+    variables_of,
+)
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.types import Type
 from corollary.engines.sql import nodes
@@ -37,7 +44,7 @@ from corollary.engines.sql.expressions import (
     lower_expression,
     type_of,
 )
-from corollary.engines.sql.forms import Needs, VariableForms, looked_up_names
+from corollary.engines.sql.forms import Needs, VariableForms, copied_variable, looked_up_names
 from corollary.engines.sql.nodes import Node
 
 FRAME, SOURCE = "f", "s"
@@ -58,6 +65,7 @@ def compile_pipeline(
     encode: EncodeConstant | None = None,
     *,
     sums_last: bool = False,
+    distinct_after: Collection[int] = (),
 ) -> CompiledQuery | NotCompiled:
     """Return a pipeline as a query, or the reason why it has none.
 
@@ -68,10 +76,11 @@ def compile_pipeline(
         dialect: the engine that runs it.
         encode: the codes of constants, for a dialect with codes.
         sums_last: whether the last column is to be summed for tuples that agree in the others.
+        distinct_after: stages after which rows are made distinct; not in a bag.
     """
     try:
         compiler = _Compiler(pipeline, types, dialect, encode, sums_last=sums_last)
-        compiled = compiler.compile(head_types)
+        compiled = compiler.compile(head_types, distinct_after)
         return sum_last_column(compiled, dialect) if sums_last else compiled
     except NotExactError as error:
         return NotCompiled(str(error))
@@ -131,13 +140,17 @@ class _Compiler:
         self._fault_queries: list[exp.Select] = []
         self._looked_up = looked_up_names(pipeline)
 
-    def compile(self, head_types: tuple[Type, ...]) -> CompiledQuery:
+    def compile(
+        self, head_types: tuple[Type, ...], distinct_after: Collection[int]
+    ) -> CompiledQuery:
         """Return the query of the pipeline."""
         stages = self._pipeline.stages
         needs = self._forms.needs()
         frame = _Frame()
         for at, stage in enumerate(stages):
             frame = self._stage(stage, frame, needs[at])
+            if at in distinct_after and frame.query is not None:
+                frame.query.set("distinct", exp.Distinct())
         outputs: list[OutputColumn] = []
         items: list[Node] = []
         for at, (slot, type_) in enumerate(zip(self._pipeline.head, head_types, strict=True)):
@@ -265,8 +278,9 @@ class _Compiler:
         self._bound.add(name)
         if stage.accepts_null:
             self._nullable.add(name)
-        if isinstance(expression, Variable) and expression.name in frame.constants:
-            expression = frame.constants[expression.name]
+        copied = copied_variable(expression)
+        if copied is not None and copied.name in frame.constants:
+            expression = frame.constants[copied.name]
         if isinstance(expression, Constant):
             if expression.value is None and not stage.accepts_null:
                 return self._select(
@@ -274,8 +288,8 @@ class _Compiler:
                 )
             constants = {**frame.constants, name: expression}
             return _Frame(frame.query, frame.columns, constants, frame.has_mark)
-        if isinstance(expression, Variable):
-            return self._alias(stage, expression.name, frame, needed)
+        if copied is not None:
+            return self._copy(stage, copied.name, frame, needed)
         lowered = lower_expression(expression, self._values(frame, expression), self._dialect)
         fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
         truth = None
@@ -285,8 +299,8 @@ class _Compiler:
         is_lost = name in self._looked_up
         return self._keep(frame, needed, _Test(truth, None, lowered.fault), fresh, is_lost=is_lost)
 
-    def _alias(self, stage: Compute, other: str, frame: _Frame, needed: Needs) -> _Frame:
-        """Bind a variable to the value of another one."""
+    def _copy(self, stage: Compute, other: str, frame: _Frame, needed: Needs) -> _Frame:
+        """Bind a variable to the value of another one; a sum that is null has no value."""
         name = stage.variable.name
         fresh = {(form, name): frame.column(form, other) for form in Form if (form, name) in needed}
         form = self._forms.form(other)
@@ -296,6 +310,10 @@ class _Compiler:
             if form is Form.CODE
             else nodes.is_present(column)
         )
+        if isinstance(stage.expression, Functor):
+            is_lost = name in self._looked_up
+            test = _Test(None, None, nodes.negated(present))
+            return self._keep(frame, needed, test, fresh, is_lost=is_lost)
         truth = None if stage.accepts_null else present
         return self._keep(frame, needed, _Test(truth, None), fresh)
 

@@ -1,13 +1,36 @@
 """Estimates of the rows that flow through a pipeline, from sizes and distinct values of columns."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
 
 from corollary.core.logic import Constant, Variable
 from corollary.core.pipeline import Pipeline, Probe
+from corollary.engines.local.evaluation.pipelines import live_variables
 from corollary.engines.local.storage.table import Table
 
 ESTIMATE_GROWTH = 2
 """Distinct values are estimated again when a relation has grown or shrunk by this factor."""
+
+
+DISTINCT_MIN_ROWS = 1 << 16
+"""Fewer rows are not worth making distinct on the way…"""
+
+DISTINCT_MIN_RATIO = 2
+"""…and neither are rows that may be distinct: there have to be this many times more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFlow:
+    """The rows that flow through a pipeline.
+
+    Attributes:
+        most: the rows of the largest frame.
+        distinct_after: the stages after which most rows must be equal.
+    """
+
+    most: float
+    distinct_after: frozenset[int]
 
 
 class RowEstimates:
@@ -25,29 +48,36 @@ class RowEstimates:
             self._distinct[relation] = (size, known)
         return known
 
-    def frames(self, pipeline: Pipeline) -> tuple[float, float]:
-        """Return the largest number of rows of any frame, and a bound on the distinct heads."""
-        rows, most = 1.0, 1.0
+    def flow(self, pipeline: Pipeline) -> "RowFlow":
+        """Return the rows that are expected to flow through a pipeline."""
+        rows = most = 1.0
+        distinct_after: set[int] = set()
         values: dict[str, float] = {}
-        for stage in pipeline.stages:
+        for at, (stage, needed) in enumerate(
+            zip(pipeline.stages, live_variables(pipeline), strict=True)
+        ):
             if not isinstance(stage, Probe):
                 continue
-            relation = stage.source.relation
-            size = self._tables[relation].size(stage.source.state)
-            distinct = self._distinct_values(relation, size) if size else (0,) * len(stage.slots)
-            fan_out = float(size)
-            for slot, found in zip(stage.slots, distinct, strict=True):
-                if isinstance(slot, Constant) or (
-                    isinstance(slot, Variable) and slot.name in values
-                ):
-                    fan_out /= max(1, found)
-                if isinstance(slot, Variable):
-                    few = min(found, size) or 1
-                    values[slot.name] = min(values.get(slot.name, few), few)
-            rows *= fan_out
+            rows *= self._fan_out(stage, values)
             most = max(most, rows)
-        heads = 1.0
-        for slot in pipeline.head:
+            # No more than all combinations of the values that are still needed can be distinct.
+            heads = prod(few for name, few in values.items() if name in needed)
+            is_bag = pipeline.is_bag or rows < DISTINCT_MIN_ROWS
+            if not is_bag and rows >= DISTINCT_MIN_RATIO * heads:
+                distinct_after.add(at)
+                rows = heads
+        return RowFlow(most, frozenset(distinct_after))
+
+    def _fan_out(self, stage: Probe, values: dict[str, float]) -> float:
+        """Return how many tuples match a row; note how many values the variables have."""
+        relation = stage.source.relation
+        size = self._tables[relation].size(stage.source.state)
+        distinct = self._distinct_values(relation, size) if size else (0,) * len(stage.slots)
+        fan_out = float(size)
+        for slot, found in zip(stage.slots, distinct, strict=True):
+            if isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in values):
+                fan_out /= max(1, found)
             if isinstance(slot, Variable):
-                heads *= values.get(slot.name, most)
-        return most, heads
+                few = max(1, min(found, size))
+                values[slot.name] = min(values.get(slot.name, few), few)
+        return fan_out

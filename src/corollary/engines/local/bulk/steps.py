@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 ESTIMATE_MIN_TUPLES = 1 << 10
 """A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
 
-DISTINCT_MIN_RATIO = 2
-"""DuckDB makes heads distinct if there are this many times more rows than there can be heads."""
-
 _Batch = tuple[list[Codes], int, bool]
 """A part of a result: columns of codes, the number of rows, whether one of them is marked."""
+
+_Key = tuple[int, bool, frozenset[int]]
+"""A pipeline or step, whether its last column is summed, after which stages rows are distinct."""
 
 
 class BulkSteps:
@@ -58,7 +58,7 @@ class BulkSteps:
         self._dictionary = dictionary
         self._is_forced = mode is BulkMode.ALWAYS
         self._estimates = RowEstimates(tables)
-        self._compiled: dict[tuple[int, bool], CompiledQuery | NotCompiled] = {}
+        self._compiled: dict[_Key, CompiledQuery | NotCompiled] = {}
         # Pipelines and steps that have met a row without a value: they run here, from then on.
         self._faulty: set[int] = set()
 
@@ -94,19 +94,26 @@ class BulkSteps:
             return size > 0
         if size < ESTIMATE_MIN_TUPLES:
             return False
-        return self._estimates.frames(pipeline)[0] >= BULK_MIN_FRAME_ROWS
+        return self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
 
     def _compile(
         self, pipeline: Pipeline, head: tuple[Type, ...], *, sums_last: bool
     ) -> CompiledQuery | NotCompiled:
-        key = (id(pipeline), sums_last)
+        distinct = self._estimates.flow(pipeline).distinct_after
+        key = (id(pipeline), sums_last, distinct)
         known = self._compiled.get(key)
         if known is None:
             from corollary.engines.sql.duckdb_dialect import DUCKDB
             from corollary.engines.sql.pipelines import compile_pipeline
 
             known = self._compiled[key] = compile_pipeline(
-                pipeline, self._types, head, DUCKDB, self._encode_constant, sums_last=sums_last
+                pipeline,
+                self._types,
+                head,
+                DUCKDB,
+                self._encode_constant,
+                sums_last=sums_last,
+                distinct_after=distinct,
             )
         return known
 
@@ -126,14 +133,13 @@ class BulkSteps:
         def check() -> None:
             budget.count_rows(pipeline, 0)
 
+        context.recorder.bulk()
         budget.count_rows(pipeline, runner.record_probes(context))
         tables = self._read_inputs(compiled)
         is_faulty = self._has_fault(compiled, tables, check)
         kept: list[HeadBatch] = []
         if not is_faulty:
-            is_distinct = not is_bag and self._repeats(pipeline)
-            query = compiled.query.distinct() if is_distinct else compiled.query
-            with closing(self._batches(compiled, query, tables, check)) as batches:
+            with closing(self._batches(compiled, tables, check)) as batches:
                 for columns, count, is_marked in batches:
                     is_faulty |= is_marked
                     if is_faulty:
@@ -150,11 +156,6 @@ class BulkSteps:
         else:
             yield from kept
 
-    def _repeats(self, pipeline: Pipeline) -> bool:
-        """Whether most heads must occur several times: then DuckDB makes them distinct."""
-        rows, heads = self._estimates.frames(pipeline)
-        return rows >= DISTINCT_MIN_RATIO * heads
-
     # --- aggregations --------------------------------------------------------------------------
 
     def aggregate(self, step: Aggregate, context: RunContext) -> Words | None:
@@ -168,10 +169,11 @@ class BulkSteps:
         compiled = self._compile_aggregation(step)
         if isinstance(compiled, NotCompiled):
             return None
+        context.recorder.bulk()
         tables = self._read_inputs(compiled)
         found: list[HeadBatch] = []
         check = context.budget.check_seconds
-        with closing(self._batches(compiled, compiled.query, tables, check)) as batches:
+        with closing(self._batches(compiled, tables, check)) as batches:
             for columns, count, is_marked in batches:
                 if is_marked:
                     self._faulty.add(id(step))
@@ -187,7 +189,7 @@ class BulkSteps:
         return sort_distinct(target.pack(joined, len(joined[-1])))
 
     def _compile_aggregation(self, step: Aggregate) -> CompiledQuery | NotCompiled:
-        key = (id(step), False)
+        key = (id(step), False, frozenset[int]())
         known = self._compiled.get(key)
         if known is None:
             from corollary.engines.sql.aggregates import compile_aggregation
@@ -226,12 +228,11 @@ class BulkSteps:
     def _batches(
         self,
         compiled: CompiledQuery,
-        query: "exp.Select",
         tables: Mapping[str, pa.Table],
         check: Callable[[], None],
     ) -> Generator[_Batch]:
         """Yield the batches of a result."""
-        with closing(run_query(_text(query), tables, check)) as batches:
+        with closing(run_query(_text(compiled.query), tables, check)) as batches:
             for batch in batches:
                 if compiled.has_mark and truths_of(batch.column(MARK)).any():
                     yield [], 0, True

@@ -70,7 +70,10 @@ class Derivation:
                 continue
             with closing(self._heads(runner, context)) as batches:
                 for columns, count in batches:
-                    words = target.fit(columns, runner.head_ranges).pack(columns, count)
+                    ranges = runner.head_ranges
+                    if not self._is_set:
+                        ranges[-1] = None  # sums may have been made, which are larger
+                    words = target.fit(columns, ranges).pack(columns, count)
                     words = self._new_tuples(words) if self._is_set else words
                     self._add(words, pieces, runner, target, context)
         if not pieces:

@@ -141,6 +141,9 @@ class TaskRecorder:
         """Add to the probes of a relation."""
         self.probes[relation] += rows
 
+    def bulk(self) -> None:
+        """Ignored: a stratum in tasks is placed there."""
+
     def switch(self, within: Within) -> None:
         """Record steps that exceeded their budget."""
         self.switched.add(self.steps[id(within)])

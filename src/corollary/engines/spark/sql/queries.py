@@ -35,6 +35,9 @@ class _Onward:
     def probe(self, relation: str, rows: int) -> None:
         self.recorder.probe(relation, rows)
 
+    def bulk(self) -> None:
+        self.recorder.bulk()
+
     def switch(self, within: Within) -> None:
         self.recorder.switch(within)
 
