@@ -63,6 +63,10 @@ class CodeDomain(Protocol):
         """Return the values of codes, an arbitrary one for null."""
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether codes other than null are in the order of their values."""
+
+    @property
     def nbytes(self) -> int:
         """The size in bytes."""
 
@@ -91,6 +95,12 @@ class NumericDomain:
         self._codes = np.empty(0, np.int64)
         self._recent: dict[int, int] = {}
         self._stored: tuple[Mapping[str, Any], Blocks] | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether codes other than null are in the order of their values: none is interned."""
+        count = self._values.count if self._stored is None else self._stored[0]["count"]
+        return self._inline > 0 and not count
 
     def encode(self, values: NativeArray) -> Codes:
         """Return the codes of values, new ones interned."""
