@@ -8,17 +8,16 @@ All totals are sums over the assignments of a group, so that a change is added t
 | `mean` | integers, decimals | n, the number of assignments with a term; the words |
 | `sum`, `mean` | floats | place, digit; a row for each place, one of which holds n |
 
-**Words.** A value v of 64 bits is v₁·2³² + v₀ with 0 ≤ v₀ < 2³², and its sum is kept as Σv₁ and Σv₀,
+**Words.** A value v of 64 bits is v₁·2³² + v₀ with 0 ≤ v₀ < 2³². Its sum is kept as Σv₁ and Σv₀,
 neither of which can overflow 64 bits below 2³¹ assignments. A value of 128 bits has four words.
 
-**Digits.** A float is a multiple of 2⁻¹⁰⁷⁴. Value·2¹⁰⁷⁴ is an integer of at most 2,098 bits, of which
-at most 53 in a row count: three digits of 32 bits, each with the sign of the value, say them. The
-sum of the digits at each place is exact, and is rounded once, when the total is read.
+**Digits.** A float is a multiple of 2⁻¹⁰⁷⁴. Value·2¹⁰⁷⁴ is an integer of at most 2,098 bits, of
+which at most 53 in a row count: three digits of 32 bits, each with the sign of the value, say them.
+The sum of the digits at each place is exact, and is rounded once, when the total is read.
 """
 
 from enum import IntEnum
 
-from corollary.core.logic import Aggregation
 from corollary.core.types import Kind, Type
 
 WORD_BITS = 32
@@ -37,8 +36,11 @@ class SpecialPlace(IntEnum):
     COUNT = FLOAT_PLACES + 3
 
 
-TOTAL_OPERATORS = ("sum", "mean")
-"""The operators whose totals are kept beside the aggregate; a count is its own total."""
+ALL_PLACES = FLOAT_PLACES + len(SpecialPlace)
+"""The number of places that rows of `a•digits` may have."""
+
+LONG_DECIMAL_DIGITS = 18
+"""Decimals with more digits are represented by integers of 128 bits."""
 
 
 def word_count(type_: Type) -> int:
@@ -52,17 +54,8 @@ def word_count(type_: Type) -> int:
     return 4 if is_long else 2
 
 
-LONG_DECIMAL_DIGITS = 18
-"""Decimals with more digits are represented by integers of 128 bits."""
-
-
 def total_columns(value: Type) -> tuple[str, ...]:
     """Return the names of the columns that totals of values of a type have after the keys."""
     if value.kind is Kind.FLOAT:
         return ("place", "digit")
     return ("n", *(f"word{at}" for at in reversed(range(word_count(value)))))
-
-
-def has_totals(aggregation: Aggregation) -> bool:
-    """Whether totals are kept beside the groups of an aggregation."""
-    return aggregation.operator in TOTAL_OPERATORS

@@ -251,18 +251,8 @@ class Interpreter:
                 self._tables[target].extend(self._words(source))
             case plans.ExtendWithRound(target=target, source=source):
                 self._prepared.extend_with_round(target, source, frame.round)
-            case plans.Aggregate(body=body):
-                size = self._tables[body.relation].size(body.state)
-                self._budget.count_step_rows(size)
-                self._assign(step, self._prepared.aggregate(step), size)
-            case plans.Total(body=body):
-                size = self._tables[body.relation].size(body.state)
-                self._budget.count_step_rows(size)
-                self._assign(step, self._prepared.total(step), size)
-            case plans.ReadTotals(totals=totals):
-                size = self._tables[totals.relation].size(totals.state)
-                self._budget.count_step_rows(size)
-                self._assign(step, self._prepared.read_totals(step), size)
+            case plans.Aggregate() | plans.Total() | plans.ReadTotals():
+                self._aggregate(step)
             case plans.Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
@@ -288,6 +278,22 @@ class Interpreter:
                 self._row(step)
             case _:
                 assert_never(step)
+
+    def _aggregate(self, step: plans.Aggregate | plans.Total | plans.ReadTotals) -> None:
+        source = step.totals if isinstance(step, plans.ReadTotals) else step.body
+        size = self._tables[source.relation].size(source.state)
+        self._budget.count_step_rows(size)
+        words: Any
+        match step:
+            case plans.Aggregate():
+                words = self._prepared.aggregate(step)
+            case plans.Total():
+                words = self._prepared.total(step)
+            case plans.ReadTotals():
+                words = self._prepared.read_totals(step)
+            case _:
+                assert_never(step)
+        self._assign(step, words, size)
 
     def _words(self, relation: str) -> Any:
         return self._tables[relation].tuples(State.NEW)

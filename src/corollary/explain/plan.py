@@ -205,7 +205,11 @@ class _Printer:
         match stage:
             case Probe(source=source, slots=slots):
                 adornment = f"^{stage.adornment}" if slots else ""
-                return f"{self._reference(source)}{adornment}({_slots(slots)})"
+                found = f"{self._reference(source)}{adornment}({_slots(slots)})"
+                if stage.extreme is None:
+                    return found
+                which = "greatest" if stage.extreme.is_greatest else "least"
+                return f"{which} column {stage.extreme.column} of {found}"
             case AntiProbe(source=source, slots=slots):
                 return f"!{self._reference(source)}({_slots(slots)})"
             case Filter(condition=condition):

@@ -1,8 +1,8 @@
 """The assignments of an aggregate's body: all of them, or those that a change adds and removes.
 
-Where rewriting made the body of one conjunction, it is *inlined*: its rule is read in its place, and
-nothing is stored of it. An assignment then is an instance of the rule, and no tuple of the body has
-two: the head has all its variables.
+Where rewriting made the body of one conjunction, it is *inlined*: its rule is read in its place,
+and nothing is stored of it. An assignment then is an instance of the rule, and no tuple of the body
+has two: the head has all its variables.
 """
 
 from dataclasses import replace
@@ -100,8 +100,8 @@ def evaluate(
     kept = totals_relation(draft, aggregation, payload)
     found = plans.working_relation(name, "found")
     draft.types[found] = draft.types[kept]
+    every = difference_relation(aggregation, draft)
     if is_inlined or payload is Payload.VALUES:
-        every = difference_relation(aggregation, draft)
         bodies = _weighted_bodies(aggregation, draft, state)
         steps = draft.derive(every, bodies, reduce=plans.Reduce.SUM)
         aggregation, source = weighted_aggregation(aggregation, every), Reference(every)

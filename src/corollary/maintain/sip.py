@@ -10,16 +10,30 @@ from dataclasses import dataclass, field
 
 from corollary.core import logic
 from corollary.core.functors import may_fail
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.pipeline import (
+    AntiProbe,
+    Compute,
+    Extreme,
+    Filter,
+    Pipeline,
+    Probe,
+    Reference,
+    Stage,
+)
 from corollary.core.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A literal of a body, and the relation and state that it is read from."""
+    """A literal of a body, and the relation and state that it is read from.
+
+    Attributes:
+        extreme: of which only one match is needed for each row (see `Probe`).
+    """
 
     literal: logic.Literal
     source: Reference
+    extreme: Extreme | None = None
 
 
 @dataclass(slots=True)
@@ -33,7 +47,7 @@ class _Ordering:
     def probe(self, goal: Goal) -> None:
         slots = goal.literal.slots
         columns = bound_columns(slots, self.bound)
-        self.stages.append(Probe(goal.source, slots, columns))
+        self.stages.append(Probe(goal.source, slots, columns, goal.extreme))
         self.bound |= logic.variable_names(goal.literal)
 
     def place_ready(self, negated: list[Goal], conditions: list[logic.Condition]) -> None:

@@ -124,21 +124,12 @@ class PreparedPlan:
     def total(self, step: plans.Total) -> Words:
         """Return the running totals of a step, packed and sorted for its target."""
         body, target = self.tables[step.body.relation], self.tables[step.target]
-        return compute_totals(
-            step.aggregation,
-            body,
-            step.body.state,
-            target,
-            self.dictionary,
-            is_weighted=step.is_weighted,
-        )
+        return compute_totals(step, body, target, self.dictionary)
 
     def read_totals(self, step: plans.ReadTotals) -> Words:
         """Return the groups and values of a step, packed and sorted for its target."""
         totals, target = self.tables[step.totals.relation], self.tables[step.target]
-        return read_totals(
-            step.aggregation, step.term, totals, step.totals.state, target, self.dictionary
-        )
+        return read_totals(step, totals, target, self.dictionary)
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""

@@ -16,7 +16,7 @@ evaluation of the group would give. The least and the greatest value are not add
 | δ(g, v) | `a•difference`, whose last column is the number |
 | Σ δ(g, v)·T(v) | `a•change` |
 | T(g) | `a•total` or, for floats, `a•digits`; a count is its own total |
-| the values of g | the body if it is stored, otherwise `a•values`, whose last column is the number |
+| the values of g | the body if it is stored, else `a•values`, whose last column is the number |
 | A_new(g), A_old(g) for changed groups | `a•now`, `a•was` |
 
 The body of an aggregate is mostly a relation that rewriting made of one conjunction. It is not
@@ -46,7 +46,7 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.pipeline import Reference
+from corollary.core.pipeline import Extreme, Reference
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Type
 from corollary.maintain.assignments import (
@@ -163,18 +163,21 @@ class _Groups:
         body = Body((*row, count), (lead,), (present,), NO_RULE, lead)
         steps = draft.derive(changed, [body])
         steps += self._touch(changed)
-        values: Goal
+        is_greatest = aggregation.operator == "max"
         if payload is None:
             columns: list[Slot] = [Wildcard()] * len(draft.types[aggregation.body])
             for at, key in zip(aggregation.groups, self.keys, strict=True):
                 columns[at] = key
             columns[aggregation.value] = value
-            values = Goal(Literal(aggregation.body, tuple(columns)), Reference(aggregation.body))
+            extreme = Extreme(aggregation.value, is_greatest)
+            literal = Literal(aggregation.body, tuple(columns))
+            values = Goal(literal, Reference(aggregation.body), extreme)
         else:
             kept = totals_relation(draft, aggregation, payload)
             outdated = self.working("outdated", term, NUMBER)
             steps += _add_change(draft, kept, changed, outdated, 1)
-            values = Goal(Literal(kept, (*row, count)), Reference(kept))
+            extreme = Extreme(len(self.keys), is_greatest)
+            values = Goal(Literal(kept, (*row, count)), Reference(kept), extreme)
         return [*steps, *self._lost(changed, value, count), *self._best(changed, value, values)]
 
     def _lost(self, changed: str, value: Variable, count: Variable) -> list[plans.Step]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.totals import FLOAT_PLACES, WORD_BITS, SpecialPlace
+from corollary.core.totals import ALL_PLACES, FLOAT_PLACES, WORD_BITS, SpecialPlace
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -79,7 +79,8 @@ def join_digits(owners: Integers, places: Integers, digits: Integers, groups: in
 
     Args:
         owners: the group of each row, ascending.
-        places, digits: of each row; a group has at most one row for a place.
+        places: the place of each row; a group has at most one row for a place.
+        digits: the sum of digits at that place.
         groups: the number of groups.
     """
     results = np.empty(groups, np.float64)
@@ -87,7 +88,7 @@ def join_digits(owners: Integers, places: Integers, digits: Integers, groups: in
         size = min(CHUNK_GROUPS, groups - first)
         low, high = np.searchsorted(owners, [first, first + size])
         part = slice(low, high)
-        matrix = np.zeros((len(SpecialPlace) + FLOAT_PLACES, size), np.int64)
+        matrix = np.zeros((ALL_PLACES, size), np.int64)
         matrix[places[part], owners[part] - first] = digits[part]
         results[first : first + size] = _round(matrix)
     return results

@@ -9,6 +9,7 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget
+from corollary.engines.local.evaluation.extremes import ExtremeStage
 from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope
 from corollary.engines.local.evaluation.stages import (
     ComputeStage,
@@ -163,8 +164,9 @@ def _prepare_stages(
         match stage:
             case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
                 prepared = MemberStage(stage, scope)
-            case Probe(slots=slots):
-                prepared = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
+            case Probe(slots=slots, extreme=extreme):
+                make = ProbeStage if extreme is None else ExtremeStage
+                prepared = make(stage, scope, frozenset(known), needed, pipeline.is_bag)
                 known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
                 known &= needed
             case AntiProbe():

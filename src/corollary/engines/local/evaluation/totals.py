@@ -1,18 +1,19 @@
 """Running totals of aggregations: computed, and read (`core/totals.py` has their columns)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from corollary.core.logic import Aggregation
-from corollary.core.states import State
-from corollary.core.totals import WORD_BITS, SpecialPlace, word_count
+from corollary.core.plans import ReadTotals, Total
+from corollary.core.totals import ALL_PLACES, WORD_BITS, SpecialPlace, word_count
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.engines.local.evaluation import float_digits
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Mask, Words, layout_of
+from corollary.engines.local.storage.layout import Mask, Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
@@ -29,102 +30,111 @@ EXACT_FLOAT_INTEGERS = 1 << 53
 # --- from a body to its totals -------------------------------------------------------------------
 
 
-def compute_totals(
-    aggregation: Aggregation,
-    body: Table,
-    state: State,
-    target: Table,
-    dictionary: Dictionary,
-    *,
-    is_weighted: bool,
-) -> Words:
+def compute_totals(step: Total, body: Table, target: Table, dictionary: Dictionary) -> Words:
     """Return the totals of the groups of a body, packed and sorted for the target."""
-    assert aggregation.value is not None
-    keys, owners, codes, weights = _grouped(aggregation, body, state, dictionary, is_weighted)
-    type_ = body.types[aggregation.value]
-    present = codes != 0
-    counted = np.ones(len(codes), np.bool_) if aggregation.operator == "sum" else present
-    values = dictionary.decode(codes[present], type_)
-    groups = len(keys[0]) if keys else int(len(codes) > 0)
-    if type_.kind is Kind.FLOAT:
-        rows = _digit_rows(owners, values, weights, present, counted)
-    else:
-        rows = _word_rows(owners, values, weights, present, counted, groups, type_)
-    found, sums = rows
-    columns = [key[found] for key in keys]
+    terms = _read_terms(step, body, dictionary)
+    groups, sums = _digit_rows(terms) if terms.type.kind is Kind.FLOAT else _word_rows(terms)
+    columns = [key[groups] for key in terms.keys]
     columns += [dictionary.encode(each, None, NUMBER) for each in sums]
-    return sort_distinct(target.pack(columns, len(found)))
+    return sort_distinct(target.pack(columns, len(groups)))
 
 
-def _grouped(
-    aggregation: Aggregation, body: Table, state: State, dictionary: Dictionary, is_weighted: bool
-) -> tuple[list[Codes], Integers, Codes, Integers]:
-    """Return the keys of the groups, and for each row its group, the code of its term, its weight.
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What is aggregated, sorted by group.
 
-    Rows are sorted by group.
+    Attributes:
+        keys: the key columns, one row for each group.
+        count: the number of groups.
+        owners: the group of each row.
+        weights: how often each row counts.
+        is_present: whether the term of a row is not null.
+        is_counted: whether a row counts for n.
+        values: the terms that are not null.
+        type: of the terms.
     """
+
+    keys: list[Codes]
+    count: int
+    owners: Integers
+    weights: Integers
+    is_present: Mask
+    is_counted: Mask
+    values: Any
+    type: Type
+
+
+def _read_terms(step: Total, body: Table, dictionary: Dictionary) -> _Terms:
+    aggregation = step.aggregation
     assert aggregation.value is not None
-    words, layout = body.tuples(state), body.layout
-    columns = [*aggregation.groups, aggregation.value]
-    columns += [len(body.types) - 1] if is_weighted else []
-    if columns != list(range(len(columns))):
-        selected = layout_of(tuple(layout.columns[column] for column in columns))
+    words, layout = body.tuples(step.body.state), body.layout
+    columns = (*aggregation.groups, aggregation.value)
+    columns = (*columns, len(body.types) - 1) if step.is_weighted else columns
+    if columns != tuple(range(len(columns))):
+        selected = layout.permute(columns)
         rows = [layout.unpack_column(words, column) for column in columns]
         words, layout = np.sort(selected.pack(rows, len(words))), selected
     length = len(aggregation.groups)
-    prefix = layout.prefix_keys(words, length)
-    is_start = np.ones(len(words), np.bool_)
-    is_start[1:] = prefix[1:] != prefix[:-1]
+    is_start = _first_mask(layout.prefix_keys(words, length))
     firsts = words[is_start]
-    keys = [layout.unpack_column(firsts, at) for at in range(length)]
+    codes, type_ = layout.unpack_column(words, length), body.types[aggregation.value]
+    is_present = codes != 0
     weights = np.ones(len(words), np.int64)
-    if is_weighted:
+    if step.is_weighted:
         weights = dictionary.decode(layout.unpack_column(words, length + 1), NUMBER)
-    return keys, np.cumsum(is_start) - 1, layout.unpack_column(words, length), weights
+    return _Terms(
+        [layout.unpack_column(firsts, at) for at in range(length)],
+        len(firsts),
+        np.cumsum(is_start) - 1,
+        weights,
+        is_present,
+        is_present if aggregation.operator == "mean" else np.ones(len(words), np.bool_),
+        dictionary.decode(codes[is_present], type_),
+        type_,
+    )
 
 
-def _word_rows(
-    owners: Integers,
-    values: Any,
-    weights: Integers,
-    present: Mask,
-    counted: Mask,
-    groups: int,
-    type_: Type,
-) -> tuple[Integers, list[Integers]]:
+def _first_mask(keys: Words) -> Mask:
+    """Return the mask of those among sorted keys that differ from the one before."""
+    is_first = np.ones(len(keys), np.bool_)
+    is_first[1:] = keys[1:] != keys[:-1]
+    return is_first
+
+
+def _word_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
     """Return the groups whose totals are not all 0, and their totals: a count, and words."""
-    columns = [weights * counted]
-    for word in split_words(values, type_):
-        column = np.zeros(len(owners), np.int64)
-        column[present] = word * weights[present]
+    columns = [terms.weights * terms.is_counted]
+    for word in split_words(terms.values, terms.type):
+        column = np.zeros(len(terms.owners), np.int64)
+        column[terms.is_present] = word * terms.weights[terms.is_present]
         columns.append(column)
-    if not groups:
-        return np.empty(0, np.int64), [np.empty(0, np.int64)] * len(columns)
-    starts = np.searchsorted(owners, np.arange(groups))
+    if not terms.count:
+        return np.empty(0, np.int64), columns
+    starts = np.searchsorted(terms.owners, np.arange(terms.count))
     sums = [np.add.reduceat(column, starts) for column in columns]
-    found = np.any(np.stack(sums) != 0, axis=0).nonzero()[0]
-    return found, [column[found] for column in sums]
+    groups = np.any(np.stack(sums) != 0, axis=0).nonzero()[0]
+    return groups, [column[groups] for column in sums]
 
 
-def _digit_rows(
-    owners: Integers, values: Any, weights: Integers, present: Mask, counted: Mask
-) -> tuple[Integers, list[Integers]]:
+def _digit_rows(terms: _Terms) -> tuple[Integers, list[Integers]]:
     """Return the groups of rows with a place and the sum of its digits, which is not 0."""
-    digits = float_digits.split_digits(values)
-    weight, owner = weights[present], owners[present]
-    rows = [(owner[each.rows], each.places, each.digits * weight[each.rows]) for each in digits]
-    places = np.full(int(counted.sum()), SpecialPlace.COUNT, np.int64)
-    rows.append((owners[counted], places, weights[counted]))
+    weights, owners = terms.weights[terms.is_present], terms.owners[terms.is_present]
+    rows = [
+        (owners[each.rows], each.places, each.digits * weights[each.rows])
+        for each in float_digits.split_digits(terms.values)
+    ]
+    counted = terms.is_counted
+    places = np.full(np.count_nonzero(counted), SpecialPlace.COUNT, np.int64)
+    rows.append((terms.owners[counted], places, terms.weights[counted]))
     group, place, digit = (np.concatenate(column) for column in zip(*rows, strict=True))
-    key = group * len(SpecialPlace) * 64 + place
+    key = group * ALL_PLACES + place
     order = key.argsort(kind="stable")
-    key, group, place, digit = key[order], group[order], place[order], digit[order]
-    if not len(key):
+    starts = _first_mask(key[order]).nonzero()[0]
+    if not len(starts):
         return group, [place, digit]
-    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    sums = np.add.reduceat(digit, starts)
-    starts, sums = starts[sums != 0], sums[sums != 0]
-    return group[starts], [place[starts], sums]
+    sums = np.add.reduceat(digit[order], starts)
+    chosen = order[starts[sums != 0]]
+    return group[chosen], [place[chosen], sums[sums != 0]]
 
 
 # --- integers ------------------------------------------------------------------------------------
@@ -224,35 +234,25 @@ def mean_of_words(words: Sequence[Integers], counts: Integers, scale: int) -> An
 # --- from totals to values -----------------------------------------------------------------------
 
 
-def read_totals(
-    aggregation: Aggregation,
-    source: Type,
-    totals: Table,
-    state: State,
-    target: Table,
-    dictionary: Dictionary,
-) -> Words:
-    """Return the tuples (keys…, value) that totals of values of a type say, sorted for the target.
+def read_totals(step: ReadTotals, totals: Table, target: Table, dictionary: Dictionary) -> Words:
+    """Return the tuples (keys…, value) that totals say, packed and sorted for the target.
 
     A sum that is too large for its type becomes null: the rule that reads it decides whether that
     is an error.
     """
-    words, layout = totals.tuples(state), totals.layout
-    length = len(target.types) - 1
-    type_ = target.types[-1]
+    words, layout = totals.tuples(step.totals.state), totals.layout
+    length, type_ = len(target.types) - 1, target.types[-1]
     columns = [
         dictionary.decode(layout.unpack_column(words, at), NUMBER)
         for at in range(length, len(totals.types))
     ]
     missing: Mask | None = None
-    if source.kind is Kind.FLOAT:
-        prefix = layout.prefix_keys(words, length)
-        is_start = np.ones(len(words), np.bool_)
-        is_start[1:] = prefix[1:] != prefix[:-1]
+    if step.term.kind is Kind.FLOAT:
+        is_start = _first_mask(layout.prefix_keys(words, length))
         words = words[is_start]
-        values = _read_digits(aggregation, np.cumsum(is_start) - 1, *columns)
-    elif aggregation.operator == "mean":
-        values = mean_of_words(columns[1:], columns[0], source.scale)
+        values = _read_digits(step.aggregation, np.cumsum(is_start) - 1, *columns)
+    elif step.aggregation.operator == "mean":
+        values = mean_of_words(columns[1:], columns[0], step.term.scale)
     else:
         values, missing = join_words(columns[1:], type_)
     keys = [layout.unpack_column(words, at) for at in range(length)]

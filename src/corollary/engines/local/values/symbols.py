@@ -37,6 +37,11 @@ class SymbolDomain:
         self._stored: StoredStrings | None = None
         self._searched = self._read = 0
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether codes are in the order of their values: never, they are in that of arrival."""
+        return False
+
     # --- values and codes ----------------------------------------------------------------------
 
     def encode(self, values: NativeArray) -> Codes:
