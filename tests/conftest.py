@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
+from corollary import console
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
@@ -30,6 +31,10 @@ SERVER = pytest.mark.matrix(5, group="postgresql")
 CATALOGS = ("sqlite", pytest.param("postgresql", marks=SERVER))
 GROUPS = ("spark", "postgresql")
 """Tests with one of these words in their id run in one process, which has the session or server."""
+
+
+# Commands tell the seconds of long work; on a busy machine, short work may be long.
+console.LONG_SECONDS = float("inf")
 
 
 # -------------------------------------------------------------------------------------- selection

@@ -26,7 +26,9 @@ LIVE_SECONDS = 0.1
 LOG_SECONDS = 5.0
 """The least time between two lines about the same phase."""
 LONG_SECONDS = 1.0
-"""Where there is no terminal, what takes less is not worth a line."""
+"""Where there is no terminal, work that takes less is not worth a line."""
+RATE_MIN_SECONDS = 1.0
+"""Before that, rows in a second are a guess."""
 BYTE_UNITS = ("B", "KB", "MB", "GB", "TB")
 _CLEAR_LINE = "\r\x1b[2K"
 
@@ -78,7 +80,7 @@ class Progress:
         """
         amounts = _amounts(self.rows, self.bytes, self.total_rows, self.total_bytes)
         seconds = now - self._began
-        if self.rows and seconds >= LONG_SECONDS:
+        if self.rows and seconds >= RATE_MIN_SECONDS:
             amounts.append(f"{self.rows / seconds:,.0f} rows/s")
         what = f"{self.text}, {self.stage}" if self.stage else self.text
         return f"{what}: {', '.join(amounts)}" if amounts else what
@@ -241,14 +243,16 @@ class TerminalConsole:
         """End the work with the closing line, if there was work of a phase; then begin anew.
 
         Args:
-            min_seconds: what took less needs none, even on a terminal.
+            min_seconds: what took less needs none, even on a terminal. Opening, imports and other
+                seconds outside of phases do not count.
         """
         with self._lock:
             self.enter(Phase.OTHER)
             self._watch.enter(Phase.OTHER)
-            total = self._watch.total
-            is_long = self._is_verbose or total >= (0.0 if self._is_terminal else LONG_SECONDS)
-            if self._has_work and is_long and (self._is_verbose or total >= min_seconds):
+            work = self._watch.total - self._watch.seconds[Phase.OTHER]
+            if not self._is_terminal:
+                min_seconds = max(min_seconds, LONG_SECONDS)
+            if self._has_work and (self._is_verbose or work >= min_seconds):
                 self.note(self._watch.closing_line())
             self.restart()
 
