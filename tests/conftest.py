@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
+from corollary import console
 from corollary.core.bulk import BULK_VARIABLE
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
@@ -32,6 +33,10 @@ SERVER = pytest.mark.matrix(5, group="postgresql")
 CATALOGS = ("sqlite", pytest.param("postgresql", marks=SERVER))
 GROUPS = ("spark", "postgresql")
 """Tests with one of these words in their id run in one process, which has the session or server."""
+
+
+# Commands tell the seconds of long work; on a busy machine, short work may be long.
+console.LONG_SECONDS = float("inf")
 
 
 # -------------------------------------------------------------------------------------- selection

@@ -18,15 +18,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from threading import RLock
+from threading import RLock, Thread
 from typing import Protocol, TextIO
 
 LIVE_SECONDS = 0.1
 """The least time between two states of the line on a terminal."""
+TICK_SECONDS = 0.5
+"""The time between two states of that line while nothing is reported."""
+SHOWN_MIN_SECONDS = 2.0
+"""That line has the seconds of what takes longer than this."""
 LOG_SECONDS = 5.0
 """The least time between two lines about the same phase."""
 LONG_SECONDS = 1.0
-"""Where there is no terminal, what takes less is not worth a line."""
+"""Where there is no terminal, work that takes less is not worth a line."""
+RATE_MIN_SECONDS = 1.0
+"""Before that, rows in a second are a guess."""
 BYTE_UNITS = ("B", "KB", "MB", "GB", "TB")
 _CLEAR_LINE = "\r\x1b[2K"
 
@@ -52,6 +58,8 @@ class Progress:
         text: what is done, such as `reading orders.csv`.
         total_rows: how many rows there will be, if that is known; `total_bytes` likewise.
         stage: where it is, such as `round 3`.
+        began: when it began, by the clock of the console.
+        report: called with further rows and bytes.
     """
 
     text: str
@@ -60,15 +68,15 @@ class Progress:
     stage: str = ""
     rows: int = 0
     bytes: int = 0
-    _began: float = 0.0
-    _report: Callable[["Progress", int, int], None] | None = None
+    began: float = 0.0
+    report: Callable[["Progress", int, int], None] | None = None
 
     def advance(self, rows: int = 0, bytes: int = 0) -> None:  # noqa: A002 - as the attribute
         """Note that further rows or bytes are done; called often, it shows only some of them."""
         self.rows += rows
         self.bytes += bytes
-        if self._report is not None:
-            self._report(self, rows, bytes)
+        if self.report is not None:
+            self.report(self, rows, bytes)
 
     def advance_to_bytes(self, bytes: int) -> None:  # noqa: A002 - as the attribute
         """Note how many bytes are done in all."""
@@ -81,8 +89,8 @@ class Progress:
         'reading a.csv: 50,000 rows, 1.0 MB of 4.0 MB, 25,000 rows/s'
         """
         amounts = _amounts(self.rows, self.bytes, self.total_rows, self.total_bytes)
-        seconds = now - self._began
-        if self.rows and seconds >= LONG_SECONDS:
+        seconds = now - self.began
+        if self.rows and seconds >= RATE_MIN_SECONDS:
             amounts.append(f"{self.rows / seconds:,.0f} rows/s")
         what = f"{self.text}, {self.stage}" if self.stage else self.text
         return f"{what}: {', '.join(amounts)}" if amounts else what
@@ -207,8 +215,9 @@ class TerminalConsole:
         self._watch = Stopwatch(clock)
         self._amounts = _PhaseAmounts(clock())
         self._has_work = False
-        self._line = ""
-        self._drawn_at = -LIVE_SECONDS
+        self._shown: Progress | None = None
+        self._drawn_at: float | None = None  # None: there is no line
+        self._ticker: Thread | None = None
 
     @property
     def _stream(self) -> TextIO:
@@ -245,14 +254,16 @@ class TerminalConsole:
         """End the work with the closing line, if there was work of a phase; then begin anew.
 
         Args:
-            min_seconds: what took less needs none, even on a terminal.
+            min_seconds: what took less needs none, even on a terminal. Opening, imports and other
+                seconds outside of phases do not count.
         """
         with self._lock:
             self.enter(Phase.OTHER)
             self._watch.enter(Phase.OTHER)
-            total = self._watch.total
-            is_long = self._is_verbose or total >= (0.0 if self._is_terminal else LONG_SECONDS)
-            if self._has_work and is_long and (self._is_verbose or total >= min_seconds):
+            work = self._watch.total - self._watch.seconds[Phase.OTHER]
+            if not self._is_terminal:
+                min_seconds = max(min_seconds, LONG_SECONDS)
+            if self._has_work and (self._is_verbose or work >= min_seconds):
                 self.note(self._watch.closing_line())
             self.restart()
 
@@ -271,7 +282,7 @@ class TerminalConsole:
         """Show what is done from now on."""
         made = Progress(text, total_rows, total_bytes)
         if not self._is_quiet:
-            made._began, made._report = self._clock(), self._advance  # noqa: SLF001
+            made.began, made.report = self._clock(), self._advance
             self._advance(made, 0, 0)
         return made
 
@@ -281,26 +292,46 @@ class TerminalConsole:
             amounts.rows += rows
             amounts.bytes += further_bytes
             if self._is_terminal and not self._is_verbose:
-                if now - self._drawn_at >= LIVE_SECONDS:
-                    self._draw(progress.line(now))
-                    self._drawn_at = now
+                self._shown = progress
+                if self._drawn_at is None or now - self._drawn_at >= LIVE_SECONDS:
+                    self._draw(now)
+                self._start_ticker()
             elif now - amounts.printed_at >= LOG_SECONDS:
                 self.note(progress.line(now))
                 amounts.printed_at = now
 
-    def _draw(self, line: str) -> None:
+    def _draw(self, now: float) -> None:
+        if self._shown is None:
+            return
+        line = self._shown.line(now)
+        seconds = now - self._shown.began
+        if seconds >= SHOWN_MIN_SECONDS:
+            line = f"{line}, {seconds:.0f} s"
         width = max(20, shutil.get_terminal_size().columns - 1)
-        self._line = line if len(line) <= width else f"{line[: width - 1]}…"
-        self._stream.write(f"{_CLEAR_LINE}{self._line}")
+        self._stream.write(_CLEAR_LINE + (line if len(line) <= width else f"{line[: width - 1]}…"))
         self._stream.flush()
+        self._drawn_at = now
+
+    def _start_ticker(self) -> None:
+        """Let the line change also while one call takes long; only where it is a real terminal."""
+        if self._ticker is None and self._given_stream is None:
+            self._ticker = Thread(target=self._tick, name="progress", daemon=True)
+            self._ticker.start()
+
+    def _tick(self) -> None:
+        while True:
+            time.sleep(TICK_SECONDS)
+            with self._lock:
+                self._draw(self._clock())
 
     def done(self) -> None:
         """Remove the progress line."""
         with self._lock:
-            if self._line:
+            self._shown = None
+            if self._drawn_at is not None:
                 self._stream.write(_CLEAR_LINE)
                 self._stream.flush()
-                self._line, self._drawn_at = "", -LIVE_SECONDS
+                self._drawn_at = None
 
 
 def _amounts(

@@ -242,7 +242,7 @@ class WarehouseStore:
         """Record a commit, all or nothing; return its number."""
         changes = dict(self._changes(state, pending, payload))
         rows = sum(each.rows for each in changes.values())
-        state.console.progress("storing changes", total_rows=rows).advance(rows)
+        state.console.progress("storing changes").advance(rows)
         after = pending.after
         is_same = after.normal is state.loaded.normal and after.program == state.program
         program = None

@@ -88,11 +88,6 @@ class SymbolDomain:
         return None if strings.nbytes >> 31 else strings.cast(pa.string())
 
     @property
-    def is_ordered(self) -> bool:
-        """Whether codes are in the order of their values: never, they are in that of arrival."""
-        return False
-
-    @property
     def nbytes(self) -> int:
         """The approximate size in bytes."""
         stored = 0 if self._stored is None else self._stored.nbytes
