@@ -98,3 +98,24 @@ def test_rows_need_arrow_and_no_engine_of_others(warehouse: Path) -> None:
         printed, modules = run_command(name, str(warehouse), rest)
         assert "c" in printed.split()
         assert not modules & (ENGINES | {"rich"})
+
+
+DATABASE = """
+import corollary
+database = corollary.open(None)
+database.load(text='''
+.decl sale(day: date, shop: symbol, price: decimal(9, 2), weight: float)
+.decl total(shop: symbol, name: symbol, price: decimal(9, 2))
+total(s, cat(s, "!"), t) :- sale(_, s, _, _), t = sum p : { sale(_, s, p, _) }.
+sale(to_date("2026-11-15"), "x", 1.50, 2.0).
+''')
+print(database.relation("total").rows(), database.relation("sale").arrow().num_rows)
+"""
+
+
+def test_values_move_between_numpy_and_arrow_without_pandas() -> None:
+    """Pyarrow's own ways import it where it is installed, and that takes longer than a query."""
+    printed, modules = run(DATABASE)
+    assert printed.strip() == "[('x', 'x!', Decimal('1.50'))] 1"
+    assert "pyarrow" in modules
+    assert "pandas" not in modules

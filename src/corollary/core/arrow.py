@@ -17,13 +17,21 @@ from datetime import UTC
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.arrow_buffers import (
+    fixed_array,
+    fixed_values,
+    index_array,
+    null_mask,
+    python_array,
+)
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+
+_NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 
 
 def arrow_type(type_: Type) -> pa.DataType:
@@ -87,7 +95,9 @@ def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: i
     schema = schema_of(relation)
     if not rows:
         return empty_table(relation)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    arrays = [
+        python_array(values, field.type) for values, field in zip(columns, schema, strict=True)
+    ]
     arrays = [canonical_floats(array) if _is_float(array) else array for array in arrays]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -112,7 +122,7 @@ def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
 
 def canonical_floats(column: pa.Array) -> pa.Array:
     """Return a float column with 0.0 for -0.0 and one NaN for all."""
-    return pc.if_else(pc.is_nan(column), math.nan, pc.add(column, 0.0))
+    return pc.if_else(pc.is_nan(column), _NAN, pc.add(column, _ZERO))
 
 
 def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -127,37 +137,6 @@ def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def expand_table(table: pa.Table, relation: Relation) -> pa.Table:
     """Return a compact table, of narrow integers and dictionaries, with the types of a relation."""
     return table.cast(schema_of(relation)) if relation.types else table
-
-
-def bools_of(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """Return a boolean array as a mask, false for null."""
-    # By its buffers: `to_numpy` imports pandas where that is installed, which takes long.
-    valid, content = array.buffers()
-    count = array.offset + len(array)
-    bits = np.unpackbits(np.frombuffer(content, np.uint8), count=count, bitorder="little")
-    if valid is not None and array.null_count:
-        bits &= np.unpackbits(np.frombuffer(valid, np.uint8), count=count, bitorder="little")
-    return bits[array.offset :].view(np.bool_)
-
-
-def bool_array(mask: npt.NDArray[np.bool_]) -> pa.BooleanArray:
-    """Return a mask as a boolean array.
-
-    >>> bool_array(bools_of(pa.array([True, None, False]))).to_pylist()
-    [True, False, False]
-    """
-    content = pa.py_buffer(np.packbits(mask, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, content])
-
-
-def int_array(numbers: npt.NDArray[np.int64]) -> pa.Int64Array:
-    """Return integers as an array.
-
-    >>> int_array(np.arange(2)).to_pylist()
-    [0, 1]
-    """
-    content = pa.py_buffer(np.ascontiguousarray(numbers))
-    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, content])
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
@@ -191,7 +170,7 @@ def dependency_violations(
     # rows, a least and a greatest, violates the dependency.
     number = "row"
     names = [str(at) for at in range(rows.num_columns)]
-    columns = [*rows.columns, int_array(np.arange(rows.num_rows))]
+    columns = [*rows.columns, index_array(np.arange(rows.num_rows))]
     numbered = pa.Table.from_arrays(columns, [*names, number])
     keys, rest = ([names[at] for at in side] for side in (determinants, dependents))
     pairs = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
@@ -202,6 +181,16 @@ def dependency_violations(
     return rows.take(least.filter(several)), rows.take(most.filter(several))
 
 
+def _to_datetimes(chunk: pa.Array) -> list[Value]:
+    naive = fixed_values(chunk.cast(pa.timestamp("us")), "M8[us]").tolist()
+    nulls = null_mask(chunk)
+    is_null = [False] * len(naive) if nulls is None else nulls.tolist()
+    return [
+        None if nothing else value.replace(tzinfo=UTC)
+        for value, nothing in zip(naive, is_null, strict=True)
+    ]
+
+
 def _is_float(array: pa.Array) -> bool:
     return bool(pa.types.is_floating(array.type))
 
@@ -209,7 +198,6 @@ def _is_float(array: pa.Array) -> bool:
 def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
     if pa.types.is_timestamp(column.type):
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
-        naive = column.cast(pa.timestamp("us")).to_numpy().tolist()
-        return [value and value.replace(tzinfo=UTC) for value in naive]
+        return [value for chunk in column.chunks for value in _to_datetimes(chunk)]
     values: list[Value] = column.to_pylist()
     return values

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import bools_of, canonical_floats, int_array, single_array
+from corollary.core.arrow import canonical_floats, single_array
+from corollary.core.arrow_buffers import index_array, true_mask
 
 Words = npt.NDArray[np.int64]
 
@@ -30,7 +31,7 @@ def row_words(columns: Sequence[pa.ChunkedArray], rows: int) -> Words:
     words, bound = np.zeros(rows, np.int64), 1
     for column in columns:
         array = single_array(column)
-        nulls = bools_of(pc.is_null(array)) if array.null_count else None
+        nulls = true_mask(pc.is_null(array)) if array.null_count else None
         for values in _integers(array):
             codes, count = _codes(values, nulls)
             if bound * count > _WORD_MAX:
@@ -56,7 +57,7 @@ def is_among(words: Words, others: Words) -> npt.NDArray[np.bool_]:
     >>> is_among(np.array([3, 1, 2]), np.array([1, 3])).tolist()
     [True, True, False]
     """
-    return bools_of(pc.is_in(int_array(words), value_set=int_array(others)))
+    return true_mask(pc.is_in(index_array(words), value_set=index_array(others)))
 
 
 def _integers(array: pa.Array) -> list[npt.NDArray[np.int64]]:
@@ -65,7 +66,7 @@ def _integers(array: pa.Array) -> list[npt.NDArray[np.int64]]:
     if not len(array):
         return []
     if pa.types.is_boolean(kind):
-        return [bools_of(array).astype(np.int64)]
+        return [true_mask(array).astype(np.int64)]
     if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         array = pc.fill_null(array.dictionary_encode().indices, 0)
     elif pa.types.is_floating(kind):

@@ -6,7 +6,8 @@ Null equals null, NaN equals NaN, -0.0 equals 0.0; how often a row occurs does n
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import int_array, nullary_table
+from corollary.core.arrow import nullary_table
+from corollary.core.arrow_buffers import index_array
 from corollary.warehouse.row_words import Words, is_among, row_words
 
 
@@ -42,4 +43,4 @@ def _only_once(table: pa.Table, words: Words, others: Words) -> pa.Table:
     """Return the rows whose words are not among others, each once and in order."""
     numbers = np.flatnonzero(~is_among(words, others)) if len(others) else np.arange(len(words))
     _, first = np.unique(words[numbers], return_index=True)
-    return table.take(int_array(numbers[np.sort(first)]))
+    return table.take(index_array(numbers[np.sort(first)]))

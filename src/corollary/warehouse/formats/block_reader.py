@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.arrow import bool_array, from_python, int_array, nullary_table, schema_of
+from corollary.core.arrow import from_python, nullary_table, schema_of
+from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Relation
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import BYTE_ORDER_MARK
@@ -81,7 +82,7 @@ class _IrregularBlock:
         # Sorted by the number of the record: later rows of a stream replace earlier ones.
         numbers = np.concatenate([np.flatnonzero(~is_odd), np.flatnonzero(is_odd)[good]])
         together = pa.concat_tables([regular, exact]).combine_chunks()
-        return together.take(int_array(np.argsort(numbers, kind="stable"))), malformed
+        return together.take(index_array(np.argsort(numbers, kind="stable"))), malformed
 
     def read_regular(self, records: "_Records", is_odd: Mask) -> pa.Table | None:
         """Return the rows of the records that are not odd, and note which others are odd, too."""

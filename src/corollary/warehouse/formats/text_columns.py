@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type, bools_of, canonical_floats
+from corollary.core.arrow import arrow_type, canonical_floats
+from corollary.core.arrow_buffers import true_mask
 from corollary.core.types import Kind, Type
 
 Mask = npt.NDArray[np.bool_]
@@ -73,8 +74,8 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
 
 def are_plain(text: pa.Array, type_: Type) -> Mask:
     """Return for each text whether it is certainly a value: `convert_texts` converts all these."""
-    is_plain = bools_of(_match(text, type_))
-    return is_plain | bools_of(pc.is_null(text)) if type_.nullable else is_plain
+    is_plain = true_mask(_match(text, type_))
+    return is_plain | true_mask(pc.is_null(text)) if type_.nullable else is_plain
 
 
 def _match(text: pa.Array, type_: Type) -> pa.Array:

@@ -24,15 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import (
-    arrow_type,
-    bool_array,
-    bools_of,
-    canonical_floats,
-    int_array,
-    schema_of,
-    single_array,
-)
+from corollary.core.arrow import arrow_type, canonical_floats, schema_of, single_array
+from corollary.core.arrow_buffers import bool_array, index_array, true_mask
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
@@ -84,7 +77,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     failures: Failures = {}
     nullable = type_.with_null(True)
     if column.null_count and not type_.nullable:
-        nulls = bools_of(single_array(pc.is_null(column)))
+        nulls = true_mask(single_array(pc.is_null(column)))
         failures = dict.fromkeys(np.flatnonzero(nulls).tolist(), _NULL)
     pieces = _convert_parts(column, nullable, 0, failures)
     return pa.chunked_array(pieces, arrow_type(type_)), failures
@@ -134,11 +127,11 @@ def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     others = np.flatnonzero(~is_plain)
     converted = convert_texts(texts.filter(bool_array(is_plain)), type_)
     assert converted is not None, "plain texts are values"
-    some = texts.take(int_array(others)).to_pylist()
+    some = texts.take(index_array(others)).to_pylist()
     exact, failed = _one_by_one(some, type_, lambda text, type_: parse_value(str(text), type_))
     # All values in the order of their rows.
     rows = np.argsort(np.concatenate([np.flatnonzero(is_plain), others]))
-    values = pa.concat_arrays([converted, *exact.chunks]).take(int_array(rows))
+    values = pa.concat_arrays([converted, *exact.chunks]).take(index_array(rows))
     return pa.chunked_array([values]), {
         int(others[number]): reason for number, reason in failed.items()
     }

@@ -10,14 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import (
-    bool_array,
-    dependency_violations,
-    expand_table,
-    int_array,
-    sort_rows,
-    to_python,
-)
+from corollary.core.arrow import dependency_violations, expand_table, sort_rows, to_python
+from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
 from corollary.errors import Diagnostic, InputError
@@ -77,7 +71,7 @@ def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
 def _groups(rows: pa.Table, positions: list[int]) -> pa.Table:
     """Return for each value of some columns the numbers of the first and the last row with it."""
     columns = [rows.column(at) for at in positions]
-    numbers = int_array(np.arange(rows.num_rows))
+    numbers = index_array(np.arange(rows.num_rows))
     table = pa.table([*columns, numbers], [*map(str, range(len(columns))), _ROW])
     return table.group_by(table.column_names[:-1]).aggregate([(_ROW, "min"), (_ROW, "max")])
 

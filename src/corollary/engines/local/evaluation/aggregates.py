@@ -19,6 +19,7 @@ from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import INTEGER_BOUNDS
+from corollary.engines.local.values.texts import Texts
 
 Starts = npt.NDArray[np.int64]
 LIMB_BITS = 32
@@ -109,8 +110,9 @@ def _values(
 def _extreme(is_largest: bool) -> Callable[..., Any]:
     def combine(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
         # Symbols have no `reduceat`, and NaN is the greatest float here: compare their ranks.
-        if source.kind is Kind.SYMBOL:
-            ordered, ranks = np.unique(values, return_inverse=True)
+        ordered: Any
+        if isinstance(values, Texts):
+            ordered, ranks = values.ranks()
         elif source.kind is Kind.FLOAT:
             ordered, ranks = np.unique(values, return_inverse=True, equal_nan=True)
         else:

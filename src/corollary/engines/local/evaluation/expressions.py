@@ -42,12 +42,12 @@ class ValueVector:
     """The values of an expression for all rows.
 
     Attributes:
-        values: native ones, arbitrary where they are null or missing.
+        values: native ones, `Texts` for symbols, arbitrary where they are null or missing.
         nulls: the mask of nulls, None for none.
         faults: masks of rows without a value, each with the reason.
     """
 
-    values: native.NativeArray
+    values: Any
     type: Type
     nulls: Mask | None = None
     faults: tuple[tuple[Mask, str], ...] = ()
@@ -66,7 +66,7 @@ def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
 
 
 @lru_cache(maxsize=1024)
-def _native(value: logic.Value, type_: Type) -> native.NativeArray:
+def _native(value: logic.Value, type_: Type) -> Any:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
 
@@ -115,9 +115,7 @@ def evaluate(
             name=functors.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
-            return ValueVector(
-                native.partition_of(batch.values, batch.nulls, batch.type, shares), type_
-            )
+            return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
         case logic.Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)
@@ -139,9 +137,7 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
         operands = [(values[~skip], kind) for values, kind in operands]
     values, new_faults = compute(operands, type_)
     if skip is not None:
-        all_values = native.filler_values(len(skip), type_)
-        all_values[~skip] = values
-        values, expanded = all_values, []
+        values, expanded = native.scatter_values(values, ~skip, type_), []
         for mask, reason in new_faults:
             all_rows = np.zeros(len(skip), np.bool_)
             all_rows[~skip] = mask

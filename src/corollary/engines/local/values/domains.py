@@ -7,7 +7,7 @@ their values as long as none of them is interned, and only then comparisons need
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,30 +53,6 @@ class GrowingArray:
             self.array = larger
         self.array[self.count : count] = values
         self.count = count
-
-
-class CodeDomain(Protocol):
-    """The values of one type and their codes; null is code 0."""
-
-    def encode(self, values: NativeArray) -> Codes:
-        """Return the codes of values, new ones interned."""
-
-    def decode(self, codes: Codes) -> NativeArray:
-        """Return the values of codes, an arbitrary one for null."""
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether codes other than null are in the order of their values."""
-
-    @property
-    def nbytes(self) -> int:
-        """The size in bytes."""
-
-    def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return the domain as a header and parts of a file."""
-
-    def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
-        """Replace the contents by a header and parts of a file."""
 
 
 class NumericDomain:

@@ -183,7 +183,7 @@ def partitions_of(
 ) -> npt.NDArray[np.int64]:
     """Return the partition that each tuple belongs to."""
     type_ = relation.types[pivot]
-    return partition_of(*from_arrow(rows.column(pivot), type_), type_, partitions)
+    return partition_of(*from_arrow(rows.column(pivot), type_), partitions)
 
 
 def write_pickle(data: Any, root: Path, job: str = "driver") -> str:
