@@ -1,4 +1,4 @@
-"""What is stored beside relations, checked by brute force: ranks well-founded, counts, totals exact.
+"""What is stored beside relations, checked by brute force: ranks, counts and totals.
 
 The rules of the normal program are evaluated by joining all their literals tuple by tuple; nothing
 of the engine is used but reading. Strata with arithmetic in their rules are left out.
