@@ -40,8 +40,11 @@ class CatalogConnection:
 
     def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> int:
         """Execute a statement for each row of values; return how many rows were changed in all."""
+        rows = list(rows)
+        if not rows:  # the drivers differ in what they count then
+            return 0
         cursor = self._connection.cursor()
-        cursor.executemany(self._driver.statement(statement), list(rows))
+        cursor.executemany(self._driver.statement(statement), rows)
         return int(cursor.rowcount)
 
     def insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
