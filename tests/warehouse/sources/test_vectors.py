@@ -217,5 +217,5 @@ def test_the_rows_of_a_large_file_are_compact(
     (tmp_path / "p.csv").write_text("".join(f"{at},{at % 3}\n" for at in range(200)))
     added = step(tmp_path / "p.csv", relation).added
     assert added.column("x").num_chunks > 5
-    assert added.schema.types == [pa.int16(), pa.dictionary(pa.int32(), pa.string())]
+    assert added.schema.types == [pa.int16(), pa.dictionary(pa.int8(), pa.string())]
     assert to_python(expand_table(added, relation)) == [(at, str(at % 3)) for at in range(200)]

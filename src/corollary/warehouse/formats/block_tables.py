@@ -18,8 +18,9 @@ Result = TypeVar("Result")
 
 _READERS_MAX = 4
 """The maximum number of blocks that are read at the same time."""
-_DICTIONARIES_MIN_BYTES = 2**26
+_DICTIONARIES_MIN_BYTES = 2**28
 """The size up to which each block keeps its dictionary of texts."""
+_INT8_INDICES, _INT16_INDICES = 2**7 - 1, 2**15 - 1
 _DECIMAL32_DIGITS = 9
 _DECIMAL64_DIGITS = 18
 
@@ -173,7 +174,7 @@ class _CompactTexts(_CompactColumn):
     def values(self) -> pa.ChunkedArray:
         """Return all values; none can be added afterwards."""
         self._unify()
-        return pa.chunked_array(self._chunks)
+        return pa.chunked_array(_with_narrow_indices(self._chunks))
 
     def _unify(self) -> None:
         """Replace the dictionaries by one, and the chunks by one."""
@@ -184,6 +185,15 @@ class _CompactTexts(_CompactColumn):
             return
         self._chunks = [column]
         self._unified_bytes, self._new_bytes = column.dictionary.nbytes, 0
+
+
+def _with_narrow_indices(chunks: list[pa.DictionaryArray]) -> list[pa.DictionaryArray]:
+    """Return texts with indices of one or two bytes, if they are in one small dictionary."""
+    if len(chunks) > 1 or len(chunks[0].dictionary) >= _INT16_INDICES:
+        return chunks
+    (chunk,) = chunks
+    type_ = pa.int8() if len(chunk.dictionary) < _INT8_INDICES else pa.int16()
+    return [pa.DictionaryArray.from_arrays(chunk.indices.cast(type_), chunk.dictionary)]
 
 
 def _compact_column(type_: Type) -> _CompactColumn:
