@@ -10,6 +10,7 @@ from corollary.rewrite.bases import bases
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.expressions import expressions
+from corollary.rewrite.implied import implied
 from corollary.rewrite.inlined import inlined
 from corollary.rewrite.negations import negations
 from corollary.rewrite.nulls import nulls
@@ -24,6 +25,7 @@ CLAUSE_PASSES: tuple[RewritePass, ...] = (
     expressions,  # move out of atoms: conjunctions become rules
     negations,  # negated literals are fully bound
     nulls,  # nullable join variables are tested
+    implied,  # what an aggregate implies is not asked again
 )
 PASSES: tuple[RewritePass, ...] = (
     *CLAUSE_PASSES,
