@@ -6,6 +6,7 @@ from corollary.core.bulk import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Aggregate, Derive, Reduce
 from corollary.core.types import Type
+from corollary.engines.local.bulk.estimates import computes_values
 from corollary.engines.local.evaluation.pipelines import copied_reference
 from corollary.engines.sql.compiled import NotCompiled
 
@@ -31,7 +32,6 @@ def bulk_note(
     """
     if mode is BulkMode.NEVER:
         return ""
-    reasons: dict[str, None] = {}
     leads = [step.body] if isinstance(step, Aggregate) else map(_lead, step.pipelines)
     is_large = mode is BulkMode.ALWAYS or any(
         (size_of(lead) or 0) >= BULK_MIN_TUPLES for lead in leads if lead is not None
@@ -41,7 +41,7 @@ def bulk_note(
     if isinstance(step, Aggregate):
         parts = [_aggregation_reason(step, types)]
     else:
-        parts = [_pipeline_reason(each, step, types) for each in step.pipelines]
+        parts = [_pipeline_reason(each, step, types, mode) for each in step.pipelines]
     reasons = {each: None for each in parts if each}
     if not reasons:
         return BULK
@@ -63,7 +63,7 @@ def _aggregation_reason(step: Aggregate, types: Mapping[str, tuple[Type, ...]]) 
 
 
 def _pipeline_reason(
-    pipeline: Pipeline, step: Derive, types: Mapping[str, tuple[Type, ...]]
+    pipeline: Pipeline, step: Derive, types: Mapping[str, tuple[Type, ...]], mode: BulkMode
 ) -> str:
     from corollary.engines.sql.duckdb_dialect import DUCKDB
     from corollary.engines.sql.pipelines import compile_pipeline
@@ -73,6 +73,8 @@ def _pipeline_reason(
         return "it only copies"
     if _lead(pipeline) is None:
         return "it reads no relation"
+    if mode is BulkMode.AUTO and not computes_values(pipeline):
+        return "it computes nothing"
     head = types[step.target]
     found = compile_pipeline(pipeline, types, head, DUCKDB, lambda _: 0, sums_last=sums_last)
     return found.reason if isinstance(found, NotCompiled) else ""

@@ -18,7 +18,7 @@ from corollary.core.plans import Aggregate
 from corollary.core.types import Type
 from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
 from corollary.engines.local.bulk.connection import run_query
-from corollary.engines.local.bulk.estimates import RowEstimates
+from corollary.engines.local.bulk.estimates import RowEstimates, computes_values
 from corollary.engines.local.evaluation.derivation import HeadBatch, run_heads
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
@@ -98,11 +98,11 @@ class BulkSteps:
         if lead is None:
             return False
         size = self._tables[lead.relation].size(lead.state)
-        if self._is_forced or size >= BULK_MIN_TUPLES:
+        if self._is_forced:
             return size > 0
-        if size < ESTIMATE_MIN_TUPLES:
+        if size < ESTIMATE_MIN_TUPLES or not computes_values(pipeline):
             return False
-        return self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
+        return size >= BULK_MIN_TUPLES or self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
 
     def _compile(
         self, pipeline: Pipeline, head: tuple[Type, ...], *, sums_last: bool
