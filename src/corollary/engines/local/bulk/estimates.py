@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from corollary.core.logic import Constant, Variable
-from corollary.core.pipeline import Pipeline, Probe
+from corollary.core.functors import CHECKED_SUM
+from corollary.core.logic import Condition, Constant, Functor, Variable
+from corollary.core.pipeline import Compute, Filter, Pipeline, Probe
 from corollary.engines.local.evaluation.pipelines import live_variables
 from corollary.engines.local.storage.table import Table
 
@@ -31,6 +32,24 @@ class RowFlow:
 
     most: float
     distinct_after: frozenset[int]
+
+
+def computes_values(pipeline: Pipeline) -> bool:
+    """Whether a pipeline computes with values; to compare codes for equality is not enough.
+
+    Looking up codes in sorted words is at least as fast here as in DuckDB, and needs no conversion.
+    """
+    for stage in pipeline.stages:
+        match stage:
+            case Compute(expression=Functor(name=name)) if name != CHECKED_SUM:
+                return True
+            case Filter(condition=Condition(operator=operator, left=left, right=right)):
+                is_plain = not isinstance(left, Functor) and not isinstance(right, Functor)
+                if not is_plain or operator not in ("=", "!=", "is"):
+                    return True
+            case _:
+                pass
+    return False
 
 
 class RowEstimates:

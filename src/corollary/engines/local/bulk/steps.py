@@ -7,7 +7,6 @@ again on the local engine, whose judge decides.
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from corollary.core.plans import Aggregate
 from corollary.core.types import Type
 from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
 from corollary.engines.local.bulk.connection import run_query
-from corollary.engines.local.bulk.estimates import RowEstimates
+from corollary.engines.local.bulk.estimates import RowEstimates, computes_values
 from corollary.engines.local.evaluation.derivation import HeadBatch, run_heads
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
@@ -30,9 +29,6 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 ESTIMATE_MIN_TUPLES = 1 << 10
 """A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
 
@@ -41,6 +37,19 @@ _Batch = tuple[list[Codes], int, bool]
 
 _Key = tuple[int, bool, frozenset[int]]
 """A pipeline or step, whether its last column is summed, after which stages rows are distinct."""
+
+
+class _Query:
+    """A compiled query with its texts, which are made once."""
+
+    __slots__ = ("compiled", "fault_texts", "text")
+
+    def __init__(self, compiled: CompiledQuery) -> None:
+        from corollary.engines.sql.duckdb_dialect import DUCKDB
+
+        self.compiled = compiled
+        self.text = DUCKDB.text(compiled.query)
+        self.fault_texts = [DUCKDB.text(each) for each in compiled.fault_queries]
 
 
 class BulkSteps:
@@ -58,7 +67,7 @@ class BulkSteps:
         self._dictionary = dictionary
         self._is_forced = mode is BulkMode.ALWAYS
         self._estimates = RowEstimates(tables)
-        self._compiled: dict[_Key, CompiledQuery | NotCompiled] = {}
+        self._compiled: dict[_Key, _Query | NotCompiled] = {}
         # Pipelines and steps that have met a row without a value: they run here, from then on.
         self._faulty: set[int] = set()
 
@@ -79,10 +88,10 @@ class BulkSteps:
         pipeline = runner.pipeline
         if id(pipeline) in self._faulty or not self._is_due(pipeline):
             return None
-        compiled = self._compile(pipeline, self._types[target], sums_last=sums_last)
-        if isinstance(compiled, NotCompiled):
+        query = self._compile(pipeline, self._types[target], sums_last=sums_last)
+        if isinstance(query, NotCompiled):
             return None
-        return self._run(runner, compiled, context, is_bag=sums_last or pipeline.is_bag)
+        return self._run(runner, query, context, is_bag=sums_last or pipeline.is_bag)
 
     def _is_due(self, pipeline: Pipeline) -> bool:
         """Whether enough rows flow through a pipeline."""
@@ -90,15 +99,15 @@ class BulkSteps:
         if lead is None:
             return False
         size = self._tables[lead.relation].size(lead.state)
-        if self._is_forced or size >= BULK_MIN_TUPLES:
+        if self._is_forced:
             return size > 0
-        if size < ESTIMATE_MIN_TUPLES:
+        if size < ESTIMATE_MIN_TUPLES or not computes_values(pipeline):
             return False
-        return self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
+        return size >= BULK_MIN_TUPLES or self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
 
     def _compile(
         self, pipeline: Pipeline, head: tuple[Type, ...], *, sums_last: bool
-    ) -> CompiledQuery | NotCompiled:
+    ) -> _Query | NotCompiled:
         distinct = self._estimates.flow(pipeline).distinct_after
         key = (id(pipeline), sums_last, distinct)
         known = self._compiled.get(key)
@@ -106,7 +115,7 @@ class BulkSteps:
             from corollary.engines.sql.duckdb_dialect import DUCKDB
             from corollary.engines.sql.pipelines import compile_pipeline
 
-            known = self._compiled[key] = compile_pipeline(
+            found = compile_pipeline(
                 pipeline,
                 self._types,
                 head,
@@ -115,6 +124,7 @@ class BulkSteps:
                 sums_last=sums_last,
                 distinct_after=distinct,
             )
+            known = self._compiled[key] = _prepare(found)
         return known
 
     def _encode_constant(self, constant: Constant) -> int:
@@ -123,7 +133,7 @@ class BulkSteps:
     def _run(
         self,
         runner: PipelineRunner,
-        compiled: CompiledQuery,
+        query: _Query,
         context: RunContext,
         *,
         is_bag: bool,
@@ -135,11 +145,11 @@ class BulkSteps:
 
         context.recorder.bulk()
         budget.count_rows(pipeline, runner.record_probes(context))
-        tables = self._read_inputs(compiled)
-        is_faulty = self._has_fault(compiled, tables, check)
+        tables = self._read_inputs(query)
+        is_faulty = self._has_fault(query, tables, check)
         kept: list[HeadBatch] = []
         if not is_faulty:
-            with closing(self._batches(compiled, tables, check)) as batches:
+            with closing(self._batches(query, tables, check)) as batches:
                 for columns, count, is_marked in batches:
                     is_faulty |= is_marked
                     if is_faulty:
@@ -166,14 +176,14 @@ class BulkSteps:
         size = self._tables[step.body.relation].size(step.body.state)
         if id(step) in self._faulty or size < (1 if self._is_forced else BULK_MIN_TUPLES):
             return None
-        compiled = self._compile_aggregation(step)
-        if isinstance(compiled, NotCompiled):
+        query = self._compile_aggregation(step)
+        if isinstance(query, NotCompiled):
             return None
         context.recorder.bulk()
-        tables = self._read_inputs(compiled)
+        tables = self._read_inputs(query)
         found: list[HeadBatch] = []
         check = context.budget.check_seconds
-        with closing(self._batches(compiled, tables, check)) as batches:
+        with closing(self._batches(query, tables, check)) as batches:
             for columns, count, is_marked in batches:
                 if is_marked:
                     self._faulty.add(id(step))
@@ -188,7 +198,7 @@ class BulkSteps:
             joined = [column[has_value] for column in joined]
         return sort_distinct(target.pack(joined, len(joined[-1])))
 
-    def _compile_aggregation(self, step: Aggregate) -> CompiledQuery | NotCompiled:
+    def _compile_aggregation(self, step: Aggregate) -> _Query | NotCompiled:
         key = (id(step), False, frozenset[int]())
         known = self._compiled.get(key)
         if known is None:
@@ -196,14 +206,13 @@ class BulkSteps:
             from corollary.engines.sql.duckdb_dialect import DUCKDB
 
             result = self._types[step.target][-1]
-            known = self._compiled[key] = compile_aggregation(
-                step.aggregation, step.body, self._types, result, DUCKDB
-            )
+            found = compile_aggregation(step.aggregation, step.body, self._types, result, DUCKDB)
+            known = self._compiled[key] = _prepare(found)
         return known
 
     # --- queries -------------------------------------------------------------------------------
 
-    def _read_inputs(self, compiled: CompiledQuery) -> dict[str, pa.Table]:
+    def _read_inputs(self, query: _Query) -> dict[str, pa.Table]:
         return {
             each.name: read_columns(
                 self._tables[each.source.relation],
@@ -211,28 +220,26 @@ class BulkSteps:
                 each.columns,
                 self._dictionary,
             )
-            for each in compiled.inputs
+            for each in query.compiled.inputs
         }
 
     @staticmethod
     def _has_fault(
-        compiled: CompiledQuery, tables: Mapping[str, pa.Table], check: Callable[[], None]
+        query: _Query, tables: Mapping[str, pa.Table], check: Callable[[], None]
     ) -> bool:
         """Whether a value that would be looked up is missing in some row."""
-        for query in compiled.fault_queries:
-            with closing(run_query(_text(query), tables, check)) as batches:
+        for text in query.fault_texts:
+            with closing(run_query(text, tables, check)) as batches:
                 if any(batch.num_rows for batch in batches):
                     return True
         return False
 
     def _batches(
-        self,
-        compiled: CompiledQuery,
-        tables: Mapping[str, pa.Table],
-        check: Callable[[], None],
+        self, query: _Query, tables: Mapping[str, pa.Table], check: Callable[[], None]
     ) -> Generator[_Batch]:
         """Yield the batches of a result."""
-        with closing(run_query(_text(compiled.query), tables, check)) as batches:
+        compiled = query.compiled
+        with closing(run_query(query.text, tables, check)) as batches:
             for batch in batches:
                 if compiled.has_mark and truths_of(batch.column(MARK)).any():
                     yield [], 0, True
@@ -241,7 +248,5 @@ class BulkSteps:
                 yield columns, batch.num_rows, False
 
 
-def _text(query: "exp.Select") -> str:
-    from corollary.engines.sql.duckdb_dialect import DUCKDB
-
-    return DUCKDB.text(query)
+def _prepare(found: CompiledQuery | NotCompiled) -> _Query | NotCompiled:
+    return found if isinstance(found, NotCompiled) else _Query(found)
