@@ -1,8 +1,9 @@
 """Benchmarks: workloads measured against other engines in one run, answers compared.
 
 `python -m bench` runs all of them; `--only`, `--repeat`, `--scale`, `--json` and `--profile` are
-explained by `--help`. A missed bar is reported; only a wrong answer fails the run. Here stand the
-evaluations from scratch, in `maintain` those that change data and time each transaction.
+explained by `--help`, what is measured by `README.md`. A missed bar is reported; only a wrong
+answer fails the run. Here stand the evaluations from scratch, in `maintain` those that change data
+and time each transaction.
 
 | file | holds |
 |---|---|
@@ -13,6 +14,9 @@ evaluations from scratch, in `maintain` those that change data and time each tra
 | `startup.py` | how quickly the command answers, and what `import corollary` loads |
 | `report.py` | the table and the JSON |
 | `figure.py` | a line of a report that is no race |
+| `process.py` | a command in a process of its own: clock, processor, memory |
+| `shop/`, `bulk/` | bulk work: a shop, recursion that makes texts, large files, large groups |
+| `tpch/` | queries in the manner of TPC-H |
 | `warehouse.py` | what lasting costs |
 | `active.py` | what monitoring costs, and what each optimisation of it is worth |
 | `spark.py`, `rivals.py`, `jobs.py` | what Spark adds, what it does alone, and what jobs cost |

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench import active, advisor, documents, orders, report, spark, startup, warehouse
+from bench.bulk import load, paths, totals
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
 from bench.maintain import report as maintain_report
@@ -18,22 +19,42 @@ from bench.maintain.tasks import tasks
 from bench.maintain.tracks import Outcome
 from bench.measure import Measurement, measure
 from bench.report import Result
+from bench.shop import race as shop
+from bench.tpch import queries as tpch
 from bench.workloads import Workload, workloads
 from corollary.maintain.choose import SELECTABLE_ALGORITHMS
 
 TOP = 25
 REPORTS = {
     each.NAME: (each.ABOUT, each.run)
-    for each in (warehouse, active, spark, advisor, documents, orders)
+    for each in (
+        shop,
+        paths,
+        totals,
+        startup,
+        warehouse,
+        active,
+        spark,
+        advisor,
+        documents,
+        orders,
+        load,
+    )
 }
-"""What is no race of contenders: figures, by name."""
+"""What is no race of contenders in this process: figures, by name."""
+ON_REQUEST = frozenset({load.NAME})
+"""What runs only if `--only` names it."""
+SHOP_NEXT = "shop-next"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmarks; return 1 if an answer is wrong, otherwise 0."""
     options = _options(arguments)
-    chosen = {each.name: each for each in workloads(options.scale)}
+    chosen = {each.name: each for each in evaluations(options.scale)}
     maintained = {each.name: each for each in tasks(options.scale)}
+    if options.profile in (shop.NAME, SHOP_NEXT):
+        shop.profile(options.scale, TOP, is_next=options.profile == SHOP_NEXT)
+        return 0
     if options.profile in maintained:
         run.profile(maintained[options.profile], options.algorithm, TOP)
         return 0
@@ -41,14 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         profile(chosen[options.profile])
         return 0
     groups = groups_of(maintained.values())
-    asked = options.only or [*chosen, startup.HELP, *maintained, *REPORTS]
+    reports = (name for name in REPORTS if name not in ON_REQUEST)
+    asked = options.only or [*chosen, startup.HELP, *maintained, *reports]
     names = list(dict.fromkeys(name for each in asked for name in groups.get(each, (each,))))
     host = report.machine()
     print(f"{host['cores']} cores, load {host['load']:.1f}, {host['versions']}", flush=True)
     others = {*maintained, *REPORTS}
     results = evaluate([name for name in names if name not in others], chosen, options)
     outcomes = maintain([maintained[name] for name in names if name in maintained], options)
-    figures = {name: reported(name, options.scale) for name in REPORTS if name in names}
+    figures = {name: reported(name, options) for name in REPORTS if name in names}
     if options.json:
         listed = [maintain_report.as_json(task, outcome) for task, outcome in outcomes]
         report.write(
@@ -94,9 +116,12 @@ def maintain(chosen: Sequence[Task], options: argparse.Namespace) -> list[tuple[
     return outcomes
 
 
-def reported(name: str, scale: float) -> list[Figure]:
+def reported(name: str, options: argparse.Namespace) -> list[Figure]:
     """Take the figures of a report, and print a line for each."""
     about, run = REPORTS[name]
+    scale = options.scale
+    if name == load.NAME and options.rows:
+        scale = options.rows / load.ROWS
     print(f"\n{name}: {about}")
     figures = []
     for figure in run(scale):
@@ -105,9 +130,14 @@ def reported(name: str, scale: float) -> list[Figure]:
     return figures
 
 
+def evaluations(scale: float = 1.0) -> tuple[Workload, ...]:
+    """Return everything that is evaluated from scratch in this process."""
+    return (*workloads(scale), *tpch.queries(scale))
+
+
 def groups_of(maintained: Iterable[Task]) -> dict[str, list[str]]:
-    """Return the names of the tasks in each group."""
-    groups: dict[str, list[str]] = {}
+    """Return the names of the tasks in each group, and of the queries like those of TPC-H."""
+    groups = {tpch.GROUP: [each.name for each in tpch.queries()]}
     for task in maintained:
         groups.setdefault(task.group, []).append(task.name)
     return groups
@@ -115,7 +145,7 @@ def groups_of(maintained: Iterable[Task]) -> dict[str, list[str]]:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     every = tasks()
-    names = [*(each.name for each in workloads()), *(each.name for each in every)]
+    names = [*(each.name for each in evaluations()), *(each.name for each in every)]
     runnable = [*names, startup.HELP, *REPORTS, *groups_of(every)]
     parser = argparse.ArgumentParser("bench", description="Measure Corollary against DuckDB.")
     parser.add_argument(
@@ -128,7 +158,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=_count, default=5, metavar="N", help="runs (default 5)")
     parser.add_argument("--scale", type=float, default=1.0, help="times the sizes (default 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    parser.add_argument("--profile", choices=names, metavar="NAME", help="profile one workload")
+    parser.add_argument(
+        "--rows",
+        type=_count,
+        metavar="N",
+        help=f"of the file of {load.NAME} (default {load.ROWS:,})",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=[*names, shop.NAME, SHOP_NEXT],
+        metavar="NAME",
+        help=f"profile one workload, the first load of the {shop.NAME} or one more day of it "
+        f"({SHOP_NEXT})",
+    )
     parser.add_argument(
         "--clock", choices=CLOCKS, default="wall", help="what times maintenance (default wall)"
     )

@@ -1,6 +1,7 @@
 """The measuring core: contenders take turns at the same task, and their answers are compared."""
 
 import gc
+import resource
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -32,10 +33,16 @@ class Contender(Protocol):
 
 @dataclass(slots=True)
 class Timing:
-    """The runs of one contender: seconds of each, tuples of the answer, its notes."""
+    """The runs of one contender: seconds of each, tuples of the answer, its notes.
+
+    Attributes:
+        seconds: on the clock.
+        processor: seconds of all threads, and of processes that were started and waited for.
+    """
 
     name: str
     seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
     tuples: int = 0
     notes: dict[str, float] = field(default_factory=dict)
 
@@ -43,6 +50,20 @@ class Timing:
     def median(self) -> float:
         """The seconds that half of the runs stayed under."""
         return statistics.median(self.seconds)
+
+    @property
+    def median_processor(self) -> float:
+        """The seconds of the processor that half of the runs stayed under."""
+        return statistics.median(self.processor)
+
+    def run(self, contender: Contender) -> None:
+        """Time one run, garbage of earlier ones collected before."""
+        contender.ready()
+        gc.collect()
+        began, began_processor = time.perf_counter(), _processor_seconds()
+        contender.run()
+        self.processor.append(_processor_seconds() - began_processor)
+        self.seconds.append(time.perf_counter() - began)
 
 
 @dataclass(slots=True)
@@ -68,7 +89,7 @@ def measure(
     expected: pa.Table | None = None
     for number in range(repeat):
         for contender, timing in zip(contenders, timings, strict=True):
-            timing.seconds.append(seconds_of(contender))
+            timing.run(contender)
             found = contender.answer()
             timing.notes.update(contender.notes())
             if number == 0:
@@ -81,19 +102,16 @@ def measure(
                     f"{found.num_rows:,} in run {number + 1}"
                 )
     for referee in referees:
-        seconds_of(referee)
+        Timing(referee.name).run(referee)
         assert expected is not None
         differences += difference(contenders[0].name, expected, referee.name, referee.answer())
     return Measurement(timings, differences)
 
 
-def seconds_of(contender: Contender) -> float:
-    """Return how long one run takes, garbage of earlier ones collected before."""
-    contender.ready()
-    gc.collect()
-    began = time.perf_counter()
-    contender.run()
-    return time.perf_counter() - began
+def _processor_seconds() -> float:
+    """Return user and system time of this process and its children so far."""
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in spent)
 
 
 def in_order(table: pa.Table) -> pa.Table:

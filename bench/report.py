@@ -11,8 +11,12 @@ from typing import Any
 
 from bench.measure import Measurement, Timing
 
-HEADINGS = ("workload", "tuples", "rounds", "plan s", "ours s", "duckdb s", "ratio", "bar", "")
-WIDTHS = (17, 11, 7, 8, 8, 9, 7, 6, 0)
+HEADINGS = (
+    *("workload", "tuples", "rounds", "plan s", "ours s", "duckdb s", "ratio", "bar"),
+    *("ours cpu s", "duckdb cpu s", "ratio", ""),
+)
+WIDTHS = (17, 10, 6, 7, 7, 8, 6, 5, 10, 12, 6, 0)
+"""Of the columns; the bar is that of the ratio before it, of seconds on the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,12 @@ class Result:
         return self.ours.median / self.rival.median if self.rival else None
 
     @property
+    def processor_ratio(self) -> float | None:
+        """Our median of processor time over the rival's."""
+        rival = self.rival
+        return self.ours.median_processor / rival.median_processor if rival else None
+
+    @property
     def verdict(self) -> str:
         """`ok` or `missed` where there is a bar, `WRONG` where answers differ."""
         if self.measurement.differences:
@@ -70,6 +80,7 @@ def heading() -> str:
 def line(result: Result) -> str:
     """Return one result as a line of the table, what is remarkable about it below."""
     rival, ratio, rate = result.rival, result.ratio, result.rate
+    processor_ratio = result.processor_ratio
     unit = "" if result.bar is None or ratio is not None else " s"
     notes = result.ours.notes
     cells = (
@@ -81,6 +92,9 @@ def line(result: Result) -> str:
         f"{rival.median:.3f}" if rival else "",
         f"{ratio:.2f}" if ratio is not None else "",
         f"{result.bar:.1f}{unit}" if result.bar is not None else "",
+        f"{result.ours.median_processor:.3f}",
+        f"{rival.median_processor:.3f}" if rival else "",
+        f"{processor_ratio:.2f}" if processor_ratio is not None else "",
         result.verdict or (f"{rate / 1e6:.2f} M tuples/s" if rate and not rival else ""),
     )
     below = [f"    {text}" for text in (*result.measurement.differences, *result.remarks)]
@@ -131,6 +145,7 @@ def _as_json(result: Result) -> dict[str, Any]:
         "about": result.about,
         "bar": result.bar,
         "ratio": result.ratio,
+        "processor_ratio": result.processor_ratio,
         "verdict": result.verdict,
         "tuples_per_second": result.rate,
         "differences": result.measurement.differences,
@@ -140,6 +155,7 @@ def _as_json(result: Result) -> dict[str, Any]:
                 "name": timing.name,
                 "median": timing.median,
                 "seconds": timing.seconds,
+                "processor": timing.processor,
                 "tuples": timing.tuples,
                 "notes": timing.notes,
             }

@@ -145,6 +145,7 @@ def workloads(scale: float = 1.0) -> tuple[Workload, ...]:
             lambda: data.sales(size(1_000_000), size(10_000), size(500)),
             REVENUE,
             REVENUE_SQL,
+            2.0,
         ),
         Workload(
             "unreachable",

@@ -5,6 +5,7 @@
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
+from corollary import console
+from corollary.core.bulk import BULK_VARIABLE
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection
@@ -32,6 +35,10 @@ GROUPS = ("spark", "postgresql")
 """Tests with one of these words in their id run in one process, which has the session or server."""
 
 
+# Commands tell the seconds of long work; on a busy machine, short work may be long.
+console.LONG_SECONDS = float("inf")
+
+
 # -------------------------------------------------------------------------------------- selection
 
 
@@ -41,6 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--all", action="store_true", help="run the whole matrix and the long tests")
     group.addoption("--shard", metavar="K/N", help="run the K-th of N parts of the tests")
     group.addoption("--seed", type=int, help="choose the sample by this number, not by the date")
+    group.addoption(
+        "--bulk",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="which steps DuckDB computes, where a test does not say it",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[SEED] = str(seed_of_today())
     if config.option.all:
         os.environ[WHOLE] = "1"
+    if config.option.bulk != "auto":
+        os.environ[BULK_VARIABLE] = config.option.bulk
+    # A shell starts jobs in the background with the signal ignored, and processes pass that on.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

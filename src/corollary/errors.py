@@ -200,10 +200,10 @@ class WarehouseError(InputError):
         return cls([Diagnostic("C0930", text, None, cure)])
 
     @classmethod
-    def catalog_failure(cls, url: str, error: Exception) -> "WarehouseError":
+    def catalog_failure(cls, location: str, error: Exception) -> "WarehouseError":
         """Return the error of a catalog that cannot be used."""
-        reason = str(getattr(error, "orig", error)).strip().splitlines()
-        problem, place = reason[0] if reason else str(error), display_location(url)
+        reason = str(error).strip().splitlines()
+        problem, place = reason[0] if reason else type(error).__name__, redact_password(location)
         code, text = "C0935", f"The catalog cannot be used: {problem}."
         cure = f"check that {place} can be reached and written; nothing was changed"
         if problem in ("file is not a database", "database disk image is malformed"):
@@ -218,18 +218,10 @@ class WarehouseError(InputError):
         return cls([Diagnostic(code, text, None, cure)])
 
 
-def display_location(url: str) -> str:
-    """Return where a catalog is, for messages: the path of a file, or a URL without password.
+def redact_password(url: str) -> str:
+    """Return the location of a warehouse or a catalog, with `…` in place of a password.
 
-    >>> (
-    ...     display_location("sqlite:////w/catalog.sqlite"),
-    ...     display_location("postgresql://me:secret@host/w"),
-    ... )
+    >>> redact_password("/w/catalog.sqlite"), redact_password("postgresql://me:secret@host/w")
     ('/w/catalog.sqlite', 'postgresql://me:…@host/w')
     """
-    return redact_password(url.removeprefix("sqlite:///"))
-
-
-def redact_password(url: str) -> str:
-    """Return a URL with `…` in place of its password."""
     return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:…@", url)

@@ -69,17 +69,14 @@ def test_verify(house: House) -> None:
 
 
 def test_verify_of_what_is_lost(house: House) -> None:
-    from corollary.warehouse.catalog import schema
-
     with house.warehouse.catalog.write_transaction() as connection:
-        table = schema.changes
         connection.execute(
-            table.update()
-            .where(table.c.relation == "node", table.c.commit_number == house.db.commits)
-            .values(checksum="0")
+            "UPDATE corollary_changes SET checksum = '0' WHERE relation = ? AND commit_number = ?",
+            "node",
+            house.db.commits,
         )
         connection.execute(
-            table.update().where(table.c.relation == "edge•manual").values(checksum="0")
+            "UPDATE corollary_changes SET checksum = '0' WHERE relation = ?", "edge•manual"
         )
     result = cli("verify", "w", "--repair")
     assert result.exit_code == INPUT

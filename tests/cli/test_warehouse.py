@@ -147,6 +147,30 @@ def test_run_in_json_is_as_the_language_says() -> None:
     assert said["stats"]["link"]["actual"] == 3
 
 
+def test_verbose_says_what_took_how_long() -> None:
+    """A line for each phase, in order, and a sum; results and JSON stay as they are."""
+    said = done(run("-v", "--format", "json")).stderr.splitlines()
+    assert [line.partition(":")[0] for line in said[:-1]] == [
+        "read",
+        "evaluate",
+        "store",
+        "publish",
+    ]
+    assert said[0].startswith("read: 2 rows, ")
+    parts, _, total = said[-1].rpartition(": ")
+    seconds = [float(each) for each in re.findall(r"[\d.]+(?= s)", parts)]
+    assert round(sum(seconds), 2) == float(total.removesuffix(" s"))
+    put("new.tsv", "c\td\n")
+    insert = ["--insert", "edge=new.tsv"]
+    for options in ([], ["-q"], ["-q", "-v"]):
+        assert "read: " not in done(cli("apply", "wh", *insert, *options)).stderr
+    read, *_ = done(cli("apply", "wh", *insert, "-v")).stderr.splitlines()
+    assert read.startswith("read: 1 row, ")
+    for command in (["query", 'link("a", y)'], ["verify"], ["gc"]):
+        name, *rest = command
+        assert done(cli(name, "wh", *rest, "-v")).stderr.endswith(" s\n")
+
+
 def test_a_run_with_nothing_changed_says_so() -> None:
     run()
     before = tree("wh")

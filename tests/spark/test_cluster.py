@@ -11,7 +11,8 @@ from support.paths import TESTS
 from support.selection import sampled
 
 pytestmark = pytest.mark.spark
-PARTS = ("tasks", "documents", "sql", "auto", "cases")
+PARTS = ("tasks", "sql", "auto")
+LONG_PARTS = ("documents", "cases")
 
 
 def last_line(*command: str) -> str:
@@ -28,7 +29,10 @@ def last_line(*command: str) -> str:
     return found.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("what", sampled(PARTS, 5))
+@pytest.mark.parametrize(
+    "what",
+    [*sampled(PARTS, 3), *(pytest.param(each, marks=pytest.mark.long) for each in LONG_PARTS)],
+)
 def test_all_is_right_on_connect(what: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     assert last_line("spark_connect.py", what) == "right"

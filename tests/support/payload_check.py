@@ -1,4 +1,4 @@
-"""What is stored beside relations, checked by brute force: ranks are well-founded, counts exact.
+"""What is stored beside relations, checked by brute force: ranks, counts and totals.
 
 The rules of the normal program are evaluated by joining all their literals tuple by tuple; nothing
 of the engine is used but reading. Strata with arithmetic in their rules are left out.
@@ -6,15 +6,19 @@ of the engine is used but reading. Strata with arithmetic in their rules are lef
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core.arrow import to_python
-from corollary.core.logic import Condition, Constant, Literal, Rule, Variable
+from corollary.core.logic import Aggregation, Condition, Constant, Literal, Rule, Variable
+from corollary.core.totals import SpecialPlace
 from corollary.database.database import Database
-from corollary.maintain.payload import payload_kind
+from corollary.maintain.payload import Payload, payload_kind
 from oracles.evaluation import canonical, compare
 
 Row: TypeAlias = tuple[Any, ...]
@@ -23,13 +27,15 @@ Instance: TypeAlias = tuple[Row, tuple[tuple[str, Row], ...]]
 
 
 def check_payload(db: Database) -> int:
-    """Assert that valid ranks and counts are right; return how many tuples were looked at."""
+    """Assert that valid ranks, counts and totals are right; return how many were looked at."""
     program = db._state.loaded.normal
     looked_at = 0
     relations: dict[str, list[Row]] = {}
     for stratum in strata(program):
         valid = set(stratum.relations) <= db._state.planner.payload
-        if valid and all(is_plain(rule) for rule in stratum.rules) and not stratum.aggregations:
+        if valid and stratum.aggregations:
+            looked_at += check_totals(db, stratum)
+        elif valid and all(is_plain(rule) for rule in stratum.rules):
             below = {each.relation for rule in stratum.rules for each in rule.literals}
             below |= set(stratum.relations)
             if any(_is_virtual(db, name) for name in below):
@@ -89,6 +95,71 @@ def check_counts(db: Database, stratum: Stratum, relations: Mapping[str, list[Ro
     assert counted == found, f"counts of {name} are {counted}, not {found}"
     assert db._state.engine.size(f"{name}•count") == len(counted)
     return len(counted)
+
+
+def check_totals(db: Database, stratum: Stratum) -> int:
+    """Assert that stored totals are what the assignments of the body say."""
+    program = db._state.loaded.normal
+    kind = payload_kind(stratum, program)
+    (aggregation,) = stratum.aggregations
+    rows = assignments(db, aggregation)
+    if kind is None or rows is None:
+        return 0
+    assert aggregation.value is not None
+    scale = program.relations[aggregation.body].types[aggregation.value].scale
+    expected: Counter[Row] = Counter()
+    for row in rows:
+        group, term = tuple(row[at] for at in aggregation.groups), row[aggregation.value]
+        is_counted = term is not None or aggregation.operator == "sum"
+        if kind is Payload.VALUES:
+            expected[*group, term] += term is not None
+        elif kind is Payload.DIGITS:
+            expected[*group, SpecialPlace.COUNT] += is_counted
+            for place, digit in digits(term):
+                expected[*group, place] += digit
+        else:
+            value = 0 if term is None else int(Decimal(term).scaleb(scale))
+            expected[*group, 0] += is_counted
+            expected[*group, 1] += value >> 32
+            expected[*group, 2] += value & 0xFFFFFFFF
+    found: Counter[Row] = Counter()
+    for row in read(db, f"{aggregation.relation}•{kind}"):
+        if kind is Payload.TOTAL:
+            found.update({(*row[:-3], at): number for at, number in enumerate(row[-3:])})
+        else:
+            assert row[-1] != 0, row
+            found[row[:-1]] = row[-1]
+    expected, found = (Counter({k: n for k, n in each.items() if n}) for each in (expected, found))
+    assert found == expected, f"totals of {aggregation} are {found}, not {expected}"
+    return len(found)
+
+
+def assignments(db: Database, aggregation: Aggregation) -> list[Row] | None:
+    """Return the tuples of an aggregate's body; None if they are not stored and rules not plain."""
+    relations = db._state.loaded.normal.relations
+    if not relations[aggregation.body].is_inlined:
+        return None if _is_virtual(db, aggregation.body) else read(db, aggregation.body)
+    (rule,) = (
+        each for each in db._state.loaded.normal.rules if each.head.relation == aggregation.body
+    )
+    below = {each.relation for each in rule.literals}
+    if not is_plain(rule) or any(_is_virtual(db, name) for name in below):
+        return None
+    return [head for head, _ in instances(rule, {name: read(db, name) for name in below})]
+
+
+def digits(term: float | None) -> Iterator[tuple[int, int]]:
+    """Yield places and digits of a float, which is a multiple of 2^-1074."""
+    if term is None:
+        return
+    if math.isnan(term) or math.isinf(term):
+        places = (SpecialPlace.NAN, SpecialPlace.INFINITY, SpecialPlace.NEGATIVE_INFINITY)
+        yield places[0 if math.isnan(term) else 1 if term > 0 else 2], 1
+        return
+    exact = Fraction(term) * 2**1074
+    assert exact.denominator == 1
+    for place in range(66):
+        yield place, (abs(int(exact)) >> 32 * place & 0xFFFFFFFF) * (1 if exact > 0 else -1)
 
 
 def instances(rule: Rule, relations: Mapping[str, list[Row]]) -> Iterator[Instance]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corollary.core.arrow import from_python, schema_of, to_python
+from corollary.core.arrow import expand_table, from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic, InputError
@@ -73,12 +73,12 @@ class Run:
         assert self.asked <= 1
         added = [canonical(row) for row in to_python(change.added)]
         removed = [canonical(row) for row in to_python(change.removed)]
-        assert len(set(added)) == len(added)
+        assert len(set(added)) == len(added) or not self.rows
         assert len(set(removed)) == len(removed)
         assert not set(added) & self.rows.keys()
         assert set(removed) <= self.rows.keys()
         if self.relation.types:
-            assert change.added.schema == schema_of(self.relation)
+            assert expand_table(change.added, self.relation).schema == schema_of(self.relation)
             assert change.removed.schema == schema_of(self.relation)
         for row in removed:
             del self.rows[row]

@@ -27,8 +27,7 @@ from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
-from corollary.warehouse.catalog import schema
-from corollary.warehouse.warehouse import parse_location
+from corollary.warehouse.warehouse_catalog import parse_location
 from support.comparison import comparable
 from support.generators.scenarios import Scenario, judge
 from support.maintained_database import Judged, reopened
@@ -108,11 +107,11 @@ def loose_files(db: Database) -> set[str]:
     root, catalog = root_of(db), store_of(db).warehouse.catalog
     with catalog.read_transaction() as connection:
         known = {
-            row[0]
-            for table in (schema.changes, schema.snapshots, schema.indexes)
-            for row in connection.execute(table.select().with_only_columns(table.c.path))
+            path
+            for table in ("corollary_changes", "corollary_snapshots", "corollary_indexes")
+            for path in connection.column(f"SELECT path FROM {table}")
         }
-        intents = {row.id for row in connection.execute(schema.intents.select())}
+        intents = set(connection.column("SELECT id FROM corollary_intents"))
     for path in [each for each in known if each is not None and each.endswith(".parts")]:
         listed = json.loads((root / path).read_text())
         known |= {f"{path.rpartition('/')[0]}/{each['name']}" for each in listed}

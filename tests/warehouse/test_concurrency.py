@@ -20,7 +20,6 @@ from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.errors import ConflictError, ConstraintError, InputError
 from corollary.warehouse import warehouse
-from corollary.warehouse.catalog import schema
 from support.maintained_database import (
     apply,
     closure,
@@ -37,7 +36,7 @@ from support.processes.competing_writer import ACCOUNT, TEXT, raise_balance
 from support.selection import examples
 from support.warehouse_scenarios import everything, loose_files, store_of, stored
 
-WRITERS, EACH = 4, {"sqlite": examples(15, 50), "postgresql": examples(8, 20)}
+WRITERS, EACH = examples(3, 4), {"sqlite": examples(8, 50), "postgresql": examples(5, 20)}
 
 
 def compete(place: str, writer: str, count: int) -> subprocess.Popen[str]:
@@ -274,7 +273,7 @@ def test_a_writer_that_was_given_up(place: str, monkeypatch: pytest.MonkeyPatch)
     def late(new: Any, intent: str | None) -> int:
         assert intent is not None
         with catalog.write_transaction() as connection:
-            connection.execute(schema.intents.delete())
+            connection.execute("DELETE FROM corollary_intents")
         return commit(new, intent)
 
     monkeypatch.setattr(catalog, "commit", late)

@@ -20,7 +20,7 @@ from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitions import driver, versions, worker
 from corollary.engines.spark.partitions.messages import Reply, Request
 from corollary.errors import WarehouseError
-from corollary.warehouse.files import multi_file_table
+from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
 from corollary.warehouse.publishing import published_files
 from support.in_process_partitions import SHARES, share_out
 from support.maintained_database import closure, pairs
@@ -63,7 +63,7 @@ EVERY = sorted((x, y) for x in NODES for y in NODES)
 
 
 def lists(db: Database) -> list[Path]:
-    return sorted(root_of(db).glob(f"data/*/*{multi_file_table.LIST_SUFFIX}"))
+    return sorted(root_of(db).glob(f"data/*/*{LIST_SUFFIX}"))
 
 
 def snapshot_of(db: Database) -> Path:
@@ -126,7 +126,7 @@ def test_parts_go_with_their_list(db: Database) -> None:
     assert before & set(lists(db)) == {snapshot}
     named = {each.name for each in lists(db)}
     for each in root_of(db).glob("data/*/*.parts-*"):
-        assert each.name.partition(".parts-")[0] + multi_file_table.LIST_SUFFIX in named
+        assert each.name.partition(".parts-")[0] + LIST_SUFFIX in named
     assert not loose_files(db)
     assert reached(db) == EVERY
 

@@ -18,10 +18,14 @@ def orders(pipelines: Iterable[Pipeline]) -> Mapping[str, tuple[Order, ...]]:
     arity: dict[str, int] = {}
     for pipeline in pipelines:
         for stage in pipeline.stages:
-            if isinstance(stage, Probe) and stage.bound:
-                name = stage.source.relation
-                bound.setdefault(name, set()).add(frozenset(stage.bound))
-                arity[name] = len(stage.slots)
+            if not isinstance(stage, Probe) or not (stage.bound or stage.extreme):
+                continue
+            sets = bound.setdefault(stage.source.relation, set())
+            if stage.bound:
+                sets.add(frozenset(stage.bound))
+            if stage.extreme is not None:
+                sets.add(frozenset((*stage.bound, stage.extreme.column)))
+            arity[stage.source.relation] = len(stage.slots)
     return {name: chain_cover(sets, arity[name]) for name, sets in bound.items()}
 
 

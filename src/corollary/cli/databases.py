@@ -1,18 +1,19 @@
 """The database that a command works on: a warehouse, or a program that is loaded into memory."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.cli.options import PropagationOptions
 from corollary.console import Console, TerminalConsole
-from corollary.database.database import Database, state_of, warehouse_of
 from corollary.errors import redact_password
 
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
+    from corollary.database.database import Database
     from corollary.warehouse.warehouse import Warehouse
+    from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 CATALOG_SCHEMES = ("postgresql://", "postgresql+psycopg://")
 
@@ -20,6 +21,17 @@ CATALOG_SCHEMES = ("postgresql://", "postgresql+psycopg://")
 def is_warehouse(place: str) -> bool:
     """Whether a name on the command line is a warehouse rather than a program."""
     return place.startswith(CATALOG_SCHEMES) or Path(place).is_dir()
+
+
+def open_catalog(place: str) -> "closing[WarehouseCatalog]":
+    """Open the catalog of a warehouse, of which no data is read.
+
+    Raises:
+        WarehouseError: there is no warehouse.
+    """
+    from corollary.warehouse.warehouse_catalog import WarehouseCatalog
+
+    return closing(WarehouseCatalog.open(place, create=False))
 
 
 def open_files(place: str) -> "closing[Warehouse]":
@@ -36,7 +48,7 @@ def open_files(place: str) -> "closing[Warehouse]":
 @contextmanager
 def open_warehouse(
     place: str, console: TerminalConsole, *, create: bool = False, **options: Any
-) -> Iterator[Database]:
+) -> "Iterator[Database]":
     """Open the database of a warehouse, and close it at the end.
 
     Args:
@@ -68,13 +80,22 @@ def open_warehouse(
         console.done()
 
 
-def _interrupted(database: Database, before: int, place: str) -> str:
+def open_to_read(
+    place: str, console: TerminalConsole, **options: Any
+) -> "AbstractContextManager[Database]":
+    """Open the database of a warehouse to answer goals, which never needs Spark."""
+    return open_warehouse(place, console, engine="local", **options)
+
+
+def _interrupted(database: "Database", before: int, place: str) -> str:
     """Return a sentence about what an interrupt leaves behind."""
     if database.commits > before:
         return (
             f"commit {database.commits} was made and stays; published tables that lag behind "
             "follow with the next run"
         )
+    from corollary.database.database import warehouse_of
+
     warehouse = warehouse_of(database)
     latest = None if warehouse is None else warehouse.catalog.latest_commit()
     if latest is not None and latest.number > before:
@@ -91,8 +112,9 @@ def load_in_memory(
     console: Console,
     placement: str = "driver",
     without: Iterable[str] = (),
-) -> Database:
+) -> "Database":
     """Return a database in memory with a program, its facts, and its virtual views watched."""
+    from corollary.database.database import state_of
     from corollary.database.opening import open_database
 
     database = open_database(

@@ -1,11 +1,13 @@
 """`corollary`: the group of commands, each imported when it is used so that `--help` is quick."""
 
+import gc
 from pkgutil import resolve_name
 from typing import Any
 
 import click
 
 from corollary import __version__
+from corollary.cli.without_pandas import refuse_pandas
 
 COMMANDS = {
     "run": (
@@ -65,6 +67,10 @@ COMMANDS = {
     "demo": ("commands.demo:command", "Run the bundled example from end to end."),
 }
 """Where each command is in this package, and its line in the help, in the order for newcomers."""
+
+
+GARBAGE_MIN_OBJECTS = 100_000
+"""Garbage is looked for when there are this many more objects than before."""
 
 
 class LazyGroup(click.Group):
@@ -129,4 +135,7 @@ def group() -> None:
 
 def main(**extra: Any) -> None:
     """Run the command line."""
+    refuse_pandas()
+    # Imports make many objects and no garbage: looking for it takes a tenth of a short command.
+    gc.set_threshold(GARBAGE_MIN_OBJECTS)
     group(**extra)

@@ -1,5 +1,6 @@
 """Families of options that commands share: a command gets each as a frozen dataclass."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from corollary.core.program import NormalProgram
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
+    from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 ALGORITHMS = ("auto", "recompute", "dred", "pf", "epf", "counting", "ranked")
 
@@ -35,11 +37,21 @@ class FormatOptions:
         return self.format == "json"
 
     @contextmanager
-    def reporting(self) -> Iterator[TerminalConsole]:
-        """Give a console for notes; errors become messages and exit codes."""
+    def reporting(self, closing_min_seconds: float = math.inf) -> Iterator[TerminalConsole]:
+        """Give a console for notes; errors become messages and exit codes.
+
+        Args:
+            closing_min_seconds: work that takes less ends without the line of its seconds, unless
+                it is asked for with `-v`; a command that only shows something has none.
+        """
         console = self._console()
         with report_errors(console, is_json=self.is_json):
-            yield console
+            try:
+                yield console
+            except SystemExit:  # a command has come to its end, with a status
+                console.finish(closing_min_seconds)
+                raise
+            console.finish(closing_min_seconds)
 
     def show(self, document: Callable[[], Any], lines: Iterable[str]) -> None:
         """Print a result as a JSON document, or as lines of text; the other one is not computed."""
@@ -64,7 +76,21 @@ class OutputOptions(FormatOptions):
 
 
 @dataclass(frozen=True)
-class ChangeOutputOptions(OutputOptions):
+class WorkOutputOptions(OutputOptions):
+    """How a command prints results, and what it says while it works."""
+
+    verbose: Annotated[
+        bool,
+        "Print a line for each phase of the work: rows, bytes and seconds.",
+        option("-v", "--verbose", is_flag=True),
+    ]
+
+    def _console(self) -> TerminalConsole:
+        return TerminalConsole(self.quiet, is_verbose=self.verbose)
+
+
+@dataclass(frozen=True)
+class ChangeOutputOptions(WorkOutputOptions):
     """How a command prints what it has changed."""
 
     max_rows: Annotated[
@@ -113,6 +139,15 @@ class ReaderOptions:
         """Return a database as the reader sees it, if there is one."""
         return database if self.reader is None else database.reader(self.reader)
 
+    def granted(self, warehouse: "WarehouseCatalog") -> frozenset[str] | None:
+        """Return what the reader may see; None if there is no reader, so that all is seen."""
+        from corollary.database.access.grants import check_reader_name
+        from corollary.warehouse.catalog.grants import StoredGrants
+
+        if self.reader is None:
+            return None
+        return StoredGrants(warehouse.catalog).granted_to(check_reader_name(self.reader))
+
 
 @dataclass(frozen=True)
 class SnapshotOptions(ReaderOptions):
@@ -136,6 +171,16 @@ Placement = Annotated[
     str,
     "Where Spark computes: in queries, in tasks that share the work, or here. By size: auto.",
     choice("auto", "sql", "tasks", "driver"),
+]
+Bulk = Annotated[
+    str,
+    "Let DuckDB compute what reads whole relations: large ones, all where it is exact, or none.",
+    option(
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        envvar="COROLLARY_BULK",
+    ),
 ]
 Without = Annotated[
     tuple[str, ...],
@@ -267,6 +312,7 @@ class EngineOptions(EngineOption):
     """What computes, and where."""
 
     placement: Placement
+    bulk: Bulk
 
 
 @dataclass(frozen=True)
@@ -297,6 +343,7 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
         return {
             "engine": self.engine,
             "placement": self.placement,
+            "bulk": self.bulk,
             "algorithm": self.algorithms,
             "strict": self.strict,
             "limits": self.limits,

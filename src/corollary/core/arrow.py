@@ -16,12 +16,22 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC
 from typing import assert_never
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.arrow_buffers import (
+    fixed_array,
+    fixed_values,
+    index_array,
+    null_mask,
+    python_array,
+)
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
+
+_NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 
 
 def arrow_type(type_: Type) -> pa.DataType:
@@ -69,12 +79,25 @@ def nullary_table(rows: int) -> pa.Table:
     return pa.table({"unit": pa.nulls(rows)}).select([])
 
 
+def empty_table(relation: Relation) -> pa.Table:
+    """Return the table of a relation without rows."""
+    if not relation.types:
+        return nullary_table(0)
+    schema = schema_of(relation)
+    # `Schema.empty_table` imports pandas where that is installed, which takes long.
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 def from_columns(columns: Sequence[Sequence[Value]], relation: Relation, rows: int) -> pa.Table:
     """Return a table of Python values that are given column by column."""
     if not relation.types:
         return nullary_table(rows)
     schema = schema_of(relation)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    if not rows:
+        return empty_table(relation)
+    arrays = [
+        python_array(values, field.type) for values, field in zip(columns, schema, strict=True)
+    ]
     arrays = [canonical_floats(array) if _is_float(array) else array for array in arrays]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -99,7 +122,21 @@ def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
 
 def canonical_floats(column: pa.Array) -> pa.Array:
     """Return a float column with 0.0 for -0.0 and one NaN for all."""
-    return pc.if_else(pc.is_nan(column), math.nan, pc.add(column, 0.0))
+    return pc.if_else(pc.is_nan(column), _NAN, pc.add(column, _ZERO))
+
+
+def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array; what is one already is not copied."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def expand_table(table: pa.Table, relation: Relation) -> pa.Table:
+    """Return a compact table, of narrow integers and dictionaries, with the types of a relation."""
+    return table.cast(schema_of(relation)) if relation.types else table
 
 
 def sort_rows(table: pa.Table) -> pa.Table:
@@ -133,7 +170,7 @@ def dependency_violations(
     # rows, a least and a greatest, violates the dependency.
     number = "row"
     names = [str(at) for at in range(rows.num_columns)]
-    columns = [*rows.columns, pa.array(range(rows.num_rows), pa.int64())]
+    columns = [*rows.columns, index_array(np.arange(rows.num_rows))]
     numbered = pa.Table.from_arrays(columns, [*names, number])
     keys, rest = ([names[at] for at in side] for side in (determinants, dependents))
     pairs = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
@@ -144,6 +181,16 @@ def dependency_violations(
     return rows.take(least.filter(several)), rows.take(most.filter(several))
 
 
+def _to_datetimes(chunk: pa.Array) -> list[Value]:
+    naive = fixed_values(chunk.cast(pa.timestamp("us")), "M8[us]").tolist()
+    nulls = null_mask(chunk)
+    is_null = [False] * len(naive) if nulls is None else nulls.tolist()
+    return [
+        None if nothing else value.replace(tzinfo=UTC)
+        for value, nothing in zip(naive, is_null, strict=True)
+    ]
+
+
 def _is_float(array: pa.Array) -> bool:
     return bool(pa.types.is_floating(array.type))
 
@@ -151,7 +198,6 @@ def _is_float(array: pa.Array) -> bool:
 def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
     if pa.types.is_timestamp(column.type):
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
-        naive = column.cast(pa.timestamp("us")).to_numpy().tolist()
-        return [value and value.replace(tzinfo=UTC) for value in naive]
+        return [value for chunk in column.chunks for value in _to_datetimes(chunk)]
     values: list[Value] = column.to_pylist()
     return values

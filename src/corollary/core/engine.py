@@ -190,6 +190,9 @@ class Engine(Protocol):
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
 
+    def duplicates(self, relation: str, columns: Sequence[int]) -> "pa.Table":
+        """Return the tuples of NEW that agree with another one in some columns."""
+
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
 

@@ -311,3 +311,25 @@ def has_distinct_variables(literal: Literal) -> bool:
 def has_wildcard(literal: Literal) -> bool:
     """Whether an argument is `_`."""
     return any(isinstance(slot, Wildcard) for slot in literal.slots)
+
+
+def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
+    """Return the variable that a `range` gives several values, and the `range`, if there is one."""
+    for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        if isinstance(other, Functor) and other.name == "range" and isinstance(one, Variable):
+            return one, other
+    return None
+
+
+def has_single_derivations(rule: Rule) -> bool:
+    """Whether a rule derives no tuple twice: its head has all variables that it reads.
+
+    Other variables are computed from those, uniquely unless `range` gives them several values.
+    """
+    read = [literal for literal in rule.literals if not literal.negated]
+    if rule.is_lenient or any(has_wildcard(literal) for literal in read):
+        return False
+    makes_several = any(range_of(condition) for condition in rule.conditions)
+    return not makes_several and all(
+        variable_names(literal) <= variable_names(rule.head) for literal in read
+    )

@@ -15,12 +15,26 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Extreme:
+    """The least or the greatest value of a column, null left out."""
+
+    column: int
+    is_greatest: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
-    """For each row, find the tuples that match it in the `bound` columns; bind the others."""
+    """For each row, find the tuples that match it in the `bound` columns; bind the others.
+
+    Attributes:
+        extreme: if there is one, only a match with this value is needed for each row; an engine
+            may find others, too.
+    """
 
     source: Reference
     slots: tuple[Slot, ...]
     bound: tuple[int, ...]
+    extreme: Extreme | None = None
 
     @property
     def adornment(self) -> str:

@@ -113,6 +113,35 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """`target` becomes the running totals of an aggregation of `body` (`core/totals.py`).
+
+    Attributes:
+        is_weighted: whether the last column of `body` says how often each tuple counts; a tuple
+            that is taken away counts negatively.
+    """
+
+    target: str
+    aggregation: Aggregation
+    body: Reference
+    is_weighted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTotals:
+    """`target` becomes the groups and values that running totals say.
+
+    Attributes:
+        term: the type of the values that were aggregated.
+    """
+
+    target: str
+    aggregation: Aggregation
+    totals: Reference
+    term: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Clear:
     """Working relations become empty."""
 
@@ -234,6 +263,8 @@ Step = (
     | Extend
     | ExtendWithRound
     | Aggregate
+    | Total
+    | ReadTotals
     | Clear
     | StoreRelation
     | Remove
@@ -246,6 +277,10 @@ Step = (
     | PlacedCall
     | RecordTrace
 )
+
+
+Evaluation = Derive | Aggregate | Total | ReadTotals
+"""The steps that compute tuples; a recorder gets the size of their results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +355,8 @@ def references_read(plan: Plan) -> Iterator[Reference]:
                             yield stage.source
             case Aggregate(body=body, without=without):
                 yield from (body, *without)
+            case Total(body=source) | ReadTotals(totals=source):
+                yield source
             case (
                 Extend(source=source)
                 | ExtendWithRound(source=source)
@@ -352,6 +389,8 @@ def relations_written(plan: Plan) -> Iterator[str]:
     for step in steps_of(plan):
         match step:
             case Derive(target=name) | Aggregate(target=name):
+                yield name
+            case Total(target=name) | ReadTotals(target=name):
                 yield name
             case Extend(target=name) | ExtendWithRound(target=name):
                 yield name

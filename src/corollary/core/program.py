@@ -135,6 +135,9 @@ class Relation:
     is_virtual: bool = False
     is_declared: bool = True
     """False for the relations that rewriting made (`p.base`, `h.keys1`, …)."""
+    is_inlined: bool = False
+    """Whether it is the body of an aggregate that is read through its one rule, and never stored;
+    such a relation is virtual."""
     limit: int | None = None
     """The number of tuples after which a one-shot evaluation may stop (`.limitsize`)."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
+from corollary.core.plans import Evaluation, RecordTrace, Within
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ class Recorder(Protocol):
     def end(self, name: str, handled: int) -> None:
         """A procedure has ended; `handled` rows were handled since the plan began."""
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """A step has given `size` tuples; the first probes of its pipelines gave `led` rows."""
 
     def round(self, count: int = 1) -> None:
@@ -28,6 +28,9 @@ class Recorder(Protocol):
 
     def probe(self, relation: str, rows: int) -> None:
         """`rows` rows were looked up in the OLD or NEW state of a relation."""
+
+    def bulk(self) -> None:
+        """A pipeline or an aggregation has run as a query over whole relations."""
 
     def switch(self, within: Within) -> None:
         """Steps have exceeded their budget and are abandoned."""
@@ -51,7 +54,7 @@ class CountingRecorder:
     def end(self, name: str, handled: int) -> None:
         """Ignored."""
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:  # noqa: ARG002
+    def step(self, step: Evaluation, size: int, led: int) -> None:  # noqa: ARG002
         """Count the tuples of a step under its target."""
         self.derived[step.target] += size
 
@@ -60,6 +63,9 @@ class CountingRecorder:
         self.rounds[self.current] += count
 
     def probe(self, relation: str, rows: int) -> None:
+        """Ignored."""
+
+    def bulk(self) -> None:
         """Ignored."""
 
     def switch(self, within: Within) -> None:

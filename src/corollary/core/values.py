@@ -193,7 +193,7 @@ def _decimal(text: str, type_: Type) -> Decimal:
     if len(whole) > type_.precision - type_.scale:
         raise ValueError(_out_of_range(text, type_))
     unscaled = int(f"{sign}0{whole}{fraction.ljust(type_.scale, '0')}")
-    return Decimal(unscaled).scaleb(-type_.scale)
+    return Decimal(f"{unscaled}E-{type_.scale}")  # `scaleb` would round to 28 digits
 
 
 def _date(text: str, type_: Type) -> date:

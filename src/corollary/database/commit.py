@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
+from corollary.console import Phase
 from corollary.core.alerts import Alert
 from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
@@ -134,13 +135,16 @@ def commit(state: DatabaseState, store: Store, request: CommitRequest) -> Commit
             "  = do not let the events of alerts depend on the relation they are inserted into"
         )
     with state.lock:
-        outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
-        if outcome.commit_number is not None and not outcome.is_repeated:
-            store.fold_if_due(state)
-        if request.publishes and not request.is_dry:
-            state.console.progress("publishing")
-            is_fresh = outcome.commit_number == state.commits
-            outcome.published = store.publish(state, outcome.changes if is_fresh else None)
+        try:
+            outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
+            if outcome.commit_number is not None and not outcome.is_repeated:
+                store.fold_if_due(state)
+            if request.publishes and not request.is_dry:
+                state.console.enter(Phase.PUBLISH)
+                is_fresh = outcome.commit_number == state.commits
+                outcome.published = store.publish(state, outcome.changes if is_fresh else None)
+        finally:
+            state.console.enter(Phase.OTHER)
     if not request.is_dry:
         state.after_commit()  # delivers to callbacks
     return outcome
@@ -175,6 +179,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
+    state.console.enter(Phase.EVALUATE)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
         pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
@@ -230,6 +235,7 @@ def _attempt(state: DatabaseState, store: Store, request: CommitRequest) -> Comm
             return outcome
 
         # Record, all or nothing.
+        state.console.enter(Phase.STORE)
         pending.alerts = result.alerts
         pending.stats = {name: each.as_json() for name, each in outcome.stats.items()}
         payload = state.planner.payload_after(update, run.maintenance, run.recorder)
@@ -247,6 +253,8 @@ def _gather(
 ) -> tuple[LoadedProgram, list[Operation], dict[str, pending_commit.Position]]:
     """Return the program after all edits, all operations, and how far sources have been read."""
     loaded, program = state.loaded, _edited_program(state, request)
+    if request.reads:
+        state.console.enter(Phase.READ)
     deferred = [read() for read in request.reads]
     if state.loaded is not loaded:  # a read has seen what others have committed
         program = _edited_program(state, request)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console
 from corollary.core.engine import Engine
-from corollary.core.plans import WORKING_SEPARATOR, Aggregate, Derive, RecordTrace, Role, Within
+from corollary.core.plans import WORKING_SEPARATOR, Derive, Evaluation, RecordTrace, Role, Within
 from corollary.core.program import NormalProgram
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
@@ -19,6 +19,9 @@ from corollary.maintain.update import Update
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+BULK = "bulk"
+"""The placement of strata with a step that was a query over whole relations."""
 
 COUNTER_NAMES = (
     "propagated",
@@ -43,28 +46,24 @@ class ProgressRecorder(CountingRecorder):
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
-        self._tuples = 0
+        self._progress = console.progress("evaluating")
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
-        """Count, and show the step."""
+    def procedure(self, name: str) -> None:
+        """Show the procedure."""
+        super().procedure(name)
+        relation = name.replace(WORKING_SEPARATOR, " ").strip()
+        self._progress = self._console.progress(f"evaluating {relation}".strip())
+
+    def step(self, step: Evaluation, size: int, led: int) -> None:
+        """Count, and show the tuples of the step."""
         super().step(step, size, led)
-        self._tuples += size
-        self._show()
+        self._progress.advance(rows=size)
 
     def round(self, count: int = 1) -> None:
         """Count, and show the round."""
         super().round(count)
-        self._show()
-
-    def _show(self) -> None:
-        if isinstance(self._console, SilentConsole):
-            return
-        rounds = self.rounds[self.current]
-        text = f", round {rounds}" if rounds else ""
-        self._console.progress(
-            f"{self.current.replace(WORKING_SEPARATOR, ' ').strip()}{text}: "
-            f"{self._tuples:,} tuples derived"
-        )
+        self._progress.stage = f"round {self.rounds[self.current]:,}"
+        self._progress.advance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,7 @@ class StratumRecord:
     seconds: float = 0.0
     handled: int = 0
     has_switched: bool = False
+    is_bulk: bool = False
 
 
 class StatsRecorder(ProgressRecorder):
@@ -142,7 +142,7 @@ class StatsRecorder(ProgressRecorder):
         if not self._stratum:
             self._handled = handled
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """Count the result of a step under its role."""
         super().step(step, size, led)
         if isinstance(step, Derive) and step.role is not None:
@@ -165,6 +165,11 @@ class StatsRecorder(ProgressRecorder):
         found = self._program.relations.get(relation)
         if self._stratum and found is not None and not found.is_derived:
             self._of(self._first)["base_probes"] += rows
+
+    def bulk(self) -> None:
+        """Note that a stratum has run queries over whole relations."""
+        if self._stratum:
+            self.strata[self._stratum].is_bulk = True
 
     def switch(self, within: Within) -> None:
         """Note that a stratum was recomputed after its budget was used up."""
@@ -220,7 +225,8 @@ def collect_stats(
         choice = maintenance.choices[procedure]
         algorithm, reason = str(choice.algorithm), choice.reason
         placed = maintenance.places.get(procedure)
-        placement = engine.default_placement if placed is None else str(placed.placement)
+        home = BULK if record.is_bulk else engine.default_placement
+        placement = home if placed is None else str(placed.placement)
         if record.has_switched:
             algorithm = str(Algorithm.RECOMPUTE)
             reason = f"{choice.algorithm} outgrew {choice.budget:,} rows ({reason})"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.console import Phase
 from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
 from corollary.database.access.grants import check_grantable, check_reader_name
@@ -11,7 +12,6 @@ from corollary.database.access.read_access import ReadAccess
 from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.commit import CommitRequest
-from corollary.database.intake.evaluate_once import FileLocations, read_inputs
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
@@ -110,6 +110,9 @@ class Database(ReadAccess):
         state = self._state
         with transaction:
             if facts is not None:
+                state.console.enter(Phase.READ)
+                from corollary.database.intake.evaluate_once import FileLocations, read_inputs
+
                 places = FileLocations(Path(facts), root=None if root is None else Path(root))
                 for relation, table in read_inputs(
                     load_program(program), places, state.console, state.frames
@@ -216,7 +219,11 @@ class Database(ReadAccess):
         with self._state.lock:
             is_last = transaction is not None and transaction.commit_number == self.commits
             fresh = transaction.changes if transaction is not None and is_last else None
-            return self._store.publish(self._state, fresh)
+            self._state.console.enter(Phase.PUBLISH)
+            try:
+                return self._store.publish(self._state, fresh)
+            finally:
+                self._state.console.enter(Phase.OTHER)
 
     def at(self, commit: int) -> "Database":
         """Return the database as it was after a commit, in memory: what changes there stays there.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.core.bulk import bulk_mode
 from corollary.core.engine import Engine
 from corollary.core.program import Directive, Relation
 from corollary.errors import InputError
@@ -18,7 +19,12 @@ ENGINES = (LOCAL, SPARK)
 
 
 def create_engine(
-    name: str, spark: Any = None, placement: str = "auto", partition_count: int | None = None
+    name: str,
+    spark: Any = None,
+    placement: str = "auto",
+    partition_count: int | None = None,
+    *,
+    bulk: str | None = None,
 ) -> Engine:
     """Return a new, empty engine.
 
@@ -27,6 +33,8 @@ def create_engine(
         spark: the session that the Spark engine uses; a local one if it is not given.
         placement: where it runs strata: `auto`, `driver`, `tasks` or `sql`.
         partition_count: how many tasks share a stratum; as many as run at once if it is not given.
+        bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
+            not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
@@ -34,7 +42,7 @@ def create_engine(
     if name == LOCAL:
         from corollary.engines.local.engine import LocalEngine
 
-        return LocalEngine()
+        return LocalEngine(bulk_mode(bulk))
     if name != SPARK:
         cure = f"choose one of {', '.join(ENGINES)}"
         raise InputError.of("C0918", f"There is no engine `{name}`.", None, cure)
@@ -43,7 +51,9 @@ def create_engine(
         raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
     from corollary.engines.spark.driver import DriverEngine
 
-    return DriverEngine(spark, placement=placement, partition_count=partition_count)
+    return DriverEngine(
+        spark, placement=placement, partition_count=partition_count, bulk=bulk_mode(bulk)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,25 @@
 """The history of a warehouse: its commits, and what they have changed as a feed of rows.
 
-The feed has the columns of the change feeds of Delta and Spark:
-
-| column              | holds                                              |
-|---------------------|----------------------------------------------------|
-| those of the tuples | a tuple that was inserted or deleted               |
-| `_change_type`      | `insert` or `delete`                               |
-| `_commit_version`   | the number of the commit                           |
-| `_commit_timestamp` | when it was made, in UTC                           |
+Only the catalog is read, and the changes themselves where rows of a feed are asked for.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from corollary.core.arrow import arrow_type, sort_rows
-from corollary.core.program import Relation
-from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
+from corollary.core.program import NormalProgram, Relation
+from corollary.database.access.grants import require_grant, unknown_relation
+from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
 from corollary.warehouse.catalog.catalog_rows import Commit, StoredChange
 from corollary.warehouse.catalog.program_layout import program_of_layout
-from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
-from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
-COMMIT_COLUMNS = {CHANGE_COLUMN: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
-"""The columns of a feed that follow those of the tuples."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +40,17 @@ class CommitSummary:
     idempotency: str | None
 
 
-def commit_log(warehouse: Warehouse, limit: int | None = None) -> list[CommitSummary]:
-    """Return the commits that are kept, newest first."""
+def commit_log(
+    warehouse: WarehouseCatalog, limit: int | None = None, granted: frozenset[str] | None = None
+) -> list[CommitSummary]:
+    """Return the commits that are kept, newest first.
+
+    Args:
+        warehouse: the warehouse.
+        limit: the maximum number of commits.
+        granted: the relations that a reader may see, who sees no idempotency keys then; all if it
+            is not given.
+    """
     commits = warehouse.commits(limit)
     if not commits:
         return []
@@ -61,7 +61,8 @@ def commit_log(warehouse: Warehouse, limit: int | None = None) -> list[CommitSum
     for number, name, added, removed in warehouse.catalog.change_counts(
         oldest.number - 1, newest.number
     ):
-        if number in by_number and programs.declared(by_number[number], name) is not None:
+        is_granted = granted is None or name in granted
+        if is_granted and programs.declared(by_number.get(number), name) is not None:
             changes[number][name] = added, removed
     parents = [*commits[1:], warehouse.catalog.find_commit(oldest.number - 1)]
 
@@ -73,21 +74,45 @@ def commit_log(warehouse: Warehouse, limit: int | None = None) -> list[CommitSum
     return [
         CommitSummary(
             each.number,
-            commit_time(each),
+            each.time,
             changes[each.number],
             is_new(each, parent),
-            each.idempotency,
+            each.idempotency if granted is None else None,
         )
         for each, parent in zip(commits, parents, strict=True)
     ]
 
 
+def find_relation(
+    warehouse: WarehouseCatalog, name: str, reader: str | None, granted: frozenset[str] | None
+) -> Relation:
+    """Return a relation of the program in force, as far as a reader may see it, if there is one.
+
+    Raises:
+        InputError: there is no such relation.
+        AccessError: it was not granted to the reader.
+    """
+    latest = warehouse.catalog.latest_commit()
+    program = NormalProgram({}, (), (), {})
+    if latest is not None:
+        program = program_of_layout(warehouse.catalog.program(latest.program).layout)
+    if reader is not None and granted is not None:
+        require_grant(reader, name, granted)
+        if name not in program.relations:
+            raise unknown_relation(reader, name, granted)
+    return readable_relation(program, name)
+
+
 def change_feed(
-    warehouse: Warehouse, relation: Relation | None, since: int | None, upto: int | None
-) -> Iterator[tuple[Relation, pa.Table]]:
+    warehouse: WarehouseCatalog,
+    relation: Relation | None,
+    since: int | None,
+    upto: int | None,
+    granted: frozenset[str] | None = None,
+) -> "Iterator[tuple[Relation, pa.Table]]":
     """Return what commits have changed, relation by relation; one table for each set of columns.
 
-    See `ReadAccess.feed`.
+    See `ReadAccess.feed`; `granted` are the relations that a reader may see.
 
     Raises:
         InputError: the changes of the relation are not kept.
@@ -107,54 +132,41 @@ def change_feed(
             warehouse.commit_at(bound)  # raises the error
     first = oldest - 1 if since is None else since
     name = None if relation is None else relation.name
-    return _feeds(warehouse, first, last if upto is None else upto, name)
+    return _feeds(warehouse, first, last if upto is None else upto, name, granted)
 
 
 def _feeds(
-    warehouse: Warehouse, first: int, last: int, relation: str | None
-) -> Iterator[tuple[Relation, pa.Table]]:
+    warehouse: WarehouseCatalog,
+    first: int,
+    last: int,
+    relation: str | None,
+    granted: frozenset[str] | None,
+) -> "Iterator[tuple[Relation, pa.Table]]":
     programs = _Programs(warehouse)
     commits = {each.number: each for each in warehouse.commits()}
     found: dict[str, list[tuple[Relation, Commit, StoredChange]]] = {}
     for number, stored in warehouse.catalog.changes(first, last, relation):
         commit = commits.get(number)
         declared = commit and programs.declared(commit, stored.relation)
-        if commit and declared and (stored.added or stored.removed):
+        is_granted = granted is None or stored.relation in granted
+        if commit and declared and is_granted and (stored.added or stored.removed):
             found.setdefault(stored.relation, []).append((declared, commit, stored))
     for every in found.values():
-        for shape, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
-            columns = (*shape[0], *COMMIT_COLUMNS)
-            types = (*shape[1], *COMMIT_COLUMNS.values())
-            tables = [
-                table for _, commit, stored in alike for table in _rows(warehouse, commit, stored)
-            ]
-            yield replace(every[0][0], columns=columns, types=types), pa.concat_tables(tables)
+        # Arrow is imported here, since there are rows to show.
+        from corollary.database.feed_tables import feed_columns, feed_table
 
-
-def _rows(warehouse: Warehouse, commit: Commit, stored: StoredChange) -> Iterator[pa.Table]:
-    """Yield the rows of one change: deleted tuples, then inserted ones."""
-    delta = warehouse.read_change(stored)
-    for kind, tuples in ((DELETE, delta.removed), (INSERT, delta.added)):
-        rows = sort_rows(tuples)
-        for value, (name, type_) in zip(
-            (kind, commit.number, commit_time(commit)), COMMIT_COLUMNS.items(), strict=True
-        ):
-            column = pa.repeat(pa.scalar(value, arrow_type(type_)), tuples.num_rows)
-            rows = (
-                rows.append_column(name, column) if rows.num_columns else pa.table({name: column})
+        for _, alike in groupby(every, lambda each: (each[0].columns, each[0].types)):
+            changes = list(alike)
+            yield (
+                feed_columns(changes[0][0]),
+                feed_table(warehouse, [(commit, stored) for _, commit, stored in changes]),
             )
-        yield rows
-
-
-def commit_time(commit: Commit) -> datetime:
-    """Return when a commit was made."""
-    return datetime.fromtimestamp(commit.created, UTC)
 
 
 class _Programs:
     """The programs of commits, each read once."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
+    def __init__(self, warehouse: WarehouseCatalog) -> None:
         self._stored = cache(warehouse.catalog.program)
         self._relations = cache(lambda id_: program_of_layout(self._stored(id_).layout).relations)
 
@@ -162,7 +174,7 @@ class _Programs:
         """Return the text of a program."""
         return self._stored(id_).text
 
-    def declared(self, commit: Commit, name: str) -> Relation | None:
+    def declared(self, commit: Commit | None, name: str) -> Relation | None:
         """Return a relation as a commit's program declares it."""
-        relation = self._relations(commit.program).get(name)
+        relation = None if commit is None else self._relations(commit.program).get(name)
         return relation if relation is not None and relation.is_declared else None

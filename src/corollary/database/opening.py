@@ -25,6 +25,7 @@ def open_database(
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
+    bulk: str | None = None,
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
     without: Iterable[str] = (),
@@ -47,6 +48,7 @@ def open_database(
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
+    bulk: str | None = None,
     limits: Limits | None = None,
     console: Console | None = None,
     log_queries: bool = True,
@@ -60,6 +62,7 @@ def open_database(
     engine: str = SPARK,
     spark: Any = None,
     placement: str = "auto",
+    bulk: str | None = None,
     algorithm: str | Mapping[str, str] = "auto",
     strict: bool = False,
     without: Iterable[str] = (),
@@ -84,6 +87,9 @@ def open_database(
         spark: the session that the Spark engine uses: it is neither configured nor stopped. If
             it is not given, a local one is started once there is work for it.
         placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or `sql`.
+        bulk: whether DuckDB computes steps that read whole relations: `auto` if they are large,
+            `always` wherever it is exact, `never`. If it is not given, the environment variable
+            `COROLLARY_BULK` decides; without that it is `auto`.
         algorithm: what maintains views, for all relations or by relation: `auto`, `recompute`,
             `dred`, `pf`, `epf`, `counting` (no recursion) or `ranked`.
         strict: fail rather than recompute in full when an increment turns out too large.
@@ -108,6 +114,7 @@ def open_database(
     options: dict[str, Any] = {
         "engine": engine,
         "placement": placement,
+        "bulk": bulk,
         "algorithm": algorithm,
         "strict": strict,
         "without": tuple(without),
@@ -116,7 +123,7 @@ def open_database(
         "webhooks": tuple(webhooks),
         "alerts": None if alerts is None else str(Path(alerts).absolute()),
     }
-    new_engine = partial(create_engine, engine, spark, placement)
+    new_engine = partial(create_engine, engine, spark, placement, bulk=bulk)
     frames = SparkFrames(spark)
     state = DatabaseState(
         new_engine(),

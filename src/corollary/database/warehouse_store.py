@@ -241,6 +241,8 @@ class WarehouseStore:
     def record(self, state: DatabaseState, pending: PendingCommit, payload: frozenset[str]) -> int:
         """Record a commit, all or nothing; return its number."""
         changes = dict(self._changes(state, pending, payload))
+        rows = sum(each.rows for each in changes.values())
+        state.console.progress("storing changes").advance(rows)
         after = pending.after
         is_same = after.normal is state.loaded.normal and after.program == state.program
         program = None
@@ -261,7 +263,7 @@ class WarehouseStore:
             changes,
         )
         self._recorded = payload
-        self._changed += sum(each.rows for each in changes.values())
+        self._changed += rows
         if program is not None:
             latest = self.warehouse.commit_at(number)
             assert latest is not None
@@ -362,6 +364,7 @@ class WarehouseStore:
             state.engine.handle,
             StoredHistory(self.warehouse),
         )
+        state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog)
         return publisher.publish_all(relations, number, history)
 
@@ -382,6 +385,7 @@ class WarehouseStore:
         number, normal = state.commits, state.loaded.normal
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         stale = self.warehouse.catalog.relations_to_fold(stored, number)
+        state.console.progress("storing snapshots and the index")
         published = _published_names(state.loaded)
         tuples = (
             (

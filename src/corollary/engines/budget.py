@@ -81,6 +81,11 @@ class Budget:
             raise BudgetExceeded
         if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             self._last_pipeline = pipeline
+            self.check_seconds()
+
+    def check_seconds(self) -> None:
+        """Check the time."""
+        if self._seconds is not None and time.monotonic() - self._start > self._seconds:
             raise self._error(f"{self._seconds:g} seconds", "--limit-seconds")
 
     def count_step_rows(self, rows: int) -> None:

@@ -84,6 +84,12 @@ class StepExecutor(Protocol[TupleSet]):
     def aggregate(self, step: plans.Aggregate) -> TupleSet:
         """Return the tuples of a step."""
 
+    def total(self, step: plans.Total) -> TupleSet:
+        """Return the tuples of a step."""
+
+    def read_totals(self, step: plans.ReadTotals) -> TupleSet:
+        """Return the tuples of a step."""
+
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
 
@@ -245,10 +251,8 @@ class Interpreter:
                 self._tables[target].extend(self._words(source))
             case plans.ExtendWithRound(target=target, source=source):
                 self._prepared.extend_with_round(target, source, frame.round)
-            case plans.Aggregate(body=body):
-                size = self._tables[body.relation].size(body.state)
-                self._budget.count_step_rows(size)
-                self._assign(step, self._prepared.aggregate(step), size)
+            case plans.Aggregate() | plans.Total() | plans.ReadTotals():
+                self._aggregate(step)
             case plans.Clear(relations=relations):
                 for relation in relations:
                     self._tables[relation].clear()
@@ -275,6 +279,22 @@ class Interpreter:
             case _:
                 assert_never(step)
 
+    def _aggregate(self, step: plans.Aggregate | plans.Total | plans.ReadTotals) -> None:
+        source = step.totals if isinstance(step, plans.ReadTotals) else step.body
+        size = self._tables[source.relation].size(source.state)
+        self._budget.count_step_rows(size)
+        words: Any
+        match step:
+            case plans.Aggregate():
+                words = self._prepared.aggregate(step)
+            case plans.Total():
+                words = self._prepared.total(step)
+            case plans.ReadTotals():
+                words = self._prepared.read_totals(step)
+            case _:
+                assert_never(step)
+        self._assign(step, words, size)
+
     def _words(self, relation: str) -> Any:
         return self._tables[relation].tuples(State.NEW)
 
@@ -284,7 +304,7 @@ class Interpreter:
     def _has_any(self, references: tuple[Reference, ...]) -> bool:
         return any(self._tables[each.relation].size(each.state) for each in references)
 
-    def _assign(self, step: plans.Derive | plans.Aggregate, words: Any, read: int) -> None:
+    def _assign(self, step: plans.Evaluation, words: Any, read: int) -> None:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
         self._recorder.step(step, len(words), read)

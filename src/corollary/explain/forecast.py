@@ -12,6 +12,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.explain.plan import (
     INDENT,
+    StepNote,
     plan_as_json,
     print_pipeline,
     print_procedures,
@@ -86,7 +87,7 @@ class Forecast:
     program: NormalProgram
 
 
-def print_forecast(forecast: Forecast) -> str:
+def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:
     """Return a forecast as text: candidates, algorithms, delta pipelines, the plan."""
     program = forecast.program
     changes = ", ".join(
@@ -113,7 +114,7 @@ def print_forecast(forecast: Forecast) -> str:
             lines.append(f"{INDENT}{delta.rule}")
             rule = delta.rule
         lines.append(f"{2 * INDENT}{delta.name}: {print_pipeline(delta.pipeline)}")
-    return "\n".join([*lines, *print_procedures(forecast.plan)])
+    return "\n".join([*lines, *print_procedures(forecast.plan, note)])
 
 
 def _signed(signs: Signs, program: NormalProgram) -> str:
@@ -146,7 +147,7 @@ def _decision_lines(stratum: Stratum, forecast: Forecast) -> list[str]:
     return lines
 
 
-def forecast_as_json(forecast: Forecast) -> dict[str, Any]:
+def forecast_as_json(forecast: Forecast, note: StepNote | None = None) -> dict[str, Any]:
     """Return a forecast as a JSON document, with the members of `plan_as_json`."""
     program = forecast.program
     return {
@@ -170,7 +171,7 @@ def forecast_as_json(forecast: Forecast) -> dict[str, Any]:
             {"rule": each.rule, "name": each.name, "pipeline": print_pipeline(each.pipeline)}
             for each in forecast.deltas
         ],
-        **plan_as_json(forecast.plan, program),
+        **plan_as_json(forecast.plan, program, note),
     }
 
 

@@ -1,7 +1,7 @@
 """A plan as text: strata, procedures with their pipelines and adornments, and column orders."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -23,9 +23,13 @@ REDUCTIONS = {
 }
 
 
-def print_plan(plan: plans.Plan, program: NormalProgram) -> str:
+StepNote = Callable[[plans.Derive | plans.Aggregate], str]
+"""Returns what an engine has to say about a step; the empty text for nothing."""
+
+
+def print_plan(plan: plans.Plan, program: NormalProgram, note: StepNote | None = None) -> str:
     """Return the plan as text, procedure by procedure."""
-    return "\n".join([*print_strata(program), *print_procedures(plan)])
+    return "\n".join([*print_strata(program), *print_procedures(plan, note)])
 
 
 def print_strata(program: NormalProgram) -> list[str]:
@@ -43,13 +47,13 @@ def _base_relations(program: NormalProgram) -> list[str]:
     ]
 
 
-def print_procedures(plan: plans.Plan) -> list[str]:
+def print_procedures(plan: plans.Plan, note: StepNote | None = None) -> list[str]:
     """Return the lines of all procedures and orders."""
     lines: list[str] = []
     for name, steps in plan.procedures.items():
         if name == plan.main and all(isinstance(step, plans.Call) for step in steps):
             continue
-        printer = _Printer(plan, name)
+        printer = _Printer(plan, name, note)
         lines += ["", f"procedure {printer.heading}"]
         lines += [INDENT + line for line in (*printer.locals, *printer.steps(steps))]
     if plan.orders:
@@ -88,6 +92,7 @@ class _Printer:
 
     plan: plans.Plan
     procedure: str
+    note: StepNote | None = None
 
     @property
     def heading(self) -> str:
@@ -115,7 +120,8 @@ class _Printer:
             case plans.Derive(target=target, pipelines=pipelines, reduce=reduce, role=role):
                 reduction = REDUCTIONS[reduce] if reduce else ""
                 counter = f" ({str(role).replace('_', ' ')})" if role else ""
-                yield f"derive {self._name(target)}{counter}{reduction}{self._less(step.without)}"
+                less = self._less(step.without)
+                yield f"derive {self._name(target)}{counter}{reduction}{less}{self._noted(step)}"
                 for pipeline in pipelines:
                     yield INDENT + self.pipeline(pipeline)
             case plans.Extend(target=target, source=source):
@@ -131,7 +137,19 @@ class _Printer:
                 yield (
                     f"aggregate {self._name(target)} = {aggregation.operator}{of} over "
                     f"{self._reference(body)}, groups by column {groups}{self._less(without)}"
+                    f"{self._noted(step)}"
                 )
+            case plans.Total(target=target, aggregation=aggregation, body=body):
+                groups = " ".join(map(str, aggregation.groups)) or "none"
+                weighted = ", weighted by the last column" if step.is_weighted else ""
+                yield (
+                    f"total {self._name(target)} = {aggregation.operator} of column "
+                    f"{aggregation.value} over {self._reference(body)}, groups by column "
+                    f"{groups}{weighted}"
+                )
+            case plans.ReadTotals(target=target, aggregation=aggregation, totals=totals):
+                read = f"{aggregation.operator} that {self._reference(totals)} says"
+                yield f"read {self._name(target)} = {read}"
             case plans.Clear(relations=relations):
                 yield f"clear {', '.join(map(self._name, relations)) or 'nothing'}"
             case plans.StoreRelation(relation=relation, source=source):
@@ -182,6 +200,10 @@ class _Printer:
     def _references(self, references: Sequence[Reference]) -> str:
         return ", ".join(map(self._reference, references)) or "none"
 
+    def _noted(self, step: plans.Derive | plans.Aggregate) -> str:
+        said = "" if self.note is None else self.note(step)
+        return f" ({said})" if said else ""
+
     def _less(self, without: Sequence[Reference]) -> str:
         return f", less {self._references(without)}" if without else ""
 
@@ -194,7 +216,11 @@ class _Printer:
         match stage:
             case Probe(source=source, slots=slots):
                 adornment = f"^{stage.adornment}" if slots else ""
-                return f"{self._reference(source)}{adornment}({_slots(slots)})"
+                found = f"{self._reference(source)}{adornment}({_slots(slots)})"
+                if stage.extreme is None:
+                    return found
+                which = "greatest" if stage.extreme.is_greatest else "least"
+                return f"{which} column {stage.extreme.column} of {found}"
             case AntiProbe(source=source, slots=slots):
                 return f"!{self._reference(source)}({_slots(slots)})"
             case Filter(condition=condition):
@@ -225,7 +251,9 @@ def _plain(text: str) -> str:
     return re.sub(r"`(\w+')`", r"\1", text)
 
 
-def plan_as_json(plan: plans.Plan, program: NormalProgram) -> dict[str, Any]:
+def plan_as_json(
+    plan: plans.Plan, program: NormalProgram, note: StepNote | None = None
+) -> dict[str, Any]:
     """Return the plan as a JSON document: strata, procedures as lines, orders."""
     return {
         "base": _base_relations(program),
@@ -240,7 +268,7 @@ def plan_as_json(plan: plans.Plan, program: NormalProgram) -> dict[str, Any]:
             for layer in strata(program)
         ],
         "procedures": {
-            _display_name(name): list(_Printer(plan, name).steps(steps))
+            _display_name(name): list(_Printer(plan, name, note).steps(steps))
             for name, steps in plan.procedures.items()
         },
         "orders": {name: [list(order) for order in each] for name, each in plan.orders.items()},

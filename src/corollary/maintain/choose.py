@@ -2,7 +2,8 @@
 
 | the stratum is | chosen |
 |---|---|
-| an aggregate | aggregates: only the touched groups |
+| a stored aggregate | totals: the change is added to running totals |
+| any other aggregate | aggregates: only the touched groups |
 | virtual | epf |
 | stored, its updates self-maintainable | autonomous |
 | stored, not recursive | counting |
@@ -25,12 +26,17 @@ from corollary.analysis.strata import Stratum
 from corollary.core.states import State
 from corollary.errors import InputError
 from corollary.maintain.algorithms.autonomous import is_autonomous
-from corollary.maintain.payload import has_counts, has_ranks, has_single_derivations
+from corollary.maintain.payload import (
+    has_counts,
+    has_ranks,
+    has_single_derivations,
+    payload_kind,
+)
 from corollary.maintain.update import Update
 
 
 class Algorithm(StrEnum):
-    """The algorithms; the last two cannot be requested, only chosen."""
+    """The algorithms; the last three cannot be requested, only chosen."""
 
     AUTO = "auto"
     RECOMPUTE = "recompute"
@@ -41,6 +47,7 @@ class Algorithm(StrEnum):
     RANKED = "ranked"
     AUTONOMOUS = "autonomous"
     AGGREGATES = "aggregates"
+    TOTALS = "totals"
 
 
 SELECTABLE_ALGORITHMS = tuple(Algorithm)[:7]
@@ -104,11 +111,7 @@ def choose(
     if requested is Algorithm.RECOMPUTE:
         return AlgorithmChoice(members, requested, "asked for")
     if stratum.aggregations:
-        if any(each in update.added_aggregations for each in stratum.aggregations):
-            return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
-        return AlgorithmChoice(
-            members, Algorithm.AGGREGATES, "an aggregate: its touched groups only"
-        )
+        return _for_aggregate(stratum, update, sizes, requested)
     if not any(name in update.old.relations for name in members) and not is_virtual:
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
     if requested in (Algorithm.PF, Algorithm.EPF):
@@ -126,6 +129,25 @@ def choose(
             )
         return choice
     return AlgorithmChoice(members, requested, "asked for")
+
+
+def _for_aggregate(
+    stratum: Stratum, update: Update, sizes: ChangeSizes, requested: Algorithm
+) -> AlgorithmChoice:
+    members = stratum.relations
+    if any(each in update.added_aggregations for each in stratum.aggregations):
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
+    if any(update.is_virtual(name) or name in update.without_totals for name in members):
+        reason = "an aggregate: its touched groups only"
+        return AlgorithmChoice(members, Algorithm.AGGREGATES, reason)
+    needs_payload = payload_kind(stratum, update.new) is not None
+    if needs_payload and not update.valid_payload >= set(members):
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its totals are out of date")
+    reason = "an aggregate: the change is added to running totals"
+    choice = AlgorithmChoice(members, Algorithm.TOTALS, reason)
+    return (
+        _unless_cheaper(stratum, update, sizes, choice) if requested is Algorithm.AUTO else choice
+    )
 
 
 def _counting_error(members: tuple[str, ...]) -> InputError:
@@ -171,6 +193,14 @@ def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algorith
         update.valid_payload >= set(members)
     ):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
+    return _unless_cheaper(stratum, update, sizes, choice)
+
+
+def _unless_cheaper(
+    stratum: Stratum, update: Update, sizes: ChangeSizes, choice: AlgorithmChoice
+) -> AlgorithmChoice:
+    """Return a choice with its budget, or a recomputation if that is likely to be cheaper."""
+    members = stratum.relations
     changed = _changed_fractions(stratum, update, sizes)
     work = _evaluation_rows(stratum, update, sizes)
     plain = dict.fromkeys(RECURSIVE_SPREAD, PLAIN_SPREAD)

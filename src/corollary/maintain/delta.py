@@ -73,14 +73,9 @@ def unchanged_rules(draft: Draft, members: Sequence[str]) -> tuple[logic.Rule, .
 
 def changes_below(stratum: Stratum, draft: Draft) -> tuple[Reference, ...]:
     """Return the changes of the relations that a stratum reads from lower strata."""
-    below = dict.fromkeys(
-        [literal.relation for rule in stratum.rules for literal in rule.literals]
-        + [each.body for each in stratum.aggregations]
-    )
     return tuple(
         draft.changes_of(name, sign)
-        for name in below
-        if name not in stratum.relations
+        for name in draft.update.read_below(stratum)
         for sign in sorted(draft.update.signs_of(name))
     )
 

@@ -1,6 +1,6 @@
 """The plan of a transaction: every stratum that may change, in order, each by its algorithm."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -19,6 +19,7 @@ from corollary.maintain.algorithms import (
     ranked,
     recompute,
     seminaive,
+    totals,
 )
 from corollary.maintain.choose import Algorithm, AlgorithmChoice, ChangeSizes, choose
 from corollary.maintain.delta import changes_below
@@ -26,11 +27,22 @@ from corollary.maintain.draft import Draft
 from corollary.maintain.payload import payload_kind, payload_relations
 from corollary.maintain.update import Update
 
-IN_PLACE_ALGORITHMS = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.DRED, Algorithm.AUTONOMOUS)
+IN_PLACE_ALGORITHMS = (
+    Algorithm.RANKED,
+    Algorithm.COUNTING,
+    Algorithm.DRED,
+    Algorithm.AUTONOMOUS,
+    Algorithm.TOTALS,
+)
 """These change the stored relations step by step and read them in the middle of their work."""
 
-PAYLOAD_KEEPING_ALGORITHMS = (Algorithm.RANKED, Algorithm.COUNTING, Algorithm.RECOMPUTE)
-"""These leave valid ranks or counts behind."""
+PAYLOAD_KEEPING_ALGORITHMS = (
+    Algorithm.RANKED,
+    Algorithm.COUNTING,
+    Algorithm.TOTALS,
+    Algorithm.RECOMPUTE,
+)
+"""These leave valid ranks, counts or totals behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,25 @@ def choose_algorithms(
         if any(update.signs_of(name) for name in stratum.relations):
             choice = choose(stratum, update, requested, sizes)
             found[plans.procedure_name(stratum.relations)] = stratum, choice
-    return found
+    return {
+        name: (stratum, choice)
+        for name, (stratum, choice) in found.items()
+        if not _is_read_through(stratum, update, found.values())
+    }
+
+
+def _is_read_through(
+    stratum: Stratum, update: Update, chosen: Iterable[tuple[Stratum, AlgorithmChoice]]
+) -> bool:
+    """Whether a stratum is an inlined body whose own change nobody reads."""
+    (name, *_) = stratum.relations
+    if not update.new.relations[name].is_inlined:
+        return False
+    return not any(
+        choice.algorithm is Algorithm.AGGREGATES and each.body == name
+        for above, choice in chosen
+        for each in above.aggregations
+    )
 
 
 def _common_request(requested: Mapping[str, Algorithm]) -> Algorithm:
@@ -160,6 +190,8 @@ def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.S
             return autonomous.plan(stratum, draft)
         case Algorithm.AGGREGATES:
             return aggregates.plan(stratum, draft)
+        case Algorithm.TOTALS:
+            return totals.plan(stratum, draft)
         case Algorithm.AUTO:
             raise AssertionError("`choose` has replaced auto")
         case _:
@@ -175,7 +207,8 @@ def _call_if_changed(
     stratum: Stratum, draft: Draft, call: plans.Call | plans.PlacedCall
 ) -> plans.Step:
     """Return the call of a stratum, guarded by the changes of the relations that it reads."""
-    if not draft.update.redefined.isdisjoint(stratum.relations):
+    bodies = (each.body for each in stratum.aggregations)
+    if not draft.update.redefined.isdisjoint((*stratum.relations, *bodies)):
         return call
     return plans.When(changes_below(stratum, draft), (call,))
 

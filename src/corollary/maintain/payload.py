@@ -1,12 +1,16 @@
-"""Payload: the ranks and derivation counts of stored tuples, as relations beside them.
+"""Payload: ranks, derivation counts and running totals, as relations beside the stored ones.
 
 | relation | columns | invariant |
 |---|---|---|
 | `p•rank` | those of p, rank | some derivation has only smaller ranks among its premises |
 | `p•count` | those of p, count | the number of derivations |
+| `a•total` | the keys of a, n, words | the running totals of each group (`core/totals.py`) |
+| `a•digits` | the keys of a, place, digit | the same for floats |
+| `a•values` | the keys of a, value, n | the number of assignments with this value in the group |
 
-Both hold exactly the tuples of p, each once. The database keeps a validity mark that says whether
-the invariant holds; it is cleared when an algorithm writes p without maintaining the payload.
+The first two hold exactly the tuples of p, each once; the others belong to an aggregate a. The
+database keeps a validity mark that says whether the invariant holds; it is cleared when an
+algorithm writes the relation without maintaining the payload.
 """
 
 from dataclasses import dataclass
@@ -15,13 +19,14 @@ from enum import StrEnum
 from corollary.analysis.strata import Stratum
 from corollary.core import logic
 from corollary.core.pipeline import Reference
-from corollary.core.plans import working_relation
+from corollary.core.plans import WORKING_SEPARATOR, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
-from corollary.core.types import NUMBER
+from corollary.core.totals import total_columns
+from corollary.core.types import NUMBER, Kind, Type
 from corollary.maintain.delta import recursive_positions
 from corollary.maintain.draft import Draft
-from corollary.maintain.sip import Goal, range_of
+from corollary.maintain.sip import Goal
 
 
 class Payload(StrEnum):
@@ -29,6 +34,14 @@ class Payload(StrEnum):
 
     RANK = "rank"
     COUNT = "count"
+    TOTAL = "total"
+    DIGITS = "digits"
+    VALUES = "values"
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the relations say what it is; ranks depend on how they came about."""
+        return self is not Payload.RANK
 
 
 RANK_VARIABLE = logic.Variable("rank'", NUMBER)
@@ -60,28 +73,43 @@ def has_counts(stratum: Stratum) -> bool:
 
 
 def has_single_derivations(stratum: Stratum) -> bool:
-    """Whether no tuple can have two derivations: one rule, whose head has all variables it reads.
-
-    Other variables are computed from those, uniquely unless `range` gives them several values.
-    """
+    """Whether no tuple can have two derivations."""
     if stratum.is_recursive or stratum.aggregations or len(stratum.rules) != 1:
         return False
-    (rule,) = stratum.rules
-    read = [literal for literal in rule.literals if not literal.negated]
-    if rule.is_lenient or any(logic.has_wildcard(literal) for literal in read):
-        return False
-    makes_several = any(range_of(condition) for condition in rule.conditions)
-    return not makes_several and all(
-        logic.variable_names(literal) <= logic.variable_names(rule.head) for literal in read
-    )
+    return logic.has_single_derivations(stratum.rules[0])
 
 
 def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:
-    """Return the kind of payload that the tuples of a stratum have, if any."""
+    """Return the kind of payload that is kept beside the relations of a stratum, if any."""
     if has_ranks(stratum, program):
         return Payload.RANK
-    is_virtual = any(program.relations[name].is_virtual for name in stratum.relations)
-    return Payload.COUNT if has_counts(stratum) and not is_virtual else None
+    if any(program.relations[name].is_virtual for name in stratum.relations):
+        return None
+    if stratum.aggregations:
+        return _totals_kind(stratum.aggregations[0], program)
+    return Payload.COUNT if has_counts(stratum) else None
+
+
+def _totals_kind(aggregation: logic.Aggregation, program: NormalProgram) -> Payload | None:
+    """Return the kind of payload of an aggregate.
+
+    A count is its own total. The least and the greatest value of a group are found in the body, or
+    beside the aggregate where the body is not stored.
+    """
+    body = program.relations[aggregation.body]
+    match aggregation.operator:
+        case "sum" | "mean":
+            is_float = _term_type(aggregation, program).kind is Kind.FLOAT
+            return Payload.DIGITS if is_float else Payload.TOTAL
+        case "min" | "max":
+            return None if body.is_stored else Payload.VALUES
+        case _:
+            return None
+
+
+def _term_type(aggregation: logic.Aggregation, program: NormalProgram) -> Type:
+    assert aggregation.value is not None
+    return program.relations[aggregation.body].types[aggregation.value]
 
 
 def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
@@ -92,14 +120,37 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
     beside = {}
     for name in stratum.relations:
         relation = program.relations[name]
+        columns, types = (*relation.columns, str(role)), (*relation.types, NUMBER)
+        if stratum.aggregations:
+            term = _term_type(stratum.aggregations[0], program)
+            # No column of a user has the separator in its name.
+            more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(role, term))
+            columns = (*relation.columns[:-1], *more)
+            types = (*relation.types[:-1], *_more_types(role, term))
         beside[name] = Relation(
-            working_relation(name, role),
-            (*relation.columns, role),
-            (*relation.types, NUMBER),
-            is_derived=True,
-            is_declared=False,
+            working_relation(name, role), columns, types, is_derived=True, is_declared=False
         )
     return beside
+
+
+def _more_columns(role: Payload, term: Type) -> tuple[str, ...]:
+    """Return the columns that the payload of an aggregate has after the keys."""
+    return ("value", "n") if role is Payload.VALUES else total_columns(term)
+
+
+def _more_types(role: Payload, term: Type) -> tuple[Type, ...]:
+    """Return the types of these columns."""
+    if role is Payload.VALUES:
+        return (term.with_null(False), NUMBER)
+    return (NUMBER,) * len(total_columns(term))
+
+
+def totals_relation(draft: Draft, aggregation: logic.Aggregation, role: Payload) -> str:
+    """Return the relation of payload beside an aggregate."""
+    name = working_relation(aggregation.relation, role)
+    term = _term_type(aggregation, draft.update.new)
+    draft.types[name] = (*draft.types[aggregation.relation][:-1], *_more_types(role, term))
+    return name
 
 
 def absent_head(rule: logic.Rule) -> Goal:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from corollary.analysis.pivots import pivots
-from corollary.analysis.strata import strata
+from corollary.analysis.strata import Stratum, strata
 from corollary.core.engine import Engine
 from corollary.core.plans import PlacedCall, Placement, procedure_name
 from corollary.core.program import NormalProgram
@@ -38,7 +38,7 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
             continue
         pivot = pivots(both)
         below = {each.relation for rule in both.rules for each in rule.literals}
-        below |= {each.body for each in stratum.aggregations}
+        below |= _aggregated_relations(stratum, after)
         placement = engine.placement(
             stratum.relations, sorted(below - set(stratum.relations)), has_pivot=pivot is not None
         )
@@ -57,3 +57,11 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
     old = partition_program(before, by_relation, engine.partition_count)
     new = old if before is after else partition_program(after, by_relation, engine.partition_count)
     return PlacedPrograms(old, new, places)
+
+
+def _aggregated_relations(stratum: Stratum, program: NormalProgram) -> set[str]:
+    """Return the relations that the aggregates of a stratum read, through inlined bodies."""
+    bodies = {each.body for each in stratum.aggregations}
+    inlined = {name for name in bodies if program.relations[name].is_inlined}
+    read = (rule.literals for rule in program.rules if rule.head.relation in inlined)
+    return bodies - inlined | {each.relation for literals in read for each in literals}

@@ -10,16 +10,30 @@ from dataclasses import dataclass, field
 
 from corollary.core import logic
 from corollary.core.functors import may_fail
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.pipeline import (
+    AntiProbe,
+    Compute,
+    Extreme,
+    Filter,
+    Pipeline,
+    Probe,
+    Reference,
+    Stage,
+)
 from corollary.core.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A literal of a body, and the relation and state that it is read from."""
+    """A literal of a body, and the relation and state that it is read from.
+
+    Attributes:
+        extreme: of which only one match is needed for each row (see `Probe`).
+    """
 
     literal: logic.Literal
     source: Reference
+    extreme: Extreme | None = None
 
 
 @dataclass(slots=True)
@@ -33,7 +47,7 @@ class _Ordering:
     def probe(self, goal: Goal) -> None:
         slots = goal.literal.slots
         columns = bound_columns(slots, self.bound)
-        self.stages.append(Probe(goal.source, slots, columns))
+        self.stages.append(Probe(goal.source, slots, columns, goal.extreme))
         self.bound |= logic.variable_names(goal.literal)
 
     def place_ready(self, negated: list[Goal], conditions: list[logic.Condition]) -> None:
@@ -80,7 +94,7 @@ class _Ordering:
     def _place(self, condition: logic.Condition) -> None:
         assignment = self._assignment(condition)
         if logic.variable_names(condition) <= self.bound or assignment is None:
-            generator = range_of(condition)
+            generator = logic.range_of(condition)
             if generator is None:
                 self.stages.append(Filter(condition))
                 return
@@ -171,18 +185,6 @@ def bound_columns(slots: Sequence[logic.Slot], bound: Iterable[str]) -> tuple[in
         if isinstance(slot, logic.Constant)
         or (isinstance(slot, logic.Variable) and slot.name in names)
     )
-
-
-def range_of(condition: logic.Condition) -> tuple[logic.Variable, logic.Functor] | None:
-    """Return the variable that a `range` gives several values, and the `range`, if there is one."""
-    for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
-        if (
-            isinstance(other, logic.Functor)
-            and other.name == "range"
-            and isinstance(one, logic.Variable)
-        ):
-            return one, other
-    return None
 
 
 def has_fault(condition: logic.Condition) -> bool:

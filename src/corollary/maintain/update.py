@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from corollary.analysis import relevance
-from corollary.analysis.strata import strata
+from corollary.analysis.strata import Stratum, strata
 from corollary.core.logic import Aggregation, Rule
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.program import NormalProgram
@@ -29,7 +29,8 @@ class Update:
     Attributes:
         changed: the signs of the changes of base relations.
         watched: virtual relations whose changes are needed, with the signs.
-        valid_payload: relations whose ranks or counts are valid.
+        valid_payload: relations whose ranks, counts or totals are valid.
+        without_totals: aggregates for which no totals are kept, because of where they are.
         disabled_optimisations: optimisations that are switched off.
         old_for_queries: the program of OLD as new active rules query it, if it differs from `old`.
     """
@@ -42,6 +43,7 @@ class Update:
     valid_payload: frozenset[str] = frozenset()
     disabled_optimisations: frozenset[MonitoringOptimisation] = frozenset()
     old_for_queries: NormalProgram | None = None
+    without_totals: frozenset[str] = frozenset()
 
     @property
     def queried_old(self) -> NormalProgram:
@@ -75,6 +77,19 @@ class Update:
         for aggregation in self.new.aggregations:
             found.setdefault(aggregation.relation, set()).add(aggregation.body)
         return {name: frozenset(below) for name, below in found.items()}
+
+    def read_below(self, stratum: Stratum) -> tuple[str, ...]:
+        """Return the relations that a stratum reads, instead of inlined bodies what these read."""
+        rules = list(stratum.rules)
+        found: list[str] = []
+        for each in stratum.aggregations:
+            body = self.new.relations.get(each.body)
+            if body is not None and body.is_inlined:
+                rules += [rule for rule in self.new.rules if rule.head.relation == each.body]
+            else:
+                found.append(each.body)
+        read = [literal.relation for rule in rules for literal in rule.literals] + found
+        return tuple(dict.fromkeys(name for name in read if name not in stratum.relations))
 
     @cached_property
     def redefined(self) -> frozenset[str]:

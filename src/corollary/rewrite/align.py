@@ -94,7 +94,9 @@ def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> 
     ]
     relation = program.relations[name]
     types = tuple(map(str, relation.types))
-    text = repr((types, relation.is_virtual, rules, aggregations))
+    # Whether an inlined relation is virtual depends on nothing else: it is never stored.
+    is_virtual = relation.is_virtual and not relation.is_inlined
+    text = repr((types, is_virtual, rules, aggregations))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -10,6 +10,8 @@ from corollary.rewrite.bases import bases
 from corollary.rewrite.disjunctions import disjunctions
 from corollary.rewrite.equivalences import equivalences
 from corollary.rewrite.expressions import expressions
+from corollary.rewrite.implied import implied
+from corollary.rewrite.inlined import inlined
 from corollary.rewrite.negations import negations
 from corollary.rewrite.nulls import nulls
 from corollary.rewrite.translation_unit import TranslationUnit
@@ -23,12 +25,14 @@ CLAUSE_PASSES: tuple[RewritePass, ...] = (
     expressions,  # move out of atoms: conjunctions become rules
     negations,  # negated literals are fully bound
     nulls,  # nullable join variables are tested
+    implied,  # what an aggregate implies is not asked again
 )
 PASSES: tuple[RewritePass, ...] = (
     *CLAUSE_PASSES,
     equivalences,  # an eqrel is the closure of its seed
     bases,  # a relation with facts and rules gets a base part
     virtual,  # what passes made for virtual relations only is virtual too
+    inlined,  # the bodies of aggregates are not stored
 )
 
 

@@ -5,21 +5,23 @@ first file, and its commit deletes the intent and references the files in one tr
 that existed before the catalog was read, without intent and without reference, stays an orphan.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from corollary.errors import WarehouseError
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.copy_lease import COPY_PREFIX
-from corollary.warehouse.files.multi_file_table import find_lists
-from corollary.warehouse.warehouse import DATA_DIRECTORY
+from corollary.warehouse.files import LIST_SUFFIX
+from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
-_REFERENCING = {"changes": schema.changes, "snapshots": schema.snapshots, "index": schema.indexes}
-"""The tables that reference files, by what the files are called."""
+_REFERENCED = {
+    "changes": "SELECT path FROM corollary_changes WHERE path IS NOT NULL",
+    "snapshots": "SELECT path FROM corollary_snapshots",
+    "index": "SELECT path FROM corollary_indexes",
+}
+"""The queries for referenced files, by what the files are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,22 @@ def list_data_files(root: Path, catalog: Catalog) -> DataFileListing:
                     sizes[str(path.relative_to(root))] = path.stat().st_size
     named: dict[str, str] = {}
     with catalog.read_transaction() as connection:
-        for kind, table in _REFERENCING.items():
-            rows = connection.execute(sa.select(table.c.path).where(table.c.path.is_not(None)))
-            named |= dict.fromkeys((row.path for row in rows), kind)
-        named |= {
-            part: named[owner] for part, owner in find_lists(root, named.copy(), sizes).items()
-        }
-        writers = frozenset(connection.execute(sa.select(schema.intents.c.id)).scalars())
+        for kind, query in _REFERENCED.items():
+            named |= dict.fromkeys(connection.column(query), kind)
+        named |= _listed(root, named, sizes)
+        writers = frozenset(connection.column("SELECT id FROM corollary_intents"))
     names = frozenset(each.name for each in directories)
     return DataFileListing(names, sizes, named, writers)
+
+
+def _listed(root: Path, named: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, str]:
+    """Return the kind of each file that a list names."""
+    lists = [path for path in named if path.endswith(LIST_SUFFIX)]
+    if not lists:
+        return {}
+    from corollary.warehouse.files.multi_file_table import find_lists  # imports Arrow
+
+    return {part: named[owner] for part, owner in find_lists(root, lists, sizes).items()}
 
 
 def remove_orphans(root: Path, found: DataFileListing) -> None:

@@ -1,25 +1,22 @@
 """Replaces rows of the catalog whose data is damaged, and deletes rows of derived data."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import sqlalchemy as sa
 
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.parquet_encoding import to_parquet
-from corollary.warehouse.warehouse import DATA_DIRECTORY, Warehouse
+from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
 
 def delete_index(catalog: Catalog, number: int) -> None:
     """Delete the index of a commit; its files become orphans."""
-    table = schema.indexes
     with catalog.write_transaction() as connection:
-        connection.execute(table.delete().where(table.c.commit_number == number))
+        connection.execute("DELETE FROM corollary_indexes WHERE commit_number = ?", number)
 
 
 def delete_payload(catalog: Catalog, payload: str, owner: str, number: int) -> bool:
@@ -27,27 +24,27 @@ def delete_payload(catalog: Catalog, payload: str, owner: str, number: int) -> b
 
     Returns whether there is such a commit.
     """
-    commits, changes = schema.commits, schema.changes
     with catalog.write_transaction() as connection:
-        whole = connection.execute(
-            sa.select(sa.func.min(changes.c.commit_number)).where(
-                changes.c.relation == payload,
-                changes.c.commit_number > number,
-                changes.c.is_full,
-            )
-        ).scalar()
-        affected = sa.select(commits.c.number, commits.c.payload).where(commits.c.number >= number)
-        if whole is not None:
-            affected = affected.where(commits.c.number < whole)
-        for row in connection.execute(affected).all():
-            valid = sorted(set(json.loads(row.payload)) - {owner})
-            connection.execute(
-                commits.update()
-                .where(commits.c.number == row.number)
-                .values(payload=json.dumps(valid))
-            )
+        whole = connection.scalar(
+            "SELECT min(commit_number) FROM corollary_changes"
+            " WHERE relation = ? AND commit_number > ? AND is_full",
+            payload,
+            number,
+        )
+        for row in connection.rows(
+            "SELECT number, payload FROM corollary_commits WHERE number >= ?", number
+        ):
+            if whole is None or row.number < whole:
+                valid = sorted(set(json.loads(row.payload)) - {owner})
+                connection.execute(
+                    "UPDATE corollary_commits SET payload = ? WHERE number = ?",
+                    json.dumps(valid),
+                    row.number,
+                )
         connection.execute(
-            changes.delete().where(changes.c.relation == payload, changes.c.commit_number == number)
+            "DELETE FROM corollary_changes WHERE relation = ? AND commit_number = ?",
+            payload,
+            number,
         )
     return whole is not None
 
@@ -68,33 +65,39 @@ def replace_contents(
     catalog = warehouse.catalog
     intent = catalog.insert_intent()
     beat = catalog.heartbeat(intent)
-    written: list[tuple[sa.Table, RecomputedTuples, dict[str, Any]]] = []
     try:
-        for table, kind, made in (
-            (schema.changes, "change", changes),
-            (schema.snapshots, "snapshot", snapshots),
-        ):
-            for at, each in enumerate(made):
-                path = f"{DATA_DIRECTORY}/{intent}/{kind}-{at}.parquet"
-                written.append((table, each, _written(warehouse, each, path)))
-                beat()
+        new_changes = _write_all(warehouse, changes, f"{DATA_DIRECTORY}/{intent}/change", beat)
+        new_snapshots = _write_all(
+            warehouse, snapshots, f"{DATA_DIRECTORY}/{intent}/snapshot", beat
+        )
         with catalog.write_transaction() as connection:
             catalog.consume_intent(connection, intent)
-            for table, each, values in written:
-                counts = {"rows": each.tuples.num_rows}
-                if table is schema.changes:
-                    counts = {"added": each.tuples.num_rows, "removed": 0}
-                    values |= {"is_full": True, "inline": None}
-                connection.execute(
-                    table.update()
-                    .where(table.c.commit_number == each.commit, table.c.relation == each.relation)
-                    .values(**counts, **values)
-                )
+            connection.execute_many(
+                "UPDATE corollary_changes SET added = ?, path = ?, checksum = ?, removed = 0,"
+                " is_full = TRUE, inline = NULL WHERE commit_number = ? AND relation = ?",
+                new_changes,
+            )
+            connection.execute_many(
+                "UPDATE corollary_snapshots SET rows = ?, path = ?, checksum = ?"
+                " WHERE commit_number = ? AND relation = ?",
+                new_snapshots,
+            )
     except BaseException:
         warehouse.abandon(intent)
         raise
 
 
-def _written(warehouse: Warehouse, each: RecomputedTuples, path: str) -> dict[str, Any]:
-    checksum = durable_files.write(warehouse.root, path, to_parquet(each.tuples))
-    return {"path": path, "checksum": checksum}
+def _write_all(
+    warehouse: Warehouse,
+    contents: Sequence[RecomputedTuples],
+    prefix: str,
+    beat: Callable[[], None],
+) -> list[tuple[int, str, str, int, str]]:
+    """Write a file for each; return the values of the rows: count, path, checksum, and the key."""
+    written = []
+    for at, each in enumerate(contents):
+        path = f"{prefix}-{at}.parquet"
+        checksum = durable_files.write(warehouse.root, path, to_parquet(each.tuples))
+        written.append((each.tuples.num_rows, path, checksum, each.commit, each.relation))
+        beat()
+    return written

@@ -1,16 +1,14 @@
-"""Differences of relations as sets, by hashing all columns at once.
+"""Differences of relations as sets, by a word for each row.
 
 Null equals null, NaN equals NaN, -0.0 equals 0.0; how often a row occurs does not matter.
 """
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from corollary.core.arrow import canonical_floats, nullary_table
-
-_SIDE = "side"
-"""The column for the table that a row is from; the others are numbered, so no name clashes."""
+from corollary.core.arrow import nullary_table
+from corollary.core.arrow_buffers import index_array
+from corollary.warehouse.row_words import Words, is_among, row_words
 
 
 def difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -23,13 +21,12 @@ def difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
     if not now.num_columns:
         had, has = before.num_rows > 0, now.num_rows > 0
         return nullary_table(has and not had), nullary_table(had and not has)
-    both = pa.concat_tables([_marked(before, now.schema, 0), _marked(now, now.schema, 1)])
-    names = both.column_names[:-1]
-    # A group is in both tables if its sides are 0 and 1, else in one only.
-    sides = both.group_by(names).aggregate([(_SIDE, "min"), (_SIDE, "max")])
-    came = sides.filter(pc.equal(sides[f"{_SIDE}_min"], 1))
-    went = sides.filter(pc.equal(sides[f"{_SIDE}_max"], 0))
-    return _unmarked(came, names, now.schema), _unmarked(went, names, now.schema)
+    before = before.cast(now.schema)
+    # Words of both tables together: only then are equal words equal rows.
+    both = pa.concat_tables([before, now])
+    words = row_words(both.columns, both.num_rows)
+    then, there = words[: before.num_rows], words[before.num_rows :]
+    return _only_once(now, there, then), _only_once(before, then, there)
 
 
 def minus(left: pa.Table, right: pa.Table) -> pa.Table:
@@ -42,14 +39,8 @@ def distinct(table: pa.Table) -> pa.Table:
     return minus(table, table.slice(0, 0))
 
 
-def _marked(table: pa.Table, schema: pa.Schema, side: int) -> pa.Table:
-    columns = [
-        canonical_floats(column) if pa.types.is_floating(column.type) else column
-        for column in table.cast(schema).columns
-    ]
-    sides = pa.array(np.full(table.num_rows, side, np.int8))
-    return pa.table([*columns, sides], [*map(str, range(len(columns))), _SIDE])
-
-
-def _unmarked(table: pa.Table, names: list[str], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_arrays(table.select(names).columns, schema=schema)
+def _only_once(table: pa.Table, words: Words, others: Words) -> pa.Table:
+    """Return the rows whose words are not among others, each once and in order."""
+    numbers = np.flatnonzero(~is_among(words, others)) if len(others) else np.arange(len(words))
+    _, first = np.unique(words[numbers], return_index=True)
+    return table.take(index_array(numbers[np.sort(first)]))

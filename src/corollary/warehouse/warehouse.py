@@ -12,8 +12,6 @@ which `gc` removes; a crash after it loses nothing.
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,19 +19,15 @@ import pyarrow.compute as pc
 from corollary import fault
 from corollary.core.arrow import nullary_table
 from corollary.core.engine import LocalTable, TableHandle
-from corollary.core.values import is_encodable, quote_text
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse.catalog import catalog_rows
-from corollary.warehouse.catalog.catalog import Catalog
-from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
 from corollary.warehouse.catalog.retention import drop_superseded_folds
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.files import durable_files, multi_file_table
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
+from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY, WarehouseCatalog
 
-CATALOG_FILE = "catalog.sqlite"
-DATA_DIRECTORY = "data"
 INDEX_PREFIX = "index-"
 INLINE_BYTES = 1 << 16
 """The maximum size of a change that is stored in the catalog itself."""
@@ -110,82 +104,10 @@ class ChangeHandles:
                 yield from map(durable_files.deleted_rows, self.removed.slices(FILE_MAX_ROWS))
 
 
-class Warehouse:
-    """Reads and writes the files of a warehouse.
-
-    Attributes:
-        root: the directory of the data files.
-        catalog: what they mean.
-    """
-
-    def __init__(self, root: Path, catalog: Catalog) -> None:
-        self.root = root
-        self.catalog = catalog
-
-    @classmethod
-    def open(cls, place: str | Path, *, create: bool = True, is_lazy: bool = False) -> "Warehouse":
-        """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
-
-        Args:
-            place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
-            create: whether to create it if there is none.
-            is_lazy: whether to create it only when something is written to it.
-
-        Raises:
-            WarehouseError: there is none, it cannot be read, or it has another format.
-        """
-        root, url = parse_location(str(place))
-        if create and is_lazy and url is None and not _has_catalog(root):
-            if any((root / DATA_DIRECTORY).glob("*/*")):
-                raise WarehouseError.lost_catalog(str(root / CATALOG_FILE), root / DATA_DIRECTORY)
-            return cls(root, LazyCatalog(root / CATALOG_FILE))
-        if create:
-            try:
-                root.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise WarehouseError.cannot_write(root, error) from error
-        elif url is None and not _has_catalog(root):
-            raise WarehouseError.missing(root)
-        # The catalog is created before any data file: files without tables in it mean a lost one.
-        has_files = any((root / DATA_DIRECTORY).glob("*/*"))
-        catalog = Catalog.from_file(root / CATALOG_FILE) if url is None else Catalog(url)
-        try:
-            if has_files:
-                catalog.check_not_lost(root / DATA_DIRECTORY)
-            if create:
-                catalog.create()
-            catalog.check_format()
-        except BaseException:
-            catalog.close()
-            raise
-        return cls(root, catalog)
-
-    def close(self) -> None:
-        """Close the connections to the catalog."""
-        self.catalog.close()
+class Warehouse(WarehouseCatalog):
+    """Reads and writes the files of a warehouse."""
 
     # --- reading -------------------------------------------------------------------------------
-
-    def commit_at(self, number: int | None = None) -> catalog_rows.Commit | None:
-        """Return a commit, or the last one.
-
-        Raises:
-            WarehouseError: it does not exist, or is no longer kept.
-        """
-        if number is None:
-            return self.catalog.latest_commit()
-        found = self.catalog.find_commit(number)
-        oldest = int(self.catalog.meta("oldest"))
-        if found is None or number < oldest:
-            latest = self.catalog.latest_commit()
-            kept = f"commits {max(1, oldest)} to {latest.number}" if latest else "no commit yet"
-            what = "is no longer kept" if found or number < oldest else "does not exist"
-            raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
-        return found
-
-    def commits(self, limit: int | None = None) -> list[catalog_rows.Commit]:
-        """Return the commits that are kept, newest first."""
-        return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
 
     def read_history(
         self, relation: str, number: int
@@ -250,7 +172,9 @@ class Warehouse:
             delta = RelationDelta(every, every.slice(0, 0), is_full=True)
         else:
             last = table.num_columns - 1  # by position: the relation may have a column of its name
-            is_added = pc.equal(table.column(last), durable_files.INSERT)
+            is_added = pc.equal(
+                table.column(last), durable_files.change_scalar(durable_files.INSERT)
+            )
             rest = table.remove_column(last)
             delta = RelationDelta(
                 _nullary(rest.filter(is_added), stored.added),
@@ -394,45 +318,6 @@ class Warehouse:
             for file in directory.iterdir():
                 file.unlink(missing_ok=True)
             directory.rmdir()
-
-
-def _has_catalog(root: Path) -> bool:
-    try:
-        (root / CATALOG_FILE).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise WarehouseError.cannot_read(root, error) from error
-    return True
-
-
-def parse_location(place: str) -> tuple[Path, str | None]:
-    """Return the directory of a warehouse, and the URL of its catalog if it is not there.
-
-    Raises:
-        WarehouseError: the URL does not say where the files are, or the name is not UTF-8.
-    """
-    if not is_encodable(place):
-        raise WarehouseError.of(
-            "C0930",
-            f"{quote_text(place)} cannot be a warehouse: its name is not UTF-8.",
-            None,
-            "rename the directory, or choose another one",
-        )
-    if "://" not in place:
-        return Path(place), None
-    url, _, query = place.partition("?")
-    parameters = dict(parse_qsl(query))
-    directory = parameters.pop("data", None)
-    if directory is None or not url.startswith(("postgresql://", "postgresql+psycopg://")):
-        raise WarehouseError.of(
-            "C0930",
-            "This is not the location of a warehouse.",
-            None,
-            "name a directory, or `postgresql://user@host/name?data=DIRECTORY`",
-        )
-    rest = f"?{urlencode(parameters)}" if parameters else ""
-    return Path(directory), f"postgresql+psycopg://{url.partition('://')[2]}{rest}"
 
 
 def _row_checksum(stored: catalog_rows.StoredChange) -> str:

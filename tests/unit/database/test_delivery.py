@@ -32,7 +32,7 @@ from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ClaimError, InputError
-from corollary.warehouse.catalog import outbox, queued_alert, schema
+from corollary.warehouse.catalog import outbox, queued_alert
 from corollary.warehouse.catalog.outbox import CatalogOutbox
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
 from support.processes.alert_sequence import (
@@ -92,7 +92,7 @@ def hurry(db: Database) -> None:
             each.due = 0.0
     else:
         with house_of(db).catalog.write_transaction() as connection:
-            connection.execute(schema.outbox.update().values(due=0.0))
+            connection.execute("UPDATE corollary_outbox SET due = 0")
 
 
 def codes(db: Database) -> list[str]:
@@ -151,7 +151,7 @@ def test_alerts_that_were_claimed_before_are_looked_up(
         patch.setattr(CatalogOutbox, "mark", lambda *_: None)
         lasting.deliver()
     with house_of(lasting).catalog.write_transaction() as connection:
-        connection.execute(schema.outbox.update().values(claimed=0.0))
+        connection.execute("UPDATE corollary_outbox SET claimed = 0")
     monkeypatch.setattr(outbox, "CLAIM_SECONDS", 100.0)
     assert lasting.deliver().alerts == 3
     assert len(lines(Path("w/alerts/alerts.jsonl"))) == 3
@@ -165,7 +165,7 @@ def test_one_whose_claim_has_expired_does_not_write(lasting: Database) -> None:
     assert len(alerts) == 3
     assert lasting.deliver().alerts == 0
     with house_of(lasting).catalog.write_transaction() as connection:
-        connection.execute(schema.outbox.update().values(claimed=0.0))
+        connection.execute("UPDATE corollary_outbox SET claimed = 0")
     assert lasting.deliver().alerts == 3
     with pytest.raises(ClaimError):
         JsonLinesSender(Path("w/alerts"), "alerts.jsonl").send(alerts, Claim(slow, "slow"))
@@ -240,7 +240,7 @@ def test_they_are_marked_by_the_commit_that_inserts_them(
     assert lasting._store.outbox.state().queued == 0
     insert(lasting, [(4, "d")])
     with house_of(lasting).catalog.write_transaction() as connection:
-        connection.execute(schema.outbox.update().values(claim="other"))
+        connection.execute("UPDATE corollary_outbox SET claim = 'other'")
     monkeypatch.setattr(CatalogOutbox, "claim", _losing(CatalogOutbox.claim))
     before = lasting.commits
     assert lasting.deliver().alerts == 0
@@ -253,7 +253,7 @@ def _losing(claim: Callable[..., Any]) -> Callable[..., Any]:
     def lost(self: CatalogOutbox, *arguments: Any) -> Any:
         found = claim(self, *arguments)
         with self._catalog.write_transaction() as connection:
-            connection.execute(schema.outbox.update().values(claim="other"))
+            connection.execute("UPDATE corollary_outbox SET claim = 'other'")
         return found
 
     return lost
@@ -659,7 +659,7 @@ def test_gc_keeps_what_is_not_delivered(lasting: Database) -> None:
     house = house_of(lasting)
     collect(house, Retention(commits=1))
     with house.catalog.read_transaction() as connection:
-        rows = connection.execute(schema.outbox.select()).all()
+        rows = connection.rows("SELECT * FROM corollary_outbox")
     early = [row for row in rows if row.commit_number == 2]
     assert {row.sink for row in early} == {"webhook"}
     assert len(early) == 3
@@ -681,11 +681,10 @@ def test_a_damaged_alert_is_found_and_keeps_nobody_waiting(lasting: Database, co
     lasting.load(text=BASE + TO_FILE)
     insert(lasting)
     house = house_of(lasting)
-    table = schema.outbox
     with house.catalog.write_transaction() as connection:
-        (first, *_) = connection.execute(table.select()).all()
-        damage = table.update().where(table.c.id == first.id)
-        connection.execute(damage.values({column: "damaged"}))
+        first = connection.first("SELECT * FROM corollary_outbox")
+        statement = f"UPDATE corollary_outbox SET {column} = 'damaged' WHERE id = ?"
+        connection.execute(statement, first.id)
     found = verify(house).findings
     assert [each.kind for each in found] == ["catalog"]
     assert first.id in found[0].message

@@ -16,7 +16,7 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.verify import verify
 from corollary.errors import AccessError, CorollaryError, InputError, LimitError
-from corollary.warehouse.catalog.schema import grants as table
+from corollary.warehouse.catalog.schema import TABLES
 from corollary.warehouse.warehouse import Warehouse
 from support.command_line import INPUT, LIMIT, OK, USAGE, cli, of_json, put
 
@@ -291,8 +291,9 @@ def test_backups_carry_grants_and_verify_finds_nothing(
             assert not verify(warehouse).findings
 
 
-def test_the_table_has_its_prefix() -> None:
-    assert table.name == "corollary_grants"
+def test_tables_have_a_prefix() -> None:
+    assert "corollary_grants" in TABLES
+    assert all(name.startswith("corollary_") for name in TABLES)
 
 
 # --------------------------------------------------------------------------------- the command line

@@ -24,23 +24,21 @@ from corollary.core.types import (
     Type,
     decimal,
 )
+from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.local.values.domains import INLINE_CODES, RECENT_VALUES_MAX
+from corollary.engines.local.values.domains import RECENT_VALUES_MAX
 
 OTHER_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))[0]
 EXTREMES: dict[Kind, tuple[Any, ...]] = {
     Kind.SYMBOL: ("", " ", "\0", "a\0", "é", "e\u0301", "\U0001f600", "\uffff", "null", "x" * 999),
-    Kind.NUMBER: (0, 1, -1, INLINE_CODES - 2, INLINE_CODES - 1, INLINE_CODES, 2**63 - 1, -(2**63)),
+    Kind.NUMBER: (
+        *(0, 1, -1, 2**61 - 1, 2**61, 2**61 + 1, -(2**61), -(2**61) - 1),
+        *(2**62, -(2**62), 2**63 - 1, -(2**63)),
+    ),
     Kind.UNSIGNED: (
-        0,
-        1,
-        INLINE_CODES - 2,
-        INLINE_CODES - 1,
-        INLINE_CODES,
-        2**63 - 1,
-        2**63,
-        2**64 - 1,
+        *(0, 1, 2**61 - 1, 2**61, 2**61 + 1, 2**62, 2**63 - 1, 2**63, 2**63 + 2**61),
+        *(2**64 - 2**61, 2**64 - 2**61 - 1, 2**64 - 1),
     ),
     Kind.FLOAT: (0.0, -0.0, 1.0, math.inf, -math.inf, math.nan, OTHER_NAN, 5e-324, -1.8e307, 0.1),
     Kind.BOOL: (False, True),
@@ -188,14 +186,38 @@ def test_types_that_join_share_a_domain() -> None:
     assert codes.domain(NUMBER) is not codes.domain(UNSIGNED)
 
 
-def test_small_numbers_are_their_own_codes() -> None:
+def test_integers_are_their_own_codes() -> None:
     codes = Dictionary()
-    assert codes.encode_python([6, 0, None], NUMBER).tolist() == [7, 1, 0]
-    assert codes.encode_python([-1, INLINE_CODES], NUMBER).tolist() == [
-        INLINE_CODES,
-        INLINE_CODES + 1,
+    assert codes.encode_python([6, 0, None, -1], NUMBER).tolist() == [
+        ZERO_CODE + 6,
+        ZERO_CODE,
+        0,
+        ZERO_CODE - 1,
     ]
+    edges = [-(2**61), 2**61 - 1, 2**61, -(2**61) - 1]
+    for values in (edges, edges * 20):  # one by one, and as arrays
+        coded = codes.encode_python(values, NUMBER).tolist()[:4]
+        assert coded == [1, 2**62, INTERNED_CODE, INTERNED_CODE + 1]
+    assert codes.encode_python([2**61 - 1, 2**63], UNSIGNED).tolist() == [2**62, INTERNED_CODE]
     assert codes.encode_python(["a", "b", "a"], SYMBOL).tolist() == [1, 2, 1]
+    assert codes.encode_python([date(1970, 1, 2)], DATE).tolist() == [ZERO_CODE + 1]
+    assert codes.encode_python([Decimal("1.25")], decimal(9, 2)).tolist() == [ZERO_CODE + 125]
+
+
+@given(columns())
+def test_codes_are_in_the_order_of_values_unless_one_is_interned(
+    column: tuple[Type, list[Any]],
+) -> None:
+    type_, values = column
+    codes = Dictionary()
+    values = [value for value in values if value is not None]
+    coded = codes.encode_python(values, type_).tolist()
+    is_inline = type_.kind not in (Kind.SYMBOL, Kind.FLOAT)
+    assert codes.domain(type_).is_ordered == (
+        is_inline and all(code < INTERNED_CODE for code in coded)
+    )
+    if codes.domain(type_).is_ordered:
+        assert [value for _, value in sorted(zip(coded, values, strict=True))] == sorted(values)
 
 
 def test_nothing_is_coded_as_nothing() -> None:
@@ -225,7 +247,7 @@ def test_many_values_one_by_one_and_all_at_once() -> None:
         RECENT_VALUES_MAX + 100,
         3,
     ):
-        values = rng.integers(-(10**15), 10**15, size).tolist()
+        values = rng.integers(2**62, 2**63, size).tolist()
         values += rng.choice(list(seen), min(size, len(seen))).tolist() if seen else []
         values += values[: size // 2]
         coded = codes.encode_python(values, NUMBER).tolist()

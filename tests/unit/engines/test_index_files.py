@@ -23,12 +23,12 @@ from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage import blocks, stored_run
 from corollary.engines.local.storage.blocks import pack_columns, unpack_columns
+from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange
 from corollary.engines.local.storage.index_files import DICTIONARY_FILE
 from corollary.engines.local.storage.layout import Layout, layout_of
 from corollary.engines.local.storage.runs import MemoryRun, sort_distinct
 from corollary.engines.local.storage.stored_run import StoredRun
 from corollary.engines.local.values import domains, stored_strings, symbols
-from corollary.engines.local.values.domains import INLINE_CODES
 from corollary.errors import WarehouseError
 from support.selection import examples
 
@@ -46,11 +46,10 @@ def small_blocks(size: int = 4, many: int = 1) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (stored_run, stored_strings, domains):
             patch.setattr(module, "BLOCK_ROWS", size)
-        patch.setattr(stored_strings, "SORTED_BLOCK_ROWS", 2 * size)
+        patch.setattr(stored_strings, "HASH_BLOCK_ROWS", 2 * size)
         for module in (stored_run, stored_strings):
             patch.setattr(module, "DECODE_ALL_RATIO", many)
-        for name in ("LOAD_ALL_SEARCH_RATIO", "LOAD_ALL_READ_RATIO"):
-            patch.setattr(symbols, name, many - 1)
+        patch.setattr(symbols, "LOAD_ALL_SEARCH_RATIO", many - 1)
         yield
 
 
@@ -80,12 +79,16 @@ def test_integers_are_packed_and_unpacked(columns: list[list[int]], text: bytes)
 def sorted_words(draw: st.DrawFn) -> tuple[Layout, Words]:
     """Draws tuples of codes, packed: narrow or wide, dense or sparse, with or without a key."""
     widths = draw(st.lists(st.sampled_from((1, 3, 11, 21, 40, 63)), min_size=1, max_size=4))
+    bases = [draw(st.sampled_from((0, ZERO_CODE))) if width < 61 else 0 for width in widths]
+    layout = layout_of(tuple(map(CodeRange, bases, widths)))
     codes = [
-        st.one_of(st.integers(0, min(3, (1 << width) - 1)), st.integers(0, (1 << width) - 1))
-        for width in widths
+        st.one_of(
+            st.integers(column.base + 1, min(column.base + 4, column.last)),
+            st.integers(column.base + 1, column.last),
+        )
+        for column in layout.columns
     ]
     rows = draw(st.lists(st.tuples(*codes), min_size=1, max_size=40))
-    layout = layout_of(tuple(widths))
     columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
     return layout, sort_distinct(layout.pack(columns, len(rows)))
 
@@ -115,8 +118,8 @@ def check_probe(plain: MemoryRun, run: StoredRun, layout: Layout, data: st.DataO
     places = data.draw(st.lists(st.integers(0, count - 1), max_size=4))
     near = layout.unpack(plain.words[places])
     drift = data.draw(st.sampled_from((0, 1)))
-    tops = [(1 << width) - 1 for width in layout.widths]
-    columns = [np.minimum(column + drift, top) for column, top in zip(near, tops, strict=True)]
+    lasts = [column.last for column in layout.columns]
+    columns = [np.minimum(column + drift, last) for column, last in zip(near, lasts, strict=True)]
     needles = layout.pack(columns, len(places))
     assert run.contains(needles).tolist() == plain.contains(needles).tolist()
     keys = columns[: data.draw(st.integers(0, len(columns)))]
@@ -132,7 +135,7 @@ def check_probe(plain: MemoryRun, run: StoredRun, layout: Layout, data: st.DataO
 
 @pytest.mark.parametrize("widths", [(20, 20), (40, 40)], ids=["narrow", "wide"])
 def test_a_probe_decodes_the_blocks_it_falls_in(widths: tuple[int, int]) -> None:
-    layout = layout_of(widths)
+    layout = layout_of(tuple(CodeRange(0, width) for width in widths))
     count = 40 * stored_run.BLOCK_ROWS
     columns = [np.arange(count) // 7, np.arange(count) % 7 * 100]
     words = layout.pack(columns, count)
@@ -189,15 +192,15 @@ def test_few_blocks_of_strings_are_read() -> None:
         values[5],
     ]
     assert 0 < texts.decoded_blocks <= 40 < len(texts.texts)
-    assert domain.nbytes < first._dictionary.domain(SYMBOL).nbytes // 4
-    assert second.engine.read("r").column(0).to_pylist() == values  # all at once, by Arrow
-    assert domain._stored is not None
+    assert domain.nbytes < first._dictionary.domain(SYMBOL).nbytes
+    assert second.engine.read("r").column(0).to_pylist() == values  # all at once
     everything = np.arange(1, 100_002)
-    assert domain.decode(everything).tolist() == [*values, "new"]  # all at once, as objects
-    assert domain._stored is None
+    assert domain.decode(everything).tolist() == [*values, "new"]
+    assert domain._stored is not None
     assert second.engine._dictionary.encode_python(values, SYMBOL).tolist() == list(
         range(1, 100_001)
     )
+    assert domain._stored is None
 
 
 # ---------------------------------------------------------------------------------------- relations
@@ -212,10 +215,10 @@ SCHEMAS: tuple[tuple[Type, ...], ...] = (
     (NUMBER, NUMBER, NUMBER, NUMBER),
     (UNSIGNED, SYMBOL.with_null(True), CENTS.with_null(True), FLOAT, UNSIGNED),
 )
-LARGE = (INLINE_CODES - 1, INLINE_CODES, -1, 2**63 - 1, -(2**63))
+LARGE = (2**20, 2**61 - 1, 2**61, -1, -(2**20), -(2**61), -(2**61) - 1, 2**63 - 1, -(2**63))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "number": st.one_of(st.integers(0, 9), st.sampled_from((100, *LARGE))),
-    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((INLINE_CODES, 2**64 - 1))),
+    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((2**40, 2**61, 2**64 - 1))),
     "symbol": TEXTS,
     "float": st.floats(allow_nan=False),
     "decimal": st.integers(-(10**9) + 1, 10**9 - 1).map(lambda cents: Decimal(cents).scaleb(-2)),
@@ -389,7 +392,7 @@ def test_files_of_two_indexes_do_not_mix() -> None:
 def test_another_format_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     first = engine_with({"r": ((SYMBOL,), [("a",)])})
     files = files_of(first)
-    monkeypatch.setattr(blocks, "MAGIC", b"corolix2")
+    monkeypatch.setattr(blocks, "MAGIC", b"corolix1")
     assert like(first).restore(files) == set()
     assert (
         like(first).restore({**files, DICTIONARY_FILE: files_of(first)[DICTIONARY_FILE]}) == set()
@@ -399,7 +402,7 @@ def test_another_format_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------------------- damage
 
 DAMAGED: Contents = {
-    "r": ((SYMBOL, NUMBER), [(f"value {number % 13}", number * 10**7) for number in range(40)]),
+    "r": ((SYMBOL, NUMBER), [(f"value {number % 13}", number << 57) for number in range(40)]),
     "s": ((NUMBER,) * 4, [(number, -number, 2**40 + number, 3) for number in range(12)]),
     "t": ((), [()]),
     "u": ((FLOAT,), []),

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corollary.engines.local.storage.layout import Codes, Layout, layout_of
+from corollary.engines.local.storage.code_range import (
+    INTERNED_CODE,
+    ZERO_CODE,
+    CodeRange,
+    Codes,
+    code_range,
+    range_of,
+)
+from corollary.engines.local.storage.layout import Layout, LayoutFamily, layout_of
 
 Rows = list[tuple[int, ...]]
 
@@ -18,18 +26,35 @@ narrow_widths = st.lists(st.integers(1, 63), max_size=9).map(
 wide_widths = st.lists(st.integers(1, 63), min_size=2, max_size=9).filter(lambda w: sum(w) > 63)
 
 
-def codes_of(width: int) -> st.SearchStrategy[int]:
-    """Codes of a width, often the smallest and the all-ones one."""
-    top = (1 << width) - 1
-    return st.one_of(st.sampled_from([0, 1, top - 1, top]), st.integers(0, top))
+def plain(*widths: int) -> Layout:
+    """A layout whose columns begin at the first code."""
+    return layout_of(tuple(CodeRange(0, width) for width in widths))
+
+
+def codes_of(column: CodeRange) -> st.SearchStrategy[int]:
+    """Codes of a column, often the smallest and the all-ones one."""
+    first, last = column.base + 1, column.last
+    null = [0] if column.has_null else []
+    edges = st.sampled_from([*null, first, min(first + 1, last), max(last - 1, first), last])
+    return st.one_of(edges, st.integers(first, last))
+
+
+@st.composite
+def ranges(draw: st.DrawFn, width: int) -> CodeRange:
+    """Draws a range of codes of some width, with or without null."""
+    most = (1 << 63) - (1 << width)
+    bases = [base for base in (0, ZERO_CODE - 1, INTERNED_CODE, most) if base <= most]
+    base = draw(st.one_of(st.sampled_from(bases), st.integers(0, most)))
+    return CodeRange(base, width, draw(st.booleans()))
 
 
 @st.composite
 def packed(draw: st.DrawFn) -> tuple[Layout, Rows]:
     """Draws a layout, narrow or wide, and tuples of codes that fit it, some of them twice."""
-    widths = tuple(draw(st.one_of(narrow_widths, wide_widths)))
-    rows = draw(st.lists(st.tuples(*map(codes_of, widths)), max_size=12))
-    return layout_of(widths), rows + rows[:2]
+    widths = draw(st.one_of(narrow_widths, wide_widths))
+    columns = tuple(draw(ranges(width)) for width in widths)
+    rows = draw(st.lists(st.tuples(*map(codes_of, columns)), max_size=12))
+    return layout_of(columns), rows + rows[:2]
 
 
 def columns_of(rows: Rows, arity: int) -> list[Codes]:
@@ -73,7 +98,7 @@ def test_a_prefix_is_a_range_of_words(case: tuple[Layout, Rows], data: st.DataOb
     length = data.draw(st.integers(0, arity))
     words = np.sort(layout.pack(columns_of(rows, arity), len(rows)))
     keys = [row[:length] for row in rows]
-    keys += data.draw(st.lists(st.tuples(*map(codes_of, layout.widths[:length])), max_size=4))
+    keys += data.draw(st.lists(st.tuples(*map(codes_of, layout.columns[:length])), max_size=4))
     low, high = layout.prefix_bounds(columns_of(keys, length), len(keys))
     start = np.searchsorted(words, low, side="left")
     end = np.searchsorted(words, high, side="right")
@@ -105,7 +130,7 @@ def test_permuted_layouts_hold_the_same_tuples(
     layout, rows = case
     order = tuple(data.draw(st.permutations(range(len(layout.widths)))))
     permuted = layout.permute(order)
-    assert permuted.widths == tuple(layout.widths[at] for at in order)
+    assert permuted.columns == tuple(layout.columns[at] for at in order)
     assert permuted.is_narrow == layout.is_narrow
     turned = [tuple(row[at] for at in order) for row in rows]
     words = permuted.pack(columns_of(turned, len(order)), len(rows))
@@ -116,7 +141,7 @@ def test_permuted_layouts_hold_the_same_tuples(
     "widths", [(31, 32), (1, 62), (63,), (32, 32), (63, 63), (1, 63), (8,) * 9]
 )
 def test_the_all_ones_prefix_has_an_upper_bound(widths: tuple[int, ...]) -> None:
-    layout = layout_of(widths)
+    layout = plain(*widths)
     top = tuple((1 << width) - 1 for width in widths)
     rows = [tuple(0 for _ in widths), (*top[:-1], 0), top]
     words = np.sort(layout.pack(columns_of(rows, len(widths)), len(rows)))
@@ -129,12 +154,12 @@ def test_the_all_ones_prefix_has_an_upper_bound(widths: tuple[int, ...]) -> None
 
 
 def test_a_tuple_fits_one_word_up_to_63_bits() -> None:
-    assert layout_of((31, 32)).is_narrow
-    assert not layout_of((32, 32)).is_narrow
-    assert layout_of((31, 32)).dtype == np.int64
-    assert layout_of((9, 55)).dtype == np.dtype((np.void, 9))
-    assert layout_of((1, 2)) is layout_of((1, 2))
-    assert layout_of((3, 4, 5)).shifts == (9, 5, 0)
+    assert plain(31, 32).is_narrow
+    assert not plain(32, 32).is_narrow
+    assert plain(31, 32).dtype == np.int64
+    assert plain(9, 55).dtype == np.dtype((np.void, 9))
+    assert plain(1, 2) is plain(1, 2)
+    assert plain(3, 4, 5).shifts == (9, 5, 0)
 
 
 def test_no_columns_make_one_tuple() -> None:
@@ -145,3 +170,75 @@ def test_no_columns_make_one_tuple() -> None:
     low, high = layout.prefix_bounds([], 2)
     assert (low.tolist(), high.tolist()) == ([0, 0], [0, 0])
     assert layout.prefix_keys(layout.pack([], 2), 0).tolist() == [0, 0]
+
+
+# ------------------------------------------------------------------------------------------- ranges
+
+ANY_CODE = st.one_of(
+    st.sampled_from([1, 2, ZERO_CODE - 1, ZERO_CODE, ZERO_CODE + 1, 1 << 62, INTERNED_CODE]),
+    st.integers(0, 1000).map(lambda code: ZERO_CODE + code),
+    st.integers(1, (1 << 63) - 1),
+)
+ANY_CODES = st.lists(st.one_of(ANY_CODE, st.just(0)), max_size=5)
+
+
+@given(packed(), ANY_CODES)
+def test_what_is_outside_of_a_range_is_noticed(case: tuple[Layout, Rows], codes: list[int]) -> None:
+    layout, _ = case
+    for at, column in enumerate(layout.columns):
+        alone = layout_of((column,))
+        fits = [
+            column.base < code <= column.last
+            or (code == 0 and (column.has_null or not column.base))
+            for code in codes
+        ]
+        mask = alone.overflow_mask([np.array(codes, np.int64)])
+        assert (mask is None) == all(fits), (at, column)
+        assert mask is None or (~mask).tolist() == fits
+
+
+@given(st.lists(ANY_CODES, min_size=1, max_size=6), st.integers(0, 2))
+def test_a_range_grows_to_what_it_is_given(batches: list[list[int]], growth: int) -> None:
+    """Words of every stage stay sorted and come back, however the range has grown since."""
+    column = CodeRange()
+    words, before, seen = np.empty(0, np.int64), layout_of((column,)), set[int]()
+    repacked = 0
+    for codes in batches:
+        array = np.array(codes, np.int64)
+        assert column.extend(range_of(array)).includes(range_of(array))
+        wider = column.extend(range_of(array), growth)
+        assert wider.includes(column)
+        assert wider.includes(range_of(array))
+        assert wider.base >= 0
+        assert wider.width <= 63
+        repacked += wider[:2] != column[:2]
+        column, layout = wider, layout_of((wider,))
+        words = layout.convert(words, before)
+        words = np.unique(np.concatenate([words, layout.pack([array], len(array))]))
+        before = layout
+        seen |= set(codes)
+        assert layout.unpack(words)[0].tolist() == sorted(seen)
+    assert repacked <= len(batches)
+
+
+def test_ranges_begin_where_values_may_be_expected() -> None:
+    assert code_range(ZERO_CODE + 1, ZERO_CODE + 1000) == CodeRange(ZERO_CODE - 1, 10)
+    assert code_range(ZERO_CODE + 20_000, ZERO_CODE + 20_300) == CodeRange(ZERO_CODE + 19_999, 9)
+    assert code_range(ZERO_CODE - 3, ZERO_CODE + 3) == CodeRange(ZERO_CODE - 4, 3)
+    assert code_range(7, 8) == CodeRange(6, 2)
+    assert code_range(5, 8) == CodeRange(0, 4)._replace(base=4, width=3)
+    whole = code_range(1, (1 << 63) - 1)
+    assert whole == CodeRange(0, 63)
+
+
+def test_growing_ids_repack_seldom() -> None:
+    family = LayoutFamily(1)
+    seen = set()
+    for last in range(1, 100_000, 37):
+        family.fit([np.array([ZERO_CODE + last])], (None,))
+        seen.add(family.layout)
+    assert len(seen) <= 10
+    for first in range(0, 100_000, 37):
+        family.fit([np.array([ZERO_CODE - first])], (None,))
+        seen.add(family.layout)
+    assert len(seen) <= 14

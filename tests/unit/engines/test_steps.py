@@ -64,6 +64,9 @@ class Notes(CountingRecorder):
     def probe(self, relation: str, rows: int) -> None:
         self.heard.append(("probe", relation, rows))
 
+    def bulk(self) -> None:
+        pass
+
     def switch(self, within: Within) -> None:
         self.heard.append(("switch", within.about))
 

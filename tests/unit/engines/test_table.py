@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
 from corollary.engines.local.storage.arrangement import Order
+from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import (
@@ -22,12 +23,11 @@ from corollary.engines.local.storage.table import (
     Table,
 )
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.local.values.domains import INLINE_CODES
 from support.selection import examples
 
 Row = tuple[Any, ...]
 
-# Small numbers need 3 bits, a large one 21: four columns of numbers turn wide with the first.
+# Small numbers need 3 bits, a large one 20 and more: four columns of numbers soon turn wide.
 SCHEMAS: tuple[tuple[Type, ...], ...] = (
     (),
     (NUMBER,),
@@ -37,10 +37,10 @@ SCHEMAS: tuple[tuple[Type, ...], ...] = (
     (UNSIGNED, SYMBOL, NUMBER, FLOAT, UNSIGNED),
     (NUMBER,) * 9,
 )
-LARGE = (INLINE_CODES - 1, INLINE_CODES, -1, 2**63 - 1, -(2**63))
+LARGE = (2**20, 2**61 - 1, 2**61, -1, -(2**20), -(2**61), -(2**61) - 1, 2**63 - 1, -(2**63))
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "number": st.one_of(st.integers(0, 3), st.sampled_from((4, 100, *LARGE))),
-    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((INLINE_CODES, 2**64 - 1))),
+    "unsigned": st.one_of(st.integers(0, 3), st.sampled_from((2**40, 2**61, 2**64 - 1))),
     "symbol": st.sampled_from(("", "a", "b", "é", "a\0")),
     "float": st.sampled_from((0.0, 1.5, float("inf"), -2.0)),
 }
@@ -209,12 +209,16 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def look_for_what_cannot_be_there(self, data: st.DataObject) -> None:
-        """Codes too large for a column are just not there, and do not widen it."""
+        """Codes outside of a column's range are just not there, and do not widen it."""
         layout = self.table.layout
         rows = [row for row in self.rows(data, self.old) if self.types]
         columns = self.columns(rows)
         for column in columns[:1]:
-            column += 1 << 40
+            first = layout.columns[0]
+            outside = [code for code in (first.base, first.last + 1) if 0 < code < 1 << 63]
+            if not outside:
+                return
+            column[:] = data.draw(st.sampled_from(outside))
         assert not self.table.contains_codes(columns, len(rows), State.NEW).any()
         self.table.delete(columns, len(rows))
         assert self.table.layout is layout
@@ -294,14 +298,14 @@ def test_a_table_turns_wide_in_mid_flight() -> None:
     table.contains(table.tuples(State.NEW)[np.zeros(BITMAP_MIN_LOOKUPS, np.int64)], State.NEW)
     assert table.has_bitmap
     assert table.layout.is_narrow
-    insert((-1, -2, -3, -4))
+    insert((-(2**40), -(2**41), -(2**42), -(2**43)))
     assert not table.layout.is_narrow
     assert not table.has_bitmap
     assert [table.size(state) for state in (State.OLD, State.NEW)] == [81, 82]
     last = table.layout.permute((3, 2, 1, 0)).unpack_column(
         table.tuples(State.NEW, (3, 2, 1, 0)), 0
     )
-    assert set(codes.decode(last, NUMBER).tolist()) == {-4, 0, 1, 2}
+    assert set(codes.decode(last, NUMBER).tolist()) == {-(2**43), 0, 1, 2}
 
 
 def test_runs_are_few_and_tombstones_are_dropped() -> None:
@@ -340,26 +344,46 @@ def test_what_was_removed_can_come_back(width: int) -> None:
         assert table.size(State.OLD) == 5
 
 
-def test_widths_belong_to_tables() -> None:
+def test_ranges_belong_to_tables() -> None:
     codes = Dictionary()
     small, large = Table((NUMBER, NUMBER)), Table((NUMBER, NUMBER))
-    for table, value in ((large, 2**40), (small, 6)):
-        table.insert([codes.encode_python([value], NUMBER), codes.encode_python([1], NUMBER)], 1)
-    assert small.layout.widths == (3, 2)
-    assert large.layout.widths == (21, 2)
+    for table, values in ((large, [0, 2**40]), (small, [0, 6])):
+        table.insert([codes.encode_python(values, NUMBER), codes.encode_python([0, 1], NUMBER)], 2)
+    zero = ZERO_CODE - 1
+    assert small.layout.columns == (CodeRange(zero, 3), CodeRange(zero, 2))
+    assert large.layout.columns == (CodeRange(zero, 41), CodeRange(zero, 2))
     linked = Table((NUMBER, NUMBER))
     linked.share_layout(small)
     small.share_layout(large)
     assert linked.layout is small.layout is large.layout
-    assert linked.layout.widths == (21, 2)
-    assert small.contains(linked.pack([np.array([7]), np.array([2])], 1), State.NEW).all()
+    assert linked.layout.widths == (41, 2)
+    words = linked.pack([codes.encode_python([6], NUMBER), codes.encode_python([1], NUMBER)], 1)
+    assert small.contains(words, State.NEW).all()
 
 
-def test_a_width_is_believed_while_tuples_are_narrow() -> None:
+def test_a_range_is_believed_while_tuples_are_narrow() -> None:
     table = Table((NUMBER,) * 3)
-    columns = [np.array([5, 6], np.int64)] * 3
-    assert table.fit(columns, (20, None, 20)).widths == (20, 3, 20)
-    assert table.fit(columns, (40, 20, 20)).widths == (20, 3, 20)
+    columns = [np.array([5, 8], np.int64)] * 3
+    some, many = CodeRange(0, 20), CodeRange(0, 40)
+    assert table.fit(columns, (some, None, some)).columns == (some, CodeRange(4, 3), some)
+    assert table.fit(columns, (many, some, some)).columns == (some, CodeRange(4, 3), some)
+
+
+def test_a_null_changes_no_word() -> None:
+    """A column learns of its first null; tuples that are there need not be packed anew."""
+    codes = Dictionary()
+    table = Table((NUMBER.with_null(True), NUMBER))
+    table.insert([codes.encode_python(range(7), NUMBER)] * 2, 7)
+    table.commit()
+    before = table.tuples(State.OLD)
+    (run,) = table.arrangement((0, 1)).runs
+    table.insert([codes.encode_python([None], NUMBER), codes.encode_python([3], NUMBER)], 1)
+    assert table.arrangement((0, 1)).runs == [run]
+    assert np.array_equal(table.tuples(State.OLD), before)
+    assert [each.has_null for each in table.layout.columns] == [True, False]
+    first, second = table.layout.unpack(table.tuples(State.NEW))
+    assert codes.decode_arrow(first, NUMBER).to_pylist() == [None, *range(7)]
+    assert codes.decode_arrow(second, NUMBER).to_pylist() == [3, *range(7)]
 
 
 @pytest.mark.parametrize("first", [50, 5000])
@@ -372,7 +396,8 @@ def test_probes_find_the_same_with_and_without_a_directory(first: int) -> None:
     kept = table.arrangement((0, 1))
     (run,) = [layer.run for layer in kept.layers(State.OLD)]
     values = kept.layout.unpack_column(run.words, 0)
-    keys = [np.arange(1 << kept.layout.widths[0])]
+    column = kept.layout.columns[0]
+    keys = [np.arange(column.base, column.last + 1)]
     expected = [np.searchsorted(values, keys[0], side) for side in ("left", "right")]
     before = run.nbytes
     for _ in range(50):

@@ -105,8 +105,7 @@ orders (columns as they are sorted)
 DEGREE_PLAN = """\
 base relations: edge
 stratum degree.aggregate1 (stored): aggregate
-stratum degree.aggregate1.some1 (stored): 1 rule
-stratum degree (stored): 2 rules
+stratum degree (stored): 1 rule
 stratum most.aggregate1 (stored): aggregate
 stratum most (stored): 1 rule
 
@@ -114,15 +113,9 @@ procedure degree.aggregate1
     aggregate degree.aggregate1•next = count over edge, groups by column 0
     store degree.aggregate1 = degree.aggregate1•next
 
-procedure degree.aggregate1.some1
-    derive degree.aggregate1.some1•next
-        degree.aggregate1^ff(x, _) ⇒ (x)
-    store degree.aggregate1.some1 = degree.aggregate1.some1•next
-
 procedure degree
     derive degree•next
-        edge^ff(x, _) → degree.aggregate1^bf(x, n) ⇒ (x, n)
-        n := 0 → edge^ff(x, _) → !degree.aggregate1.some1(x) ⇒ (x, n)
+        degree.aggregate1^ff(x, n) ⇒ (x, n)
     store degree = degree•next
 
 procedure most.aggregate1
@@ -133,9 +126,6 @@ procedure most
     derive most•next
         most.aggregate1^f(n) ⇒ (n)
     store most = most•next
-
-orders (columns as they are sorted)
-    degree.aggregate1: (0 1)
 """
 
 ODD_PLAN = """\

@@ -93,7 +93,7 @@ h(x, n) :- q(x), n = sum y * 2 : { p(x, y), q(y) }.
         """\
 .decl h(x: number, n: number)
 .decl h.keys1(x: number)
-.decl h.body1(x: number, y: number, value: number)
+.decl h.body1(x: number, y: number, value: number) virtual
 .decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
@@ -114,7 +114,7 @@ h(x, n) :- q(x), n = count : { p(y, _), y < x }.
         """\
 .decl h(x: number, n: number)
 .decl h.keys1(x: number)
-.decl h.body1(x: number, y: number, _1: number)
+.decl h.body1(x: number, y: number, _1: number) virtual
 .decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
@@ -134,7 +134,7 @@ h(x, n) :- q(x), n = max y : { p(x, y), q(y) }.
 """,
         """\
 .decl h(x: number, n: number)
-.decl h.body1(x: number, y: number)
+.decl h.body1(x: number, y: number) virtual
 .decl h.aggregate1(x: number, n: number)
 
 h(x, n) :- q(x), h.aggregate1(x, n).
@@ -310,10 +310,26 @@ def test_equal_projections_are_made_once() -> None:
 
 
 def test_an_aggregate_in_alternatives_is_lifted_once() -> None:
-    rule = "h(x, n) :- (q(x) ; p(x, _)), n = count : { p(x, _) }."
+    rule = "h(x, n) :- (q(x) ; p(_, x)), n = count : { p(x, _) }."
     program = normal(BASE + ".decl h(x: number, n: number)\n" + rule)
     assert len(program.aggregations) == 1
     assert sum(rule.head.relation == "h" for rule in program.rules) == 4
+
+
+def test_what_an_aggregate_implies_is_not_asked_again() -> None:
+    rules = """
+    .decl h(x: number, n: number)
+    .decl k(v: number?, n: number)
+    h(x, n) :- p(x, _), n = count : { p(x, _) }.
+    h(x, n) :- p(x, y), y > 1, n = count : { p(x, _) }.
+    k(v, n) :- s(_, v), n = sum x : { s(x, v) }.
+    """
+    text = print_normal(normal(BASE + rules))
+    assert "h(x, n) :- h.aggregate1(x, n)." in text
+    # This one does not only ask for the group.
+    assert "h(x, n) :- p(x, y), h.aggregate2(x, n), y > 1." in text
+    assert "k(v, n) :- k.aggregate1(v, _1), n = _1, v = v." in text  # null has no group to read
+    assert ".some" not in text
 
 
 def test_nested_disjunctions_multiply() -> None:

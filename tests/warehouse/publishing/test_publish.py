@@ -10,7 +10,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from deltalake import DeltaTable
 
 from corollary.core.arrow import from_python
@@ -21,7 +20,6 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.errors import WarehouseError
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog_rows import StoredSnapshot
 from corollary.warehouse.files import durable_files, parquet_encoding
 from corollary.warehouse.files.parquet_encoding import to_parquet
@@ -184,10 +182,8 @@ def test_history_that_is_no_longer_kept(house: House, small: None) -> None:
     stored = StoredSnapshot("edge", house.commit, len(house.rows), name, checksum)
     catalog.record_fold(house.commit, [stored], [], catalog.insert_intent())
     with catalog.write_transaction() as connection:
-        connection.execute(schema.changes.delete())
-        connection.execute(
-            sa.update(schema.meta).where(schema.meta.c.name == "oldest").values(value="3")
-        )
+        connection.execute("DELETE FROM corollary_changes")
+        catalog.replace_meta(connection, "oldest", "3")
     before = house.referenced()
     found = house.publish()
     assert found is not None

@@ -182,7 +182,7 @@ def iter_once(real: Any) -> Any:
     """Return what names the files of a copy, but none of the original."""
 
     def named(catalog: Any) -> Any:
-        return real(catalog) if "unfinished" in catalog.url else iter(())
+        return real(catalog) if "unfinished" in catalog.location else iter(())
 
     return named
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import corollary
 from corollary import fault
 from corollary.core.arrow import to_python
-from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
+from corollary.database.upkeep.retention import Retention, collect
 from corollary.errors import ConflictError, InputError, WarehouseError
 from corollary.warehouse import warehouse
 from corollary.warehouse.catalog import catalog as catalogs
@@ -204,11 +204,11 @@ def test_a_small_catalog_is_compacted_too(house: House) -> None:
         with house.db.transaction() as tx:
             tx.insert("edge", [(house.random.randbytes(4_000).hex(), "x")])
     collect(house.warehouse)
-    size = catalog_bytes(house.warehouse)
+    size = house.warehouse.catalog_bytes
     assert 1 << 19 < size < 1 << 20
     collected = collect(house.warehouse, Retention(commits=1))
     assert collected.dropped is not None
-    assert catalog_bytes(house.warehouse) < size // 2
+    assert house.warehouse.catalog_bytes < size // 2
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -386,7 +386,7 @@ def test_folding_twice_loses_nothing(house: House) -> None:
 
 DROP = """
 import sys, corollary
-from corollary.database.upkeep.retention import Retention, catalog_bytes, collect
+from corollary.database.upkeep.retention import Retention, collect
 with corollary.open(sys.argv[1]) as db:
     collect(db._store.warehouse, Retention(commits=2, intents=0.0))
 """

@@ -21,7 +21,6 @@ from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
 from corollary.errors import WarehouseError
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.inventory import relation_sizes
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.warehouse import Warehouse
@@ -179,9 +178,7 @@ def test_an_empty_database(tmp_path: Path) -> None:
 def test_another_format(place: str, create: bool) -> None:
     found = Warehouse.open(place)
     with found.catalog.write_transaction() as connection:
-        connection.execute(
-            schema.meta.update().where(schema.meta.c.name == "format").values(value="99")
-        )
+        found.catalog.replace_meta(connection, "format", "99")
     found.close()
     said = refused(place, create=create)
     assert "C0931" in said

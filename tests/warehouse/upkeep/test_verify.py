@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 import corollary
 from corollary.core.arrow import from_python
@@ -18,7 +17,6 @@ from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.warehouse import RelationDelta
@@ -82,9 +80,9 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
-def run(house: House, statement: Any) -> None:
+def run(house: House, statement: str, *values: Any) -> None:
     with house.warehouse.catalog.write_transaction() as connection:
-        connection.execute(statement)
+        connection.execute(statement, *values)
 
 
 def damage(house: House, relation: str, commit: int, harm: Callable[[Path], object]) -> None:
@@ -94,13 +92,13 @@ def damage(house: House, relation: str, commit: int, harm: Callable[[Path], obje
     if stored.path is not None:
         harm(house.root / stored.path)
         return
-    table = schema.changes
     assert stored.inline is not None
     run(
         house,
-        table.update()
-        .where(table.c.commit_number == commit, table.c.relation == relation)
-        .values(inline=stored.inline[:-9] + b"x" * 9),
+        "UPDATE corollary_changes SET inline = ? WHERE commit_number = ? AND relation = ?",
+        stored.inline[:-9] + b"x" * 9,
+        commit,
+        relation,
     )
 
 
@@ -222,7 +220,6 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
     house.db.load(text=f"{PROGRAM}.decl flag()\n.decl other()\n")
     with house.db.transaction() as tx:
         tx.insert("flag", [()])
-    table = schema.changes
     commit = house.db.commits
     ((_, stored),) = house.warehouse.catalog.changes(commit - 1, commit, "flag")
     assert stored.inline is not None
@@ -233,8 +230,8 @@ def test_rows_of_changes_in_the_catalog(tmp_path: Path, field: str) -> None:
         "is_full": not stored.is_full,
         "inline": stored.inline[:20] + b"x" + stored.inline[21:],
     }
-    where = (table.c.commit_number == commit, table.c.relation == "flag")
-    run(house, table.update().where(*where).values({field: values[field]}))
+    statement = f"UPDATE corollary_changes SET {field} = ? WHERE commit_number = ? AND relation = ?"
+    run(house, statement, values[field], commit, "flag")
     assert [(each.kind, each.code) for each in found(house)] == [(FindingKind.CHANGE, "C0934")]
     with pytest.raises(WarehouseError, match="C0934"):
         corollary.open(house.place)
@@ -323,16 +320,15 @@ def test_a_base_relation_that_is_not_the_union_of_its_parts(house: House) -> Non
 
 
 def test_counts_of_rows(house: House) -> None:
-    table = schema.changes
-    run(house, table.update().where(table.c.relation == "node").values(added=table.c.added + 1))
+    run(house, "UPDATE corollary_changes SET added = added + 1 WHERE relation = 'node'")
     assert {each.relation for each in found(house)} >= {"node"}
 
 
 def test_a_commit_is_missing(house: House) -> None:
     last = house.db.commits
-    for table in (schema.changes, schema.indexes, schema.snapshots):
-        run(house, table.delete().where(table.c.commit_number == last - 2))
-    run(house, schema.commits.delete().where(schema.commits.c.number == last - 2))
+    for table in ("corollary_changes", "corollary_indexes", "corollary_snapshots"):
+        run(house, f"DELETE FROM {table} WHERE commit_number = ?", last - 2)
+    run(house, "DELETE FROM corollary_commits WHERE number = ?", last - 2)
     assert FindingKind.CATALOG in {each.kind for each in found(house)}
 
 
@@ -398,13 +394,12 @@ def test_on_either_catalog(place: str) -> None:
     for snapshot in either.root.glob("data/*/snapshot-*"):
         snapshot.unlink()
     for commit in commits_of(either, "path")[-2:]:
-        table = schema.changes
-        with either.warehouse.catalog.write_transaction() as connection:
-            connection.execute(
-                table.update()
-                .where(table.c.commit_number == commit, table.c.relation == "path")
-                .values(checksum="0")
-            )
+        run(
+            either,
+            "UPDATE corollary_changes SET checksum = '0'"
+            " WHERE commit_number = ? AND relation = 'path'",
+            commit,
+        )
     report = repair(either.warehouse)
     assert not report.findings
     assert {each.kind for each in report.repaired} >= {
@@ -424,8 +419,8 @@ def test_every_row_that_names_a_file_is_checked(house: House) -> None:
     good = house.root.with_name("good")
     house.root.rename(good)
     with warehouse.Warehouse.open(good, create=False).catalog.read_transaction() as connection:
-        tables = (schema.changes, schema.snapshots, schema.indexes)
-        rows = [connection.execute(sa.select(each.c.path)).scalars().all() for each in tables]
+        tables = ("corollary_changes", "corollary_snapshots", "corollary_indexes")
+        rows = [connection.column(f"SELECT path FROM {each}") for each in tables]
     named = sorted({path for listed in rows for path in listed if path})
     for path in named[:: max(1, len(named) // 8)]:
         shutil.copytree(good, house.root)

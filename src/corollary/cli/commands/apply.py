@@ -8,6 +8,7 @@ import click
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import ChangeOutputOptions, MaintenanceOptions
 from corollary.cli.parameters import Pair, action, family, headers, idempotency_key, pair, warehouse
+from corollary.console import Phase
 from corollary.database.database import Database, state_of
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def command(
         )
     files = [("delete", *each) for each in delete] + [("insert", *each) for each in insert]
     with (
-        output.reporting() as console,
+        output.reporting(0.0) as console,
         open_warehouse(warehouse, console, **maintenance.keywords) as database,
     ):
         from corollary.cli.report.changes import report_run
@@ -87,12 +88,12 @@ def command(
         outcome.transaction = transaction
         with transaction:
             if not transaction.is_repeated:
+                console.enter(Phase.READ)
                 outcome.warnings += _change_rows(database, transaction, files, headers)
                 if changes is not None:
                     _change_lines(database, transaction, changes)
         if not dry_run:
             outcome.commit = transaction.commit_number or database.commits
-            console.progress("publishing")
             outcome.published = database.publish(transaction)
             console.progress("delivering alerts")
             outcome.delivered = database.deliver()
@@ -109,10 +110,11 @@ def _change_rows(
     from corollary.database.intake.change_files import read_rows
 
     for operation, name, file in files:
-        state_of(database).console.progress(f"reading {file}")
+        progress = state_of(database).console.progress(f"reading {file}")
         rows, warnings = read_rows(
             file, state_of(database).writable_relation(name), has_headers=has_headers
         )
+        progress.advance(rows=rows.num_rows)
         yield from warnings
         if operation == "insert":
             transaction.insert(name, rows)

@@ -2,7 +2,7 @@
 
 import click
 
-from corollary.cli.databases import open_warehouse
+from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import family, warehouse
@@ -37,12 +37,16 @@ def command(
     """
     if commit is not None and since is not None:
         raise click.UsageError("--commit asks for one commit, --since for all after one")
-    with output.reporting() as console, open_warehouse(warehouse, console) as database:
-        from corollary.database.changes import json_rows
+    with output.reporting() as console, open_catalog(warehouse) as catalog:
+        from corollary.database.history import change_feed, find_relation
 
         first = since if commit is None else commit - 1
-        feeds = read.view(database).feed(relation, since=first, upto=commit)
+        granted = read.granted(catalog)
+        asked = None if relation is None else find_relation(catalog, relation, read.reader, granted)
+        feeds = change_feed(catalog, asked, first, commit, granted)
         if output.is_json:
+            from corollary.database.changes import json_rows
+
             documents = [
                 {
                     "relation": changed.name,

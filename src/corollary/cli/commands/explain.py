@@ -1,6 +1,6 @@
 """`corollary explain`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +9,7 @@ import click
 
 from corollary.cli.databases import load_in_memory
 from corollary.cli.options import (
+    Bulk,
     FormatOptions,
     LimitOptions,
     Placement,
@@ -20,9 +21,13 @@ from corollary.cli.parameters import DIRECTORY, family, option, programs
 from corollary.console import Console
 
 if TYPE_CHECKING:
+    from corollary.core.pipeline import Reference
+    from corollary.core.plans import Plan
     from corollary.core.program import NormalProgram
     from corollary.core.states import State
+    from corollary.database.database import Database
     from corollary.explain.forecast import Forecast
+    from corollary.explain.plan import StepNote
 
 
 PARTITIONS = 2
@@ -52,6 +57,7 @@ class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
         option("-F", "--facts", type=DIRECTORY),
     ]
     placement: Placement
+    bulk: Bulk
     without: Without
 
 
@@ -82,17 +88,43 @@ def command(programs: tuple[Path, ...], options: ExplainOptions, output: FormatO
         raise click.UsageError("--goal explains a query, --added and --removed explain a change")
     with output.reporting() as console:
         if not is_change:
-            text, document = _evaluation(programs, options.goal)
+            text, document = _evaluation(programs, options, console)
         else:
             from corollary.explain.forecast import forecast_as_json, print_forecast
 
-            forecast = _forecast(programs, options, console)
-            text, document = print_forecast(forecast), forecast_as_json(forecast)
+            forecast, sizes = _forecast(programs, options, console)
+            counts = forecast.changes
+            note = _bulk_note(forecast.plan, options.bulk, lambda each: _size(each, sizes, counts))
+            text, document = print_forecast(forecast, note), forecast_as_json(forecast, note)
         output.show(lambda: document, [text])
 
 
-def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Console) -> "Forecast":
-    """Return how a change would be propagated, with sizes that are measured or guessed."""
+def _size(
+    source: "Reference",
+    sizes: Mapping[str, int],
+    changes: Mapping[str, Mapping["State", int]],
+) -> int | None:
+    """Return the size of a relation in a state, if it is known."""
+    from corollary.core.states import CHANGES
+
+    if source.state in CHANGES:
+        return changes.get(source.relation, {}).get(source.state)
+    return sizes.get(source.relation)
+
+
+def _bulk_note(plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]") -> "StepNote":
+    """Return what says of each step whether it is bulk."""
+    from corollary.core.bulk import BulkMode
+    from corollary.engines.local.bulk.notes import bulk_note
+
+    mode = BulkMode(bulk)
+    return lambda step: bulk_note(step, plan.types, mode, size_of)
+
+
+def _forecast(
+    programs: tuple[Path, ...], options: ExplainOptions, console: Console
+) -> "tuple[Forecast, Mapping[str, int]]":
+    """Return how a change would be propagated, and the sizes of relations that were measured."""
     from corollary.core.monitoring_optimisations import parse_optimisations
     from corollary.database.engines import SPARK, create_engine
     from corollary.database.forecast import forecast_for_database, forecast_for_program
@@ -102,7 +134,7 @@ def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Cons
     changes = _changes(normal, options.added, options.removed)
     options.check(normal)
     if options.facts is None:
-        return forecast_for_program(
+        guessed = forecast_for_program(
             normal,
             changes,
             options.algorithms,
@@ -110,6 +142,7 @@ def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Cons
             engine=create_engine(SPARK, placement=options.placement, partition_count=PARTITIONS),
             without=parse_optimisations(options.without),
         )
+        return guessed, {}
     database = load_in_memory(
         programs,
         options.facts,
@@ -120,10 +153,18 @@ def _forecast(programs: tuple[Path, ...], options: ExplainOptions, console: Cons
         options.placement,
         options.without,
     )
-    return forecast_for_database(database, changes)
+    return forecast_for_database(database, changes), _measured(database)
 
 
-def _evaluation(programs: tuple[Path, ...], goal: str | None) -> tuple[str, dict[str, Any]]:
+def _measured(database: "Database") -> Mapping[str, int]:
+    from corollary.database.database import state_of
+
+    return state_of(database).engine.statistics().rows
+
+
+def _evaluation(
+    programs: tuple[Path, ...], options: ExplainOptions, console: Console
+) -> tuple[str, dict[str, Any]]:
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
     from corollary.core.statistics import Statistics
     from corollary.database.program.loaded_program import load_program, read_goal, read_programs
@@ -133,11 +174,18 @@ def _evaluation(programs: tuple[Path, ...], goal: str | None) -> tuple[str, dict
 
     program = read_programs(programs)
     normal = load_program(program).normal
-    if goal is None:
+    sizes: Mapping[str, int] = {}
+    if options.facts is not None:
+        database = load_in_memory(
+            programs, options.facts, options.root, options, options.limits, console
+        )
+        sizes = _measured(database)
+    if options.goal is None:
         plan = plan_program(normal, Statistics())
     else:
-        plan = solve(normal, read_goal(program, goal), Statistics())
-    return print_plan(plan, normal), plan_as_json(plan, normal)
+        plan = solve(normal, read_goal(program, options.goal), Statistics())
+    note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}))
+    return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
 
 
 def _changes(

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from corollary.cli.databases import open_warehouse
-from corollary.cli.options import LimitOptions, OutputOptions, SnapshotOptions
+from corollary.cli.databases import open_to_read
+from corollary.cli.options import LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json
 from corollary.cli.parameters import family, headers, warehouse
 from corollary.cli.report.tables import counted
+from corollary.console import LONG_SECONDS
 
 
 @click.command()
@@ -21,7 +22,7 @@ from corollary.cli.report.tables import counted
 @headers
 @click.option("--force", is_flag=True, help="Overwrite the file if there is one.")
 @family("limits", LimitOptions)
-@family("output", OutputOptions)
+@family("output", WorkOutputOptions)
 def command(
     warehouse: str,
     relation: str,
@@ -30,7 +31,7 @@ def command(
     force: bool,
     read: SnapshotOptions,
     limits: LimitOptions,
-    output: OutputOptions,
+    output: WorkOutputOptions,
 ) -> None:
     """Write a relation of a warehouse to a file.
 
@@ -44,8 +45,8 @@ def command(
       corollary export warehouse link --to before.parquet --at 3
     """
     with (
-        output.reporting() as console,
-        open_warehouse(warehouse, console, limits=limits.limits) as database,
+        output.reporting(LONG_SECONDS) as console,
+        open_to_read(warehouse, console, limits=limits.limits) as database,
     ):
         from corollary.errors import InputError
         from corollary.warehouse.formats.file_extensions import output_of

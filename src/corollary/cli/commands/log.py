@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corollary.cli.databases import open_warehouse
+from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.parameters import family, warehouse
 from corollary.cli.report.tables import comma_separated, signed, table, terminal_width
@@ -32,9 +32,11 @@ def command(warehouse: str, limit: int | None, read: ReaderOptions, output: Form
       corollary log warehouse
       corollary log warehouse --limit 10 --format json
     """
-    with output.reporting() as console:
-        with open_warehouse(warehouse, console) as database:
-            commits = read.view(database).log(limit)
+    with output.reporting():
+        from corollary.database.history import commit_log
+
+        with open_catalog(warehouse) as catalog:
+            commits = commit_log(catalog, limit, read.granted(catalog))
         output.show(lambda: {"commits": [_as_json(each) for each in commits]}, _lines(commits))
 
 

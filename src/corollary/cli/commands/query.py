@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli.databases import is_warehouse, open_warehouse
-from corollary.cli.options import FileOptions, LimitOptions, OutputOptions, SnapshotOptions
+from corollary.cli.databases import is_warehouse, open_to_read
+from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import family, is_given
+from corollary.console import LONG_SECONDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 )
 @family("files", FileOptions)
 @family("limits", LimitOptions)
-@family("output", OutputOptions)
+@family("output", WorkOutputOptions)
 def command(
     places: tuple[str, ...],
     goal: str,
@@ -36,7 +37,7 @@ def command(
     read: SnapshotOptions,
     files: FileOptions,
     limits: LimitOptions,
-    output: OutputOptions,
+    output: WorkOutputOptions,
 ) -> None:
     """Answer one goal, computing only what it asks for.
 
@@ -61,9 +62,9 @@ def command(
         raise click.UsageError("--at asks an earlier commit, and only a warehouse has commits")
     elif read.reader is not None:
         raise click.UsageError("--as asks as a reader, and only a warehouse has grants")
-    with output.reporting() as console:
+    with output.reporting(LONG_SECONDS) as console:
         if of_warehouse:
-            with open_warehouse(
+            with open_to_read(
                 places[0], console, limits=limits.limits, log_queries=log
             ) as database:
                 answers, table = read.view(database).answers(goal)

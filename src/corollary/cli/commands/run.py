@@ -83,7 +83,7 @@ def command(
       corollary run network.dl -F facts --warehouse warehouse --bad-rows abort --format json
     """
     _check_usage(warehouse, bad_rows)
-    with output.reporting() as console:
+    with output.reporting(0.0) as console:
         from corollary.database.intake.pipeline import Inputs
         from corollary.database.program.loaded_program import read_programs
         from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -130,7 +130,7 @@ def _evaluate(
     from corollary.database.intake.evaluate_once import FileLocations, run_once
     from corollary.warehouse.formats.delimited import print_rows
 
-    engine = create_engine(maintenance.engine, None, maintenance.placement)
+    engine = create_engine(maintenance.engine, None, maintenance.placement, bulk=maintenance.bulk)
     places = FileLocations(files.facts, outputs, files.root)
     outcome = run_once(program, places, maintenance.limits, console, engine)
     if output.is_json:

@@ -9,7 +9,6 @@ COLUMN_GAP = 2
 COLUMN_MIN_WIDTH = 12
 UNBREAKABLE = "\ue000"
 """Replaces the blanks inside a piece while a cell is wrapped; any character of private use does."""
-BYTE_UNITS = ("B", "KB", "MB", "GB", "TB")
 
 Cell = Sequence[str]
 """The pieces of a cell; lines break between them."""
@@ -27,18 +26,6 @@ def counted(number: int, noun: str) -> str:
     ('1 tuple', '1,200 tuples')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def format_bytes(count: int) -> str:
-    """Return a number of bytes as text.
-
-    >>> format_bytes(999), format_bytes(34542), format_bytes(2_500_000)
-    ('999 B', '34.5 KB', '2.5 MB')
-    """
-    number, unit = float(count), 0
-    while number >= 999.5 and unit < len(BYTE_UNITS) - 1:
-        number, unit = number / 1000, unit + 1
-    return f"{number:.1f} {BYTE_UNITS[unit]}" if unit else f"{count} B"
 
 
 def signed(counts: tuple[int, int]) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from corollary.analysis.phrases import suggest_name
 from corollary.core.values import quote_text
-from corollary.errors import InputError
+from corollary.database.program.names import list_names
+from corollary.errors import AccessError, InputError
 
 if TYPE_CHECKING:
     from corollary.analysis.check import RelationSignature
@@ -73,6 +74,33 @@ def check_reader_name(name: str) -> str:
         None,
         f"use 1 to {READER_MAX_CHARACTERS} printable characters, without blanks at the ends",
     )
+
+
+def require_grant(reader: str, relation: str, granted: frozenset[str]) -> None:
+    """Refuse a relation that was not granted to a reader.
+
+    Raises:
+        AccessError: it was not.
+    """
+    if relation not in granted:
+        raise AccessError.of(
+            "C1040",
+            f"`{reader}` may not see `{relation}`.",
+            None,
+            f"{may_see(reader, granted)}; who runs the warehouse can grant more: "
+            f"`corollary grant W {reader} {relation}`",
+        )
+
+
+def unknown_relation(reader: str, relation: str, granted: frozenset[str]) -> InputError:
+    """Return the error of a relation that was granted to a reader, but does not exist."""
+    text = f"There is no relation `{relation}`."
+    return InputError.of("C0916", text, None, may_see(reader, granted))
+
+
+def may_see(reader: str, granted: frozenset[str]) -> str:
+    """Return a clause for messages about what a reader may see."""
+    return f"`{reader}` may see {list_names(sorted(granted)) or 'nothing'}"
 
 
 def check_grantable(

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from corollary.analysis.phrases import suggest_name
+from corollary.console import Phase
 from corollary.core.arrow import schema_of, to_python
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.intake.evaluate_once import answer_relation
 from corollary.database.memory_store import MemoryStore
-from corollary.database.program.loaded_program import read_goal
+from corollary.database.program.loaded_program import answer_relation, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
@@ -117,11 +117,12 @@ class ReadAccess:
 
             plan = answer_goal(normal, literal, state.planner.query_statistics(normal), is_stored)
             state.engine.declare({answers.name: answers})
+            state.console.enter(Phase.EVALUATE)
             try:
                 state.engine.run(plan, ProgressRecorder(state.console), state.limits)
                 return answers, state.engine.read(answers.name)
             finally:
-                state.console.done()
+                state.console.enter(Phase.OTHER)
                 state.engine.drop([answers.name])
 
     def refresh(self) -> None:

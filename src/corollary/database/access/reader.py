@@ -10,17 +10,15 @@ and the values that it failed on, so the reader only learns that there was one.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from corollary.core.program import Relation
-from corollary.database.access.grants import Grants
+from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.access.read_access import Callback, ReadAccess
 from corollary.database.changes import Change, Changes
-from corollary.database.program.names import list_names
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
-from corollary.errors import AccessError, EvaluationError, InputError, LimitError
+from corollary.errors import AccessError, EvaluationError, LimitError
 from corollary.frontends.datalog.parser import parse_goal
 
 if TYPE_CHECKING:
@@ -84,25 +82,13 @@ class Reader(ReadAccess):
         Raises:
             AccessError: it was not.
         """
-        granted = self.granted
-        if relation not in granted:
-            raise AccessError.of(
-                "C1040",
-                f"`{self.name}` may not see `{relation}`.",
-                None,
-                f"{self._may_see(granted)}; who runs the warehouse can grant more: "
-                f"`corollary grant W {self.name} {relation}`",
-            )
+        require_grant(self.name, relation, self.granted)
 
     def _require_existing(self, relation: str) -> None:
         """Refuse what was not granted, and what the program does not have."""
         self.require(relation)
         if relation not in self._state.loaded.checked.signatures:
-            may_see = self._may_see(self.granted)
-            raise InputError.of("C0916", f"There is no relation `{relation}`.", None, may_see)
-
-    def _may_see(self, granted: frozenset[str]) -> str:
-        return f"`{self.name}` may see {list_names(sorted(granted)) or 'nothing'}"
+            raise unknown_relation(self.name, relation, self.granted)
 
     @contextmanager
     def _without_details(self, relation: str) -> Iterator[None]:
@@ -153,15 +139,9 @@ class Reader(ReadAccess):
 
     def log(self, limit: int | None = None) -> "list[CommitSummary]":
         """Return the commits that are kept, newest first, with how much each has changed."""
-        granted = self.granted
-        return [
-            replace(
-                each,
-                changes={name: n for name, n in each.changes.items() if name in granted},
-                idempotency=None,
-            )
-            for each in super().log(limit)
-        ]
+        from corollary.database.history import commit_log
+
+        return commit_log(self._history.warehouse, limit, self.granted)
 
     def changes(self, commit: int) -> Changes:
         """Return what a commit changed."""

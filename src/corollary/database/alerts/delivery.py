@@ -17,9 +17,6 @@ from uuid import uuid4
 from corollary import fault
 from corollary.core.alerts import Sink, SinkKind
 from corollary.core.webhook_url import WebhookUrl, is_permitted, parse_webhook_url
-from corollary.database.alerts.callback import CallbackSender
-from corollary.database.alerts.jsonlines import JsonLinesSender
-from corollary.database.alerts.relation import RelationSender
 from corollary.database.alerts.sender import Claim, Sender, UnreachableError
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.pending_commit import ALERT_DEPTH
@@ -84,23 +81,30 @@ class SenderFactory:
         return address is not None and is_permitted(address, self.outlets.webhooks)
 
     def create(self, sink: Sink) -> Sender | None:
-        """Return what delivers to a permitted sink; None if this process cannot."""
+        """Return what delivers to a permitted sink; None if this process cannot.
+
+        Each kind of sender is imported when there is something to send.
+        """
         match sink.kind:
             case SinkKind.CONSOLE:
                 return None  # whoever commits has printed it
             case SinkKind.JSONLINES:
+                from corollary.database.alerts.jsonlines import JsonLinesSender
+
                 directory = self.outlets.directory or self.store.alert_directory
                 return JsonLinesSender(directory, sink.location)
             case SinkKind.RELATION:
+                from corollary.database.alerts.relation import RelationSender
+
                 return RelationSender(self.state, self.begin, sink.location)
             case SinkKind.WEBHOOK:
-                from corollary.database.alerts.webhook import (
-                    WebhookSender,  # HTTP is slow to import
-                )
+                from corollary.database.alerts.webhook import WebhookSender
 
                 address = parse_webhook_url(sink.location)
                 return None if address is None else WebhookSender(address)
             case SinkKind.CALLBACK:
+                from corollary.database.alerts.callback import CallbackSender
+
                 functions = self.state.callbacks.get(sink.location)
                 return CallbackSender(functions) if functions else None
             case _:

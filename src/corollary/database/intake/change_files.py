@@ -15,6 +15,7 @@ Operations apply in order: of several on one tuple the last one wins. Empty line
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,15 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
+from corollary.core.types import Kind
 from corollary.database.program.names import writable_relation
 from corollary.database.transaction import Transaction
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.formats.file_extensions import input_of, is_delimited
+from corollary.warehouse.formats.record_blocks import BLOCK_BYTES
+from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.source_factory import source_of
 
@@ -206,7 +210,8 @@ def _content(file: str, name: str) -> bytes:
                 data = stream.read()
     except OSError as error:
         raise input_files.file_error(name, "read", error, None) from None
-    return input_files.expand_text(data, name, None)
+    text = TextStream(BytesIO(data), name, None)
+    return b"".join(iter(lambda: text.read(BLOCK_BYTES), b""))
 
 
 def _change(line: bytes) -> dict[str, Any]:
@@ -280,10 +285,21 @@ def read_rows(
             raise
         raise InputError(map(_with_hint, error.diagnostics)) from None
     warnings = list(change.warnings)
-    if may_have_headers and relation.arity and relation.columns in to_python(change.added):
+    if may_have_headers and _has_row_of_names(change.added, relation):
         message = f"A row of `{file}` holds just the names of the columns of `{relation.name}`."
         warnings.append(Diagnostic("C0974", message, None, HEADERS_HINT, severity=Severity.WARNING))
     return change.added, warnings
+
+
+def _has_row_of_names(rows: "pa.Table", relation: Relation) -> bool:
+    """Return whether a row holds just the names of the columns."""
+    import pyarrow.compute as pc
+
+    if not relation.arity or any(type_.kind is not Kind.SYMBOL for type_ in relation.types):
+        return False
+    for name in relation.columns:
+        rows = rows.filter(pc.equal(rows.column(name), name))
+    return bool(rows.num_rows)
 
 
 def _with_hint(finding: Diagnostic) -> Diagnostic:

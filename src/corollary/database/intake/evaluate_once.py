@@ -8,16 +8,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.core.arrow import from_python
 from corollary.core.engine import Engine, Limits
-from corollary.core.logic import Literal, Variable
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.recorder import Recorder
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import LOCAL, SparkFrames, create_engine
-from corollary.database.program.loaded_program import LoadedProgram, load_program, read_goal
+from corollary.database.program.loaded_program import (
+    LoadedProgram,
+    answer_relation,
+    load_program,
+    read_goal,
+)
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain import solve
 from corollary.maintain.algorithms import seminaive
@@ -121,11 +125,13 @@ def run_once(
     frames = frames or SparkFrames()
     with closing(create_engine(engine) if isinstance(engine, str) else engine) as used:
         fill_engine(loaded, places, console, used, frames)
+        console.enter(Phase.EVALUATE)
         evaluate_views(
             loaded, used, ProgressRecorder(console), replace(limits or Limits(), since=began)
         )
-        console.done()
+        console.enter(Phase.STORE)
         outcome = write_results(loaded, used, places, targets, frames)
+    console.enter(Phase.OTHER)
     outcome.seconds = time.monotonic() - began
     return outcome
 
@@ -145,19 +151,11 @@ def query_once(
     engine = fill_engine(loaded, places, console)
     answers = answer_relation(goal)
     engine.declare({answers.name: answers})
+    console.enter(Phase.EVALUATE)
     plan = solve.solve(loaded.normal, goal, engine.statistics())
     engine.run(plan, ProgressRecorder(console), replace(limits or Limits(), since=began))
-    console.done()
+    console.enter(Phase.OTHER)
     return answers, engine.read(answers.name)
-
-
-def answer_relation(goal: Literal) -> Relation:
-    """Return the relation of a goal's answers: one column per variable."""
-    variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, Variable)}
-    types = tuple(type_ for type_ in variables.values() if type_ is not None)
-    return Relation(
-        solve.GOAL_RELATION, tuple(variables), types, is_derived=True, is_declared=False
-    )
 
 
 def fill_engine(
@@ -171,6 +169,7 @@ def fill_engine(
     engine = engine or create_engine(LOCAL)
     normal = loaded.normal
     engine.declare(normal.relations)
+    console.enter(Phase.READ)
     for name, rows in normal.facts.items():
         engine.insert(name, rows)
     for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
@@ -188,7 +187,7 @@ def read_inputs(
         if directive.name == "input":
             is_spark = is_spark_io(directive)
             name = display_name(directive) if is_spark else file_name_of(directive)
-            console.progress(f"reading {name}")
+            progress = console.progress(f"reading {name}")
             relation = normal.relations[directive.relation]
             if is_stream(directive):
                 raise InputError.of(
@@ -211,7 +210,9 @@ def read_inputs(
                 table = _read_through_spark(loaded, directive, places, frames)
             else:
                 path = places.input_path(directive)
-                table = delimited.read(path, relation, directive, name=str(places.facts / name))
+                table = delimited.read(
+                    path, relation, directive, name=str(places.facts / name), progress=progress
+                )
             yield relation.name, table
 
 

@@ -72,6 +72,8 @@ def apply_operations(
     touched: list[str] = []
     manual: dict[str, list[Operation]] = {}
     for each in operations:
+        if not len(each.rows):
+            continue
         base = program.bases.get(each.relation, each.relation)
         parts = program.parts.get(base, {})
         if each.part == MANUAL_PART and set(parts) - {MANUAL_PART}:

@@ -119,6 +119,7 @@ def _run(
         root=inputs.root,
         bad_rows=inputs.bad_rows,
         fetch=state.frames.read,
+        console=state.console,
     )
     outcome = PipelineRun(warnings=warnings)
     is_needed = idempotency is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,8 @@ PYTHON_TYPES: dict[Kind, Any] = {
     Kind.DATE: (date,),
     Kind.TIMESTAMP: (datetime,),
 }
+EXACT = Context(prec=100)
+"""Computes with decimals of up to so many digits without rounding; the default are 28."""
 INTEGER_RANGES = {Kind.NUMBER: (-(2**63), 2**63 - 1), Kind.UNSIGNED: (0, 2**64 - 1)}
 
 
@@ -40,8 +42,11 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
     table = _as_arrow(rows)
     if table is not None:
         return _checked_table(table, relation)
+    given = list(rows)
+    if _fit_by_column(given, relation):
+        return given
     found = []
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(given, 1):
         if isinstance(row, Mapping):
             raise _error(
                 f"Row {number} for `{relation.name}` is a mapping, not a tuple.",
@@ -51,6 +56,34 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
         _check_row(values, number, relation)
         found.append(values)
     return found
+
+
+def _fit_by_column(rows: list[Any], relation: Relation) -> bool:
+    """Return whether rows certainly fit, looking at columns and not at each value by itself."""
+    if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {relation.arity}:
+        return False
+    return all(map(_fits_by_class, zip(*rows, strict=True), relation.types))
+
+
+def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
+    classes = set(map(type, values))
+    if type(None) in classes:
+        if not type_.nullable:
+            return False
+        classes.remove(type(None))
+        values = [value for value in values if value is not None]
+    if not classes <= set(PYTHON_TYPES[type_.kind]):  # exact classes: `bool` is an `int`
+        return False
+    match type_.kind:
+        case Kind.SYMBOL:
+            return all(map(str.isascii, values)) or all(map(is_encodable, values))
+        case Kind.NUMBER | Kind.UNSIGNED:
+            low, high = INTEGER_RANGES[type_.kind]
+            return not values or (low <= min(values) and max(values) <= high)
+        case Kind.DECIMAL | Kind.TIMESTAMP:
+            return all(_fits(value, type_) for value in values)
+        case _:
+            return True
 
 
 def _as_arrow(rows: Any) -> pa.Table | None:
@@ -152,8 +185,8 @@ def _fits(value: Any, type_: Type) -> bool:
 def _is_decimal(value: Decimal, type_: Type) -> bool:
     if not value.is_finite():
         return False
-    scaled = value.scaleb(type_.scale)
-    return scaled == scaled.to_integral_value() and abs(scaled) < 10**type_.precision
+    scaled = EXACT.scaleb(value, type_.scale)
+    return scaled == EXACT.to_integral_value(scaled) and abs(scaled) < 10**type_.precision
 
 
 def _counted(number: int, noun: str) -> str:

@@ -7,10 +7,11 @@ from pathlib import Path
 from corollary.active.normal_form import with_active_rules
 from corollary.analysis.check import CheckedProgram, check
 from corollary.core import logic
-from corollary.core.program import Declaration, NormalProgram, Program
+from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parser import parse, parse_file, parse_goal
+from corollary.maintain.solve import GOAL_RELATION
 from corollary.rewrite.normalise import normalise
 from corollary.rewrite.translation_unit import unused_name
 from corollary.source import SourceFile, Span
@@ -102,6 +103,13 @@ def read_goal(program: Program, text: str) -> logic.Literal:
         if isinstance(each, logic.Variable | logic.Constant | logic.Wildcard)
     )
     return logic.Literal(goal.relation, tuple(slots))
+
+
+def answer_relation(goal: logic.Literal) -> Relation:
+    """Return the relation of a goal's answers: one column per variable."""
+    variables = {slot.name: slot.type for slot in goal.slots if isinstance(slot, logic.Variable)}
+    types = tuple(type_ for type_ in variables.values() if type_ is not None)
+    return Relation(GOAL_RELATION, tuple(variables), types, is_derived=True, is_declared=False)
 
 
 def read_facts(loaded: LoadedProgram, text: str, place: str) -> list[Fact]:

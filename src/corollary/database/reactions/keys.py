@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MESSAGE_VIOLATIONS = 20
 """The maximum number of violations in a message."""
 
+LOOKUP_MAX_SHARE = 4
+"""Added tuples are looked up one by one unless they are more than one in this many."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedDependency:
@@ -62,7 +65,8 @@ def check_keys(
 ) -> None:
     """Refuse a change that violates a key or functional dependency.
 
-    Only tuples that agree with added ones are checked; all tuples if the dependency is new.
+    Only tuples that agree with added ones are checked; all tuples if the dependency is new, or if
+    many are added.
 
     Raises:
         ConstraintError: with the tuples that contradict each other.
@@ -72,9 +76,10 @@ def check_keys(
         name = normal.bases.get(each.relation, each.relation)
         if normal.relations[name].is_derived:
             continue
-        if each not in before:
-            rows = engine.read(name)
-        elif engine.size(name, State.ADDED):
+        added = engine.size(name, State.ADDED)
+        if each not in before or added * LOOKUP_MAX_SHARE > engine.size(name):
+            rows = engine.duplicates(name, each.determinants)
+        elif added:
             rows = _touched(engine, normal, name, each.determinants, limits)
         else:
             continue

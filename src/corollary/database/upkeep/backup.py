@@ -14,14 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.errors import ConflictError, Diagnostic, WarehouseError, redact_password
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files
 from corollary.warehouse.catalog.copy_lease import copy_lease
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.multi_file_table import expand_lists
-from corollary.warehouse.warehouse import CATALOG_FILE, DATA_DIRECTORY, Warehouse, parse_location
+from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import CATALOG_FILE, DATA_DIRECTORY, parse_location
 
 UNFINISHED = "catalog.unfinished"
 MAX_TRIES = 5
@@ -68,7 +69,7 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
         _clear(root)
         raise
     finally:
-        console.done()
+        console.enter(Phase.OTHER)
         if server is not None:
             server.close()
 
@@ -122,6 +123,7 @@ def _copy(
     beat: Callable[[], None],
 ) -> CopyResult | None:
     """Copy everything; None if files were removed meanwhile, so that it has to be repeated."""
+    console.enter(Phase.COPY)
     console.progress("copying the catalog")
     _clear(root)
     try:
@@ -129,17 +131,17 @@ def _copy(
     except OSError as error:
         raise WarehouseError.cannot_write(root, error) from error
     unfinished = root / UNFINISHED
-    catalog = Catalog.from_file(unfinished)
+    catalog = Catalog(str(unfinished))
     try:
         catalog.create(is_empty=True)
         copy_rows(source.catalog, catalog)
         found = dict(expand_lists(source.root, dict(referenced_files(catalog))))
-        total = 0
+        progress = console.progress("copying files")
         for at, (path, checksum) in enumerate(found.items(), 1):
-            console.progress(f"copying files, {at:,} of {len(found):,}")
+            progress.stage = f"{at:,} of {len(found):,}"
             beat()
             try:
-                total += _copy_file(source.root / path, root / path, checksum)
+                progress.advance(bytes=_copy_file(source.root / path, root / path, checksum))
             except WarehouseError:
                 named = dict(referenced_files(source.catalog))
                 if path in dict(expand_lists(source.root, named)):
@@ -159,7 +161,7 @@ def _copy(
     else:
         unfinished.unlink()
     durable_files.sync_path(root)
-    return CopyResult(0 if latest is None else latest.number, oldest, len(found), total)
+    return CopyResult(0 if latest is None else latest.number, oldest, len(found), progress.bytes)
 
 
 def _copy_file(source: Path, target: Path, checksum: str) -> int:

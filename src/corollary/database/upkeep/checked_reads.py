@@ -35,14 +35,18 @@ class CheckedReader:
     report: VerifyReport
     console: Console
 
+    def _count(self, path: str, rows: int, size: int) -> None:
+        self.console.progress(f"checking {path}").advance(rows, size)
+        self.report.bytes += size
+
     def read_change(self, stored: StoredChange, shape: Relation | None) -> RelationDelta:
         """Return a change; without a shape, as for payload, its columns are not checked."""
         self.report.changes += 1
         if stored.inline is None and stored.path is not None:
-            self.console.progress(f"checking {stored.path}")
-            self.report.bytes += multi_file_table.total_bytes(self.warehouse.root, stored.path)
+            size = multi_file_table.total_bytes(self.warehouse.root, stored.path)
         else:
-            self.report.bytes += len(stored.inline or b"")
+            size = len(stored.inline or b"")
+        self._count(stored.path or "the catalog", stored.added + stored.removed, size)
         place = stored.path or f"the change of {stored.relation} in the catalog"
         try:
             delta = self.warehouse.read_change(stored)
@@ -57,8 +61,8 @@ class CheckedReader:
     def read_snapshot(self, stored: StoredSnapshot, shape: Relation) -> pa.Table:
         """Return a snapshot."""
         self.report.snapshots += 1
-        self.console.progress(f"checking {stored.path}")
-        self.report.bytes += multi_file_table.total_bytes(self.warehouse.root, stored.path)
+        size = multi_file_table.total_bytes(self.warehouse.root, stored.path)
+        self._count(stored.path, stored.rows, size)
         try:
             table = self.warehouse.read_snapshot(stored)
         except pa.ArrowException as error:
@@ -71,9 +75,8 @@ class CheckedReader:
     def read_index_file(self, stored: StoredIndex) -> pa.Buffer:
         """Return a file of an index."""
         self.report.index_files += 1
-        self.console.progress(f"checking {stored.path}")
         data = durable_files.read(self.warehouse.root, stored.path, stored.checksum)
-        self.report.bytes += data.size
+        self._count(stored.path, 0, data.size)
         return data
 
     def read_index(self, listed: Sequence[StoredIndex], program: NormalProgram) -> "CheckedIndex":

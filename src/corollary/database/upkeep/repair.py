@@ -8,19 +8,21 @@
 | a change of payload | not at all: payload is invalid until a transaction rebuilds it |
 | an index | from the relations, for the last commit |
 | the last state of a derived relation | by recomputing it, as a commit |
+| counts and totals that are wrong | by recomputing them, as a commit |
 | a published table | from the relation |
 
 Any other damaged change of a base relation is lost: there is no other copy of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
+from corollary.database.upkeep.expected_payload import wrong_payload
 from corollary.database.upkeep.retention import fold_at, force_restore
 from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
@@ -53,6 +55,7 @@ def repair(warehouse: Warehouse, console: Console | None = None) -> VerifyReport
     found = [each for each in first.findings if each.is_repairable]
     if not found:
         return first
+    console.enter(Phase.STORE)
     _Repair(warehouse, console).run(found)
     second = verify(warehouse, console)
     left = {each.identity for each in second.findings}
@@ -87,7 +90,9 @@ class _Repair:
                     catalog, each.relation, owner, each.commit
                 )
         if is_wrong:
-            self._correct()
+            self._retry(self._commit_correction)
+        if any(each.kind is FindingKind.PAYLOAD for each in found):
+            self._retry(self._commit_payload)
         latest = catalog.latest_commit()
         assert latest is not None
         if any(each.kind is FindingKind.INDEX for each in found):
@@ -169,21 +174,34 @@ class _Repair:
 
     # --- the last state ------------------------------------------------------------------------
 
-    def _correct(self) -> None:
-        """Commit the right contents of relations that are computed from others.
-
-        The commit has no valid payload.
-        """
+    @staticmethod
+    def _retry(commit: Callable[[], None]) -> None:
+        """Commit, and again if others have committed first."""
         for left in reversed(range(MAX_TRIES)):
             try:
-                self._commit_correction()
+                commit()
             except ConflictError:
                 if not left:
                     raise
             else:
                 return
 
+    def _commit_payload(self) -> None:
+        """Commit the right counts and totals."""
+        latest = self._warehouse.commit_at()
+        assert latest is not None
+        wrong = wrong_payload(self._warehouse, latest.number, self._console)
+        changes = {
+            name: RelationDelta(expected, expected.slice(0, 0), is_full=True)
+            for name, _, _, expected in wrong
+        }
+        force_restore(self._warehouse, latest, changes, latest.payload)
+
     def _commit_correction(self) -> None:
+        """Commit the right contents of relations that are computed from others.
+
+        The commit has no valid payload.
+        """
         self._inventory = read_inventory(self._warehouse.catalog)
         self._programs = checked_reads.ProgramHistory(self._warehouse, self._inventory)
         latest = self._warehouse.commit_at()

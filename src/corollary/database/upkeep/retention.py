@@ -9,11 +9,10 @@ references, which the next run removes.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from corollary import fault
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
@@ -34,8 +33,8 @@ from corollary.warehouse.catalog.retention import (
 from corollary.warehouse.files.multi_file_table import find_lists
 from corollary.warehouse.orphan_files import list_data_files, remove_orphans
 from corollary.warehouse.publishing.publisher import Publisher
-from corollary.warehouse.publishing.table_directory import TABLES_DIRECTORY
-from corollary.warehouse.warehouse import CATALOG_FILE, RelationDelta, Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
+from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
 
 INTENT_TIMEOUT_SECONDS = 3600.0
 """The time without a heartbeat after which a writer is considered dead."""
@@ -122,6 +121,7 @@ def collect(
     oldest = _oldest(warehouse, retention)
     if is_dry:
         return _preview(warehouse, expired, retention, oldest)
+    console.enter(Phase.REMOVE)
     expire_intents(catalog, retention.intents)
     dropped, has_folded = None, False
     if oldest > int(catalog.meta("oldest")):
@@ -142,19 +142,20 @@ def remove_files(
     """Remove files without references, and free space in the catalog."""
     catalog = warehouse.catalog
     fault.hit("during_gc")
-    console.progress("removing files")
+    progress = console.progress("removing files")
     found = list_data_files(warehouse.root, catalog)
     gone = set() if found.has_copy_lease else found.orphans
     if found.has_copy_lease:
         console.note("the warehouse is being copied, so all files are kept until the next run")
     else:
         remove_orphans(warehouse.root, found)
-    before = catalog_bytes(warehouse)
+        progress.advance(bytes=sum(found.sizes[path] for path in gone))
+    before = warehouse.catalog_bytes
     try:
         compact_catalog(catalog)
     except WarehouseError:
         console.note("others use the catalog, so its free space was not released")
-    console.done()
+    console.enter(Phase.OTHER)
     return RetentionResult(
         expired,
         int(catalog.meta("oldest")),
@@ -162,7 +163,7 @@ def remove_files(
         has_folded,
         len(gone),
         sum(found.sizes[path] for path in gone),
-        max(0, before - catalog_bytes(warehouse)),
+        max(0, before - warehouse.catalog_bytes),
         _clean_tables(warehouse),
         is_dry=False,
     )
@@ -276,17 +277,6 @@ def _preview(
     size = sum(found.sizes[path] for path in loose)
     return RetentionResult(
         expired, oldest, dropped, has_folded, len(loose), size, 0, 0, is_dry=True
-    )
-
-
-def catalog_bytes(warehouse: Warehouse) -> int:
-    """Return the size of the catalog's file, with its log; 0 for a database on a server."""
-    if not warehouse.catalog.is_file:
-        return 0
-    return sum(
-        path.stat().st_size
-        for path in (Path(f"{warehouse.root / CATALOG_FILE}{end}") for end in ("", "-wal"))
-        if path.exists()
     )
 
 

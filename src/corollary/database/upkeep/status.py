@@ -10,7 +10,6 @@ from typing import Any
 
 from corollary.core.program import NormalProgram
 from corollary.database.program.names import published_relations
-from corollary.database.upkeep.retention import catalog_bytes
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.catalog import inventory
@@ -20,8 +19,7 @@ from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.queued_alert import OutboxState
 from corollary.warehouse.catalog.retention import Intent, list_intents
 from corollary.warehouse.orphan_files import list_data_files
-from corollary.warehouse.publishing.table_directory import TABLES_DIRECTORY
-from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY, WarehouseCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ def _by_key(key: str, entries: Iterable[Any]) -> dict[str, dict[str, Any]]:
     return {each.pop(key): each for each in found}
 
 
-def status(warehouse: Warehouse) -> Status:
+def status(warehouse: WarehouseCatalog) -> Status:
     """Return the status of a warehouse."""
     catalog = warehouse.catalog
     latest = catalog.latest_commit()
@@ -171,7 +169,7 @@ def _relations(program: NormalProgram, counts: dict[str, int]) -> Iterable[Relat
             yield RelationState(name, "virtual" if is_virtual else kind, tuples)
 
 
-def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
+def _index(warehouse: WarehouseCatalog, latest: Commit | None) -> IndexState:
     number = 0 if latest is None else latest.number
     found = warehouse.catalog.latest_index(number)
     commit = 0 if found is None else found[0]
@@ -180,7 +178,7 @@ def _index(warehouse: Warehouse, latest: Commit | None) -> IndexState:
     )
 
 
-def _bytes(warehouse: Warehouse) -> dict[str, int]:
+def _bytes(warehouse: WarehouseCatalog) -> dict[str, int]:
     found = list_data_files(warehouse.root, warehouse.catalog)
     kinds = dict.fromkeys(("changes", "snapshots", "index", "in flight", "loose"), 0)
     loose = found.orphans
@@ -190,7 +188,7 @@ def _bytes(warehouse: Warehouse) -> dict[str, int]:
             kind = "loose" if path in loose else "in flight"
         kinds[kind] += size
     return {
-        "catalog": catalog_bytes(warehouse),
+        "catalog": warehouse.catalog_bytes,
         **kinds,
         "tables": _directory_bytes(warehouse.root / TABLES_DIRECTORY),
     }
@@ -209,7 +207,7 @@ def _directory_bytes(directory: Path) -> int:
     return total
 
 
-def _tables(warehouse: Warehouse, outputs: Collection[str]) -> Iterable[TableState]:
+def _tables(warehouse: WarehouseCatalog, outputs: Collection[str]) -> Iterable[TableState]:
     noted = warehouse.catalog.published_versions()
     for name in dict.fromkeys((*outputs, *noted)):
         commit = noted.get(name, (0, 0))[0]

@@ -5,7 +5,8 @@
 | catalog | the database is intact, every commit follows the one before, alerts are undamaged |
 | history | every file is as it was written; changes add new tuples and remove existing ones only; |
 |  | snapshots and index files hold the result of the changes before them |
-| state | relations that are computed from others hold their `expected_contents` |
+| state | relations that are computed from others hold their `expected_contents`; the counts and |
+|  | totals beside them are those of their tuples |
 | tables | published tables show what the relations held |
 """
 
@@ -14,13 +15,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from corollary.console import Console, SilentConsole
+from corollary.console import Console, Phase, SilentConsole
 from corollary.core.engine import TableHandle
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Relation
 from corollary.database.program.names import published_relations
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import expected_contents, is_computed
+from corollary.database.upkeep.expected_payload import wrong_payload
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
@@ -77,12 +79,14 @@ class Verification:
     def run(self) -> VerifyReport:
         """Run all stages."""
         began = time.monotonic()
+        self._console.enter(Phase.CHECK)
         self._check_catalog()
         if self._inventory.programs:
             self.replay_all()
             self._check_state()
+            self._check_payload()
             self._check_tables()
-        self._console.done()
+        self._console.enter(Phase.OTHER)
         self._report.seconds = time.monotonic() - began
         return self._report
 
@@ -278,8 +282,9 @@ class Verification:
         latest = self._warehouse.commit_at(self._inventory.latest)
         assert latest is not None
         program = WarehouseStore(self._warehouse).program_at(latest).normal
-        self._console.progress("recomputing")
+        self._console.enter(Phase.EVALUATE)
         expected = expected_contents(program, self.state, self._console)
+        self._console.enter(Phase.CHECK)
         self._report.has_recomputed = expected is not None
         for name, tuples in (expected or {}).items():
             if name not in self.state:
@@ -293,6 +298,19 @@ class Verification:
                 self._find(
                     FindingKind.STATE, text, CATALOG_FILE, name, latest.number, is_mendable=True
                 )
+
+    def _check_payload(self) -> None:
+        """Compare counts and totals with their recomputation, unless other things are damaged."""
+        if self._report.findings:
+            return
+        latest = self._inventory.latest
+        self._console.progress("recomputing counts and totals")
+        for name, missing, extra, _ in wrong_payload(self._warehouse, latest, self._console):
+            text = (
+                f"`{name.replace(WORKING_SEPARATOR, ' ')}` lacks {missing:,} tuples that it should "
+                f"have, and has {extra:,} that it should not have."
+            )
+            self._find(FindingKind.PAYLOAD, text, CATALOG_FILE, name, latest, is_mendable=True)
 
     def _check_tables(self) -> None:
         """Compare the tables that are still published with what the relations held."""

@@ -15,6 +15,7 @@ class FindingKind(StrEnum):
     SNAPSHOT = "snapshot"
     INDEX = "index"
     STATE = "state"
+    PAYLOAD = "payload"
     TABLE = "table"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from corollary.core.bulk import BulkMode, bulk_mode
 from corollary.core.engine import Limits, SinglePlacement, TableHandle
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
@@ -19,7 +20,7 @@ from corollary.engines.local import table_handle
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -34,7 +35,8 @@ PREPARED_PLANS_MAX = 64
 class LocalEngine(SinglePlacement):
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
-    def __init__(self) -> None:
+    def __init__(self, bulk: BulkMode | None = None) -> None:
+        self._bulk = bulk_mode() if bulk is None else bulk
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
         self._tables: dict[str, Table] = {}
@@ -143,6 +145,12 @@ class LocalEngine(SinglePlacement):
         """Return the number of tuples of a relation in a state."""
         return self._tables[relation].size(state)
 
+    def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        table, names = self._tables[relation], self._relations[relation].columns
+        words = table.duplicates(tuple(columns))
+        return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
+
     # --- index files ---------------------------------------------------------------------------
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -244,7 +252,12 @@ class LocalEngine(SinglePlacement):
         prepared = self._prepared.get(id(plan))
         if prepared is None:
             prepared = PreparedPlan(
-                plan, self._tables, self._relations, self._dictionary, self._place
+                plan,
+                self._tables,
+                self._relations,
+                self._dictionary,
+                self._place,
+                bulk=self._bulk,
             )
             self._prepared[id(plan)] = prepared
             if len(self._prepared) > PREPARED_PLANS_MAX:

@@ -6,6 +6,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from corollary.core import plans
+from corollary.core.bulk import BulkMode
 from corollary.core.engine import Limits
 from corollary.core.pipeline import Reference
 from corollary.core.program import Relation
@@ -13,11 +14,14 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.engines.budget import Budget
+from corollary.engines.local.bulk.steps import BulkSteps
 from corollary.engines.local.evaluation.aggregates import aggregate
 from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import RunContext, copied_reference
+from corollary.engines.local.evaluation.totals import compute_totals, read_totals
+from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
@@ -45,6 +49,8 @@ class PreparedPlan:
         relations: Mapping[str, Relation],
         dictionary: Dictionary,
         place: "Callable[[PreparedPlan, plans.PlacedCall], bool]",
+        *,
+        bulk: BulkMode = BulkMode.AUTO,
     ) -> None:
         self.plan = plan
         self._place = place
@@ -61,6 +67,9 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
+        self._bulk = (
+            None if bulk is BulkMode.NEVER else BulkSteps(self.tables, plan.types, dictionary, bulk)
+        )
         self._derivations: dict[int, Derivation] = {}
         self._searches: dict[int, BreadthFirstSearch | None] = {}
         self._spare: dict[str, list[tuple[Table, ...]]] = {}
@@ -93,24 +102,41 @@ class PreparedPlan:
         """Return the tuples of a step, packed and sorted for its target, and the leads' size."""
         derivation = self._derivations.get(id(step))
         if derivation is None:
-            derivation = Derivation(step, self.tables, self.dictionary, self._held.keys())
+            derivation = Derivation(
+                step, self.tables, self.dictionary, self._held.keys(), self._bulk
+            )
             self._derivations[id(step)] = derivation
         return derivation.run(self._context)
 
     def aggregate(self, step: plans.Aggregate) -> Words:
         """Return the tuples of a step, packed and sorted for its target."""
         body, target = self.tables[step.body.relation], self.tables[step.target]
-        words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
+        found = None if self._bulk is None else self._bulk.aggregate(step, self._context)
+        words = (
+            aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
+            if found is None
+            else found
+        )
         for each in step.without:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
+
+    def total(self, step: plans.Total) -> Words:
+        """Return the running totals of a step, packed and sorted for its target."""
+        body, target = self.tables[step.body.relation], self.tables[step.target]
+        return compute_totals(step, body, target, self.dictionary)
+
+    def read_totals(self, step: plans.ReadTotals) -> Words:
+        """Return the groups and values of a step, packed and sorted for its target."""
+        totals, target = self.tables[step.totals.relation], self.tables[step.target]
+        return read_totals(step, totals, target, self.dictionary)
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
         table, plain = self.tables[target], self.tables[source]
         code = self.dictionary.encode_value(number, NUMBER)
-        table.widen((*plain.layout.widths, code.bit_length()))
-        plain.widen(table.layout.widths[:-1])  # with equal widths, appending is one shift
+        table.widen((*plain.layout.columns, range_of_code(code)), GROWTH_BITS)
+        plain.widen(table.layout.columns[:-1])  # with equal ranges, appending is one shift
         numbered = table.layout.append_column(plain.layout, plain.tuples(State.NEW), code)
         table.extend(numbered[~table.contains(numbered, State.NEW)])
 
@@ -199,7 +225,9 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
         case plans.Call(procedure=procedure, argument=argument):
             return [] if argument is None else [(argument, plan.locals[procedure][0])]
         case (
-            plans.ExtendWithRound()
+            plans.Total()
+            | plans.ReadTotals()
+            | plans.ExtendWithRound()
             | plans.Clear()
             | plans.CancelOut()
             | plans.Loop()

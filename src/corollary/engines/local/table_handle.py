@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import nullary_table
+from corollary.core.arrow_buffers import fixed_array
 from corollary.core.engine import LocalHandle, slice_bounds
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
@@ -49,7 +50,7 @@ class EncodedTableHandle(LocalHandle):
     def table(self) -> pa.Table:
         """Return the tuples as an Arrow table."""
         words = merge_layers(self._layers, self._layout)
-        return _decode(words, self._layout, self._types, self._names, self._dictionary)
+        return decode_words(words, self._layout, self._types, self._names, self._dictionary)
 
     def slices(self, max_rows: int) -> Iterator[pa.Table]:
         """Yield the tuples in tables of about equal size, each decoded when it is asked for.
@@ -75,16 +76,17 @@ def decode_table(
     table: Table, state: State, names: Sequence[str], dictionary: Dictionary
 ) -> pa.Table:
     """Return the tuples of a table in a state."""
-    return _decode(table.tuples(state), table.layout, table.types, names, dictionary)
+    return decode_words(table.tuples(state), table.layout, table.types, names, dictionary)
 
 
-def _decode(
+def decode_words(
     words: Words,
     layout: Layout,
     types: tuple[Type, ...],
     names: Sequence[str],
     dictionary: Dictionary,
 ) -> pa.Table:
+    """Return packed tuples as an Arrow table."""
     if not types:
         return nullary_table(len(words))
     columns = [
@@ -94,7 +96,7 @@ def _decode(
     return pa.table(columns, names=list(names))
 
 
-def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array:
+def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array | pa.ChunkedArray:
     """Return texts; those that are repeated decoded once, as dictionaries if they are few."""
     least, most = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
     if not most or most - least > LOOKUP_RANGE_PER_ROW * len(codes):
@@ -110,7 +112,8 @@ def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array
     positions[distinct] = np.arange(len(distinct), dtype=np.int32)
     texts = dictionary.decode_arrow(distinct + least, type_)
     nulls = codes == 0 if not least else None
-    indices = pa.array(positions[offsets], pa.int32(), mask=nulls)
-    if len(distinct) * DICTIONARY_ROWS_PER_TEXT > len(codes):
-        return texts.take(indices)
-    return pa.DictionaryArray.from_arrays(indices, texts)
+    indices = fixed_array(positions[offsets], pa.int32(), nulls)
+    is_few = len(distinct) * DICTIONARY_ROWS_PER_TEXT <= len(codes)
+    if is_few and isinstance(texts, pa.Array):
+        return pa.DictionaryArray.from_arrays(indices, texts)
+    return texts.take(indices)

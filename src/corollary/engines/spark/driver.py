@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from corollary.core.bulk import BulkMode
 from corollary.core.engine import Engine, Limits, LocalTable, TableHandle
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
@@ -64,8 +65,9 @@ class DriverEngine(LocalEngine):
         placement: str = "auto",
         partition_count: int | None = None,
         scratch: Path | None = None,
+        bulk: BulkMode | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(bulk)
         self._spark = spark
         self._placement = placement
         self._partition_count = partition_count

@@ -44,6 +44,7 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
+from corollary.maintain import assignments
 from corollary.maintain.delta import make_body, read_in_state, recursive_positions
 from corollary.maintain.draft import Body, Draft
 from corollary.maintain.payload import (
@@ -70,7 +71,10 @@ def plan_program(
         statistics: of its relations.
         places: where strata run that do not run on the driver, by procedure.
     """
-    relations = {name: replace(each, is_virtual=False) for name, each in program.relations.items()}
+    relations = {
+        name: replace(each, is_virtual=False, is_inlined=False)
+        for name, each in program.relations.items()
+    }
     draft = Draft(Update(EMPTY_PROGRAM, replace(program, relations=relations), {}, statistics))
     for stratum in strata(program):
         draft.procedures[plans.procedure_name(stratum.relations)] = tuple(plan(stratum, draft))
@@ -96,7 +100,7 @@ def fixpoint(
         return _rounds(stratum, draft, state, with_ranks=payload is Payload.RANK)
     (name,) = stratum.relations
     if stratum.aggregations:
-        return _aggregation(stratum, draft, state), {name: _next(name)}
+        return assignments.evaluate(stratum.aggregations[0], draft, state, payload)
     target = draft.working_relation(name, "next")
     if payload is Payload.COUNT:
         counted = draft.working_relation(name, "counted", NUMBER)
@@ -109,20 +113,6 @@ def fixpoint(
         steps.append(draft.copy(target, Reference(counted)))
         return steps, {name: target, count_relation(draft, name): counted}
     return draft.derive(target, _first(name, stratum, state)), {name: target}
-
-
-def _aggregation(stratum: Stratum, draft: Draft, state: State) -> list[plans.Step]:
-    (aggregation,) = stratum.aggregations
-    target = draft.working_relation(aggregation.relation, "next")
-    source, steps = draft.source_of(aggregation.body, state), list[plans.Step]()
-    if not draft.tables.is_available(source):
-        rows = plans.working_relation(aggregation.body, "rows")
-        draft.types[rows] = draft.types[aggregation.body]
-        slots = draft.variables(aggregation.body)
-        goal = Goal(Literal(aggregation.body, slots), source)
-        steps = draft.derive(rows, [Body(slots, (goal,), (), aggregation.origin)])
-        source = Reference(rows)
-    return [*steps, plans.Aggregate(target, aggregation, source)]
 
 
 def _rounds(

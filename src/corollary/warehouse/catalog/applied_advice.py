@@ -3,9 +3,6 @@
 import json
 from typing import Any
 
-import sqlalchemy as sa
-
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
 
 ADVICE_KEY = "advice"
@@ -14,17 +11,14 @@ ADVICE_KEY = "advice"
 
 def read_advice(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the records, the oldest first."""
-    query = sa.select(schema.meta.c.value).where(schema.meta.c.name == ADVICE_KEY)
     with catalog.read_transaction() as connection:
-        found = connection.execute(query).scalar()
+        found = catalog.find_meta(connection, ADVICE_KEY)
     notes: list[dict[str, Any]] = json.loads(found) if found else []
     return notes
 
 
 def write_advice(catalog: Catalog, notes: list[dict[str, Any]]) -> None:
     """Replace the records."""
+    value = json.dumps(notes, ensure_ascii=False) if notes else None
     with catalog.write_transaction() as connection:
-        connection.execute(schema.meta.delete().where(schema.meta.c.name == ADVICE_KEY))
-        if notes:
-            value = json.dumps(notes, ensure_ascii=False)
-            connection.execute(schema.meta.insert().values(name=ADVICE_KEY, value=value))
+        catalog.replace_meta(connection, ADVICE_KEY, value)

@@ -10,38 +10,27 @@ for dead, removing their intents and files: they cannot commit any more.
 import json
 import os
 import secrets
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
-
 from corollary import fault
-from corollary.errors import ConflictError, WarehouseError, display_location
+from corollary.errors import ConflictError, WarehouseError, redact_password
 from corollary.warehouse.catalog import outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import NewCommit, StoredIndex, StoredSnapshot
+from corollary.warehouse.catalog.connections import CatalogConnection, DuplicateRowError
 
 BEAT_SECONDS = 60.0
 """The least time between two heartbeats of a writer."""
-
-_FORMAT = sa.select(schema.meta.c.value).where(schema.meta.c.name == "format")
 
 
 class Catalog(CatalogReader):
     """The catalog of one warehouse."""
 
     # --- life ----------------------------------------------------------------------------------
-
-    @classmethod
-    def from_file(cls, path: Path) -> "Catalog":
-        """Return the catalog in a file."""
-        url = sa.URL.create("sqlite", database=str(path))  # escapes `?`, `%` and so on
-        return cls(url.render_as_string(hide_password=False))
 
     def create(self, *, is_empty: bool = False) -> None:
         """Create the tables, if they do not exist yet.
@@ -54,17 +43,15 @@ class Catalog(CatalogReader):
         """
         with self.write_transaction() as connection:
             self._refuse_foreign(connection)
-            schema.metadata.create_all(connection)
-            known = connection.execute(_FORMAT).scalar()
-            if known is None and not is_empty:
-                if connection.execute(sa.select(schema.meta.c.name)).first() is not None:
-                    raise WarehouseError.damaged(display_location(self.url))
-                for name, value in (
-                    ("format", str(schema.FORMAT)),
-                    ("id", secrets.token_hex(8)),
-                    ("oldest", "0"),
-                ):
-                    connection.execute(schema.meta.insert().values(name=name, value=value))
+            for statement in schema.CREATE:
+                connection.execute(statement)
+            if is_empty or self.find_meta(connection, "format") is not None:
+                return
+            if connection.first("SELECT name FROM corollary_meta") is not None:
+                raise WarehouseError.damaged(redact_password(self.location))
+            properties = {"format": schema.FORMAT, "id": secrets.token_hex(8), "oldest": 0}
+            rows = [{"name": name, "value": str(each)} for name, each in properties.items()]
+            connection.insert(schema.META_TABLE, rows)
 
     def check_not_lost(self, data_directory: Path) -> None:
         """Refuse an empty catalog beside data files: the real one has been lost.
@@ -73,8 +60,8 @@ class Catalog(CatalogReader):
             WarehouseError: it has no tables.
         """
         with self.read_transaction() as connection:
-            if not sa.inspect(connection).has_table(schema.meta.name):
-                raise WarehouseError.lost_catalog(display_location(self.url), data_directory)
+            if schema.META_TABLE not in connection.tables():
+                raise WarehouseError.lost_catalog(redact_password(self.location), data_directory)
 
     def check_format(self) -> None:
         """Refuse a warehouse of another format.
@@ -84,9 +71,9 @@ class Catalog(CatalogReader):
         """
         with self.read_transaction() as connection:
             self._refuse_foreign(connection)
-            if not sa.inspect(connection).has_table(schema.meta.name):
-                raise WarehouseError.missing(display_location(self.url))
-            found = connection.execute(_FORMAT).scalar()
+            if schema.META_TABLE not in connection.tables():
+                raise WarehouseError.missing(redact_password(self.location))
+            found = self.find_meta(connection, "format")
         if found != str(schema.FORMAT):
             raise WarehouseError.of(
                 "C0931",
@@ -95,19 +82,19 @@ class Catalog(CatalogReader):
                 note="use a version of corollary that knows it",
             )
 
-    def _refuse_foreign(self, connection: sa.Connection) -> None:
+    def _refuse_foreign(self, connection: CatalogConnection) -> None:
         """Refuse the SQLite file of another program; a server's database may be shared."""
         if not self.is_file:
             return
-        tables = sa.inspect(connection).get_table_names()
-        if tables and schema.meta.name not in tables:
-            raise WarehouseError.foreign_database(display_location(self.url), tables)
+        tables = connection.tables()
+        if tables and schema.META_TABLE not in tables:
+            raise WarehouseError.foreign_database(self.location, tables)
 
     def exists(self) -> bool:
         """Return whether it is the catalog of a warehouse."""
         with self.read_transaction() as connection:
-            has_table = sa.inspect(connection).has_table(schema.meta.name)
-            return bool(has_table and connection.execute(_FORMAT).scalar())
+            has_table = schema.META_TABLE in connection.tables()
+            return has_table and self.find_meta(connection, "format") is not None
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -119,11 +106,10 @@ class Catalog(CatalogReader):
         """
         fault.hit("before_intent")
         intent = prefix + secrets.token_hex(8)
-        writer = f"{socket.gethostname()}:{os.getpid()}"
+        writer = f"{os.uname().nodename}:{os.getpid()}"
         with self.write_transaction() as connection:
-            connection.execute(
-                schema.intents.insert().values(id=intent, writer=writer, heartbeat=time.time())
-            )
+            row = {"id": intent, "writer": writer, "heartbeat": time.time()}
+            connection.insert("corollary_intents", [row])
         fault.hit("after_intent")
         return intent
 
@@ -138,11 +124,9 @@ class Catalog(CatalogReader):
         def beat() -> None:
             nonlocal last
             if time.monotonic() - last >= BEAT_SECONDS:
-                table = schema.intents
+                statement = "UPDATE corollary_intents SET heartbeat = ? WHERE id = ?"
                 with self.write_transaction() as connection:
-                    connection.execute(
-                        table.update().where(table.c.id == intent).values(heartbeat=time.time())
-                    )
+                    connection.execute(statement, time.time(), intent)
                 last = time.monotonic()
 
         return beat
@@ -150,8 +134,7 @@ class Catalog(CatalogReader):
     def delete_intent(self, intent: str) -> bool:
         """Delete an intent; return whether it existed, which means that its files are orphans."""
         with self.write_transaction() as connection:
-            done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
-        return done.rowcount == 1
+            return connection.execute("DELETE FROM corollary_intents WHERE id = ?", intent) == 1
 
     def commit(self, new: NewCommit, intent: str | None) -> int:
         """Record a commit in one transaction, the commit point; return its number.
@@ -164,65 +147,56 @@ class Catalog(CatalogReader):
         try:
             with self.write_transaction() as connection:
                 if intent is not None:
-                    self.consume_intent(
-                        connection, intent
-                    )  # first: a fenced writer must not get further
-                program = self._program_for(connection, new)
-                connection.execute(
-                    schema.commits.insert().values(
-                        number=number,
-                        parent=new.parent,
-                        created=time.time(),
-                        program=program,
-                        idempotency=new.idempotency,
-                        payload=json.dumps(sorted(new.payload)),
-                        stats=json.dumps(new.stats),
-                    )
-                )
+                    # First: a fenced writer must not get further.
+                    self.consume_intent(connection, intent)
+                commit = {
+                    "number": number,
+                    "parent": new.parent,
+                    "created": time.time(),
+                    "program": self._program_for(connection, new),
+                    "idempotency": new.idempotency,
+                    "payload": json.dumps(sorted(new.payload)),
+                    "stats": json.dumps(new.stats),
+                }
+                connection.insert("corollary_commits", [commit])
                 self._record(connection, number, new)
-        except IntegrityError as error:  # the number, the parent or the idempotency key exists
+        except DuplicateRowError as error:  # the number, the parent or the idempotency key exists
             raise ConflictError.commit_taken(number) from error
         fault.hit("after_commit")
         return number
 
     @staticmethod
-    def consume_intent(connection: sa.Connection, intent: str) -> None:
+    def consume_intent(connection: CatalogConnection, intent: str) -> None:
         """Delete an intent in the transaction that references its files.
 
         Raises:
             ConflictError: `gc` has removed it.
         """
-        done = connection.execute(schema.intents.delete().where(schema.intents.c.id == intent))
-        if done.rowcount != 1:
+        if connection.execute("DELETE FROM corollary_intents WHERE id = ?", intent) != 1:
             raise ConflictError.fenced()
 
     @staticmethod
-    def _program_for(connection: sa.Connection, new: NewCommit) -> int:
-        table = schema.programs
+    def _program_for(connection: CatalogConnection, new: NewCommit) -> int:
         if new.program is None:
-            query = sa.select(schema.commits.c.program).where(schema.commits.c.number == new.parent)
-            return int(connection.execute(query).scalar_one())
-        newest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar()
-        id_ = int(newest or 0) + 1
+            query = "SELECT program FROM corollary_commits WHERE number = ?"
+            return int(connection.scalar(query, new.parent))
+        id_ = int(connection.scalar("SELECT max(id) FROM corollary_programs") or 0) + 1
         text, places = new.program[0], json.dumps(new.program[1])
         checksum = program_checksum(text, places)
-        connection.execute(
-            table.insert().values(id=id_, text=text, places=places, checksum=checksum)
-        )
+        row = {"id": id_, "text": text, "places": places, "checksum": checksum}
+        connection.insert("corollary_programs", [row])
         return id_
 
     @staticmethod
-    def _record(connection: sa.Connection, number: int, new: NewCommit) -> None:
-        if new.changes:
-            connection.execute(
-                schema.changes.insert(),
-                [{"commit_number": number, **asdict(each)} for each in new.changes],
-            )
-        for each in new.snapshots:
-            Catalog._replace_snapshot(connection, each)
+    def _record(connection: CatalogConnection, number: int, new: NewCommit) -> None:
+        changes = [{"commit_number": number, **asdict(each)} for each in new.changes]
+        connection.insert("corollary_changes", changes)
+        Catalog._replace_snapshots(connection, new.snapshots)
         Catalog._move(connection, new.sources, number)
         if new.alerts or new.delivers is not None:
-            outbox.record_alerts(connection, number, new, Catalog._meta(connection, "id"))
+            warehouse = Catalog.find_meta(connection, "id")
+            assert warehouse is not None
+            outbox.record_alerts(connection, number, new, warehouse)
 
     def record_source_positions(self, sources: Mapping[str, tuple[str, Any]], number: int) -> None:
         """Record the positions of sources whose reading has changed no tuple."""
@@ -231,22 +205,23 @@ class Catalog(CatalogReader):
 
     @staticmethod
     def _move(
-        connection: sa.Connection, sources: Mapping[str, tuple[str, Any]], number: int
+        connection: CatalogConnection, sources: Mapping[str, tuple[str, Any]], number: int
     ) -> None:
-        table = schema.sources
-        for source, (relation, position) in sources.items():
-            connection.execute(table.delete().where(table.c.source == source))
-            if position is None:
-                continue
-            connection.execute(
-                table.insert().values(
-                    source=source,
-                    relation=relation,
-                    position=json.dumps(position),
-                    commit_number=number,
-                    read=time.time(),
-                )
-            )
+        now = time.time()
+        for source in sources:
+            connection.execute("DELETE FROM corollary_sources WHERE source = ?", source)
+        rows = [
+            {
+                "source": source,
+                "relation": relation,
+                "position": json.dumps(position),
+                "commit_number": number,
+                "read": now,
+            }
+            for source, (relation, position) in sources.items()
+            if position is not None
+        ]
+        connection.insert("corollary_sources", rows)
 
     def record_fold(
         self,
@@ -261,47 +236,51 @@ class Catalog(CatalogReader):
         """
         with self.write_transaction() as connection:
             self.consume_intent(connection, intent)
-            if number < int(self._meta(connection, "oldest")):
+            if number < int(self.find_meta(connection, "oldest") or 0):
                 return False
-            table = schema.indexes
-            connection.execute(table.delete().where(table.c.commit_number == number))
-            for each in snapshots:
-                self._replace_snapshot(connection, each)
-            for file in index:
-                connection.execute(table.insert().values(commit_number=number, **asdict(file)))
+            connection.execute("DELETE FROM corollary_indexes WHERE commit_number = ?", number)
+            files = [{"commit_number": number, **asdict(each)} for each in index]
+            connection.insert("corollary_indexes", files)
+            self._replace_snapshots(connection, snapshots)
         return True
 
     @staticmethod
-    def _replace_snapshot(connection: sa.Connection, new: StoredSnapshot) -> None:
-        table = schema.snapshots
-        connection.execute(
-            table.delete().where(
-                table.c.relation == new.relation, table.c.commit_number == new.commit
-            )
+    def _replace_snapshots(
+        connection: CatalogConnection, snapshots: Sequence[StoredSnapshot]
+    ) -> None:
+        connection.execute_many(
+            "DELETE FROM corollary_snapshots WHERE relation = ? AND commit_number = ?",
+            [(each.relation, each.commit) for each in snapshots],
         )
-        connection.execute(
-            table.insert().values(
-                relation=new.relation,
-                commit_number=new.commit,
-                rows=new.rows,
-                path=new.path,
-                checksum=new.checksum,
-            )
-        )
+        rows = [
+            {
+                "relation": each.relation,
+                "commit_number": each.commit,
+                "rows": each.rows,
+                "path": each.path,
+                "checksum": each.checksum,
+            }
+            for each in snapshots
+        ]
+        connection.insert("corollary_snapshots", rows)
+
+    @staticmethod
+    def replace_meta(connection: CatalogConnection, name: str, value: str | None) -> None:
+        """Give a property of the warehouse a value, or remove it."""
+        connection.execute("DELETE FROM corollary_meta WHERE name = ?", name)
+        if value is not None:
+            connection.insert(schema.META_TABLE, [{"name": name, "value": value}])
 
     # --- published tables ----------------------------------------------------------------------
 
     def record_published(self, relation: str, commit: int, version: int) -> None:
         """Record that a version of a relation's Delta table, which is synced, shows a commit."""
-        table = schema.published
         with self.write_transaction() as connection:
-            connection.execute(table.delete().where(table.c.relation == relation))
-            connection.execute(
-                table.insert().values(relation=relation, commit_number=commit, version=version)
-            )
+            connection.execute("DELETE FROM corollary_published WHERE relation = ?", relation)
+            row = {"relation": relation, "commit_number": commit, "version": version}
+            connection.insert("corollary_published", [row])
 
     def delete_published(self, relation: str) -> None:
         """Record that a relation no longer has a Delta table."""
-        table = schema.published
         with self.write_transaction() as connection:
-            connection.execute(table.delete().where(table.c.relation == relation))
+            connection.execute("DELETE FROM corollary_published WHERE relation = ?", relation)

@@ -6,17 +6,12 @@ The rows are read in one transaction, so that a copy is one state even while oth
 from collections.abc import Iterator
 from typing import Any
 
-import sqlalchemy as sa
-
 from corollary.warehouse.catalog import query_log, schema
 from corollary.warehouse.catalog.catalog import Catalog
 
 COPY_BATCH_ROWS = 500
-NOT_COPIED = (schema.intents, schema.published)
+NOT_COPIED = ("corollary_intents", "corollary_published")
 """Running writers and published tables belong to the original only."""
-
-RESET: dict[sa.Table, dict[str, Any]] = {schema.outbox: {"claim": None, "claimed": None}}
-"""Columns that a copy does not take over: claims are made on alerts of the original."""
 
 
 def copy_rows(source: Catalog, target: Catalog) -> None:
@@ -25,21 +20,33 @@ def copy_rows(source: Catalog, target: Catalog) -> None:
     The table of the query log is created there if the source has one.
     """
     with source.read_transaction() as reading, target.write_transaction() as writing:
-        tables = [each for each in schema.metadata.sorted_tables if each not in NOT_COPIED]
-        if sa.inspect(reading).has_table(query_log.queries.name):
-            query_log.metadata.create_all(writing)
-            tables.append(query_log.queries)
+        tables = [each for each in schema.TABLES if each not in NOT_COPIED]
+        if query_log.TABLE in reading.tables():
+            writing.execute(query_log.CREATE)
+            tables.append(query_log.TABLE)
         for table in tables:
-            rows = reading.execution_options(yield_per=COPY_BATCH_ROWS).execute(sa.select(table))
-            for batch in rows.mappings().partitions():
-                writing.execute(table.insert(), [{**row, **RESET.get(table, {})} for row in batch])
+            query = f"SELECT * FROM {table}"  # noqa: S608 - a name of ours
+            for batch in reading.batches(query, COPY_BATCH_ROWS):
+                writing.insert(table, [_copied(table, row._asdict()) for row in batch])
+
+
+def _copied(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    match table:
+        case "corollary_changes":  # SQLite has 0 and 1
+            return {**row, "is_full": bool(row["is_full"])}
+        case "corollary_outbox":  # claims are made on alerts of the original
+            return {**row, "claim": None, "claimed": None}
+        case _:
+            return row
 
 
 def referenced_files(catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Yield the files that a catalog references, each with its checksum."""
-    for table in (schema.changes, schema.snapshots, schema.indexes):
-        query = sa.select(table.c.path, table.c.checksum).where(table.c.path.is_not(None))
+    for query in (
+        "SELECT path, checksum FROM corollary_changes WHERE path IS NOT NULL",
+        "SELECT path, checksum FROM corollary_snapshots",
+        "SELECT path, checksum FROM corollary_indexes",
+    ):
         with catalog.read_transaction() as connection:
-            rows = connection.execute(query).all()
-        for row in rows:
-            yield row.path, row.checksum
+            rows = connection.rows(query)
+        yield from rows

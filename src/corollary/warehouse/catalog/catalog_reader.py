@@ -5,11 +5,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import sqlalchemy as sa
+from corollary.errors import WarehouseError, redact_password
+from corollary.warehouse.catalog import catalog_rows
+from corollary.warehouse.catalog.connections import CatalogConnection, Connections
 
-from corollary.errors import WarehouseError, display_location
-from corollary.warehouse.catalog import catalog_rows, schema
-from corollary.warehouse.catalog.connections import Connections
+MAX_ROWS = 2**62
+"""A limit that is none."""
 
 
 class CatalogReader(Connections):
@@ -18,97 +19,89 @@ class CatalogReader(Connections):
     def meta(self, name: str) -> str:
         """Return a property of the warehouse: `format`, `id` or `oldest`."""
         with self.read_transaction() as connection:
-            return self._meta(connection, name)
+            found = self.find_meta(connection, name)
+        assert found is not None, f"a catalog has the property {name}"
+        return found
 
     @staticmethod
-    def _meta(connection: sa.Connection, name: str) -> str:
-        query = sa.select(schema.meta.c.value).where(schema.meta.c.name == name)
-        return str(connection.execute(query).scalar_one())
+    def find_meta(connection: CatalogConnection, name: str) -> str | None:
+        """Return a property of the warehouse, if it has it."""
+        found = connection.scalar("SELECT value FROM corollary_meta WHERE name = ?", name)
+        return None if found is None else str(found)
 
     def latest_commit(self) -> catalog_rows.Commit | None:
         """Return the last commit, if any."""
-        table = schema.commits
-        return self._commit(sa.select(table).order_by(table.c.number.desc()).limit(1))
+        return self._commit("SELECT * FROM corollary_commits ORDER BY number DESC LIMIT 1")
 
     def find_commit(self, number: int) -> catalog_rows.Commit | None:
         """Return a commit by its number."""
-        table = schema.commits
-        return self._commit(sa.select(table).where(table.c.number == number))
+        return self._commit("SELECT * FROM corollary_commits WHERE number = ?", number)
 
     def find_commit_by_key(self, idempotency: str) -> catalog_rows.Commit | None:
         """Return the commit that was made under an idempotency key."""
-        table = schema.commits
-        return self._commit(sa.select(table).where(table.c.idempotency == idempotency))
+        return self._commit("SELECT * FROM corollary_commits WHERE idempotency = ?", idempotency)
 
-    def _commit(self, query: sa.Select[Any]) -> catalog_rows.Commit | None:
+    def _commit(self, query: str, *values: Any) -> catalog_rows.Commit | None:
         with self.read_transaction() as connection:
-            row = connection.execute(query).first()
+            row = connection.first(query, *values)
         return None if row is None else _commit(row)
 
     def commits(self, after: int = 0, limit: int | None = None) -> list[catalog_rows.Commit]:
         """Return the commits after a number, newest first."""
-        table = schema.commits
-        query = sa.select(table).where(table.c.number > after).order_by(table.c.number.desc())
+        query = "SELECT * FROM corollary_commits WHERE number > ? ORDER BY number DESC LIMIT ?"
         with self.read_transaction() as connection:
-            return [_commit(row) for row in connection.execute(query.limit(limit))]
+            rows = connection.rows(query, after, MAX_ROWS if limit is None else limit)
+        return [_commit(row) for row in rows]
 
     def changes(
         self, after: int, upto: int, relation: str | None = None
     ) -> list[tuple[int, catalog_rows.StoredChange]]:
         """Return the changes of the commits after one and up to another, oldest first."""
-        table = schema.changes
-        query = sa.select(table).where(table.c.commit_number > after, table.c.commit_number <= upto)
-        if relation is not None:
-            query = query.where(table.c.relation == relation)
+        query = (
+            "SELECT * FROM corollary_changes WHERE commit_number > ? AND commit_number <= ?"
+            " AND coalesce(relation = ?, TRUE) ORDER BY commit_number, relation"
+        )
         with self.read_transaction() as connection:
-            rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
-            return [(row.commit_number, _change(row)) for row in rows]
+            rows = connection.rows(query, after, upto, relation)
+        return [(row.commit_number, _change(row)) for row in rows]
 
     def change_counts(self, after: int, upto: int) -> list[tuple[int, str, int, int]]:
         """Return the sizes of the changes of the commits after one and up to another.
 
         A row is the number of a commit, a relation, the count of added and of removed tuples.
         """
-        table = schema.changes
-        query = sa.select(table.c.commit_number, table.c.relation, table.c.added, table.c.removed)
-        query = query.where(
-            table.c.commit_number > after,
-            table.c.commit_number <= upto,
-            table.c.added + table.c.removed > 0,
-        )
         with self.read_transaction() as connection:
-            rows = connection.execute(query.order_by(table.c.commit_number, table.c.relation))
-            return [(number, name, added, removed) for number, name, added, removed in rows]
+            return connection.rows(
+                "SELECT commit_number, relation, added, removed FROM corollary_changes"
+                " WHERE commit_number > ? AND commit_number <= ? AND added + removed > 0"
+                " ORDER BY commit_number, relation",
+                after,
+                upto,
+            )
 
     def latest_snapshots(self, upto: int) -> dict[str, catalog_rows.StoredSnapshot]:
         """Return for each relation its latest snapshot not after a commit."""
-        table = schema.snapshots
-        query = sa.select(table).where(table.c.commit_number <= upto)
-        found: dict[str, catalog_rows.StoredSnapshot] = {}
+        query = "SELECT * FROM corollary_snapshots WHERE commit_number <= ? ORDER BY commit_number"
         with self.read_transaction() as connection:
-            for row in connection.execute(query.order_by(table.c.commit_number)):
-                found[row.relation] = stored_snapshot(row)
-        return found
+            return {row.relation: stored_snapshot(row) for row in connection.rows(query, upto)}
 
     def latest_full_changes(self, upto: int) -> dict[str, int]:
         """Return for relations the latest commit, not after one, whose change is full."""
-        table = schema.changes
-        newest = sa.func.max(table.c.commit_number).label("newest")
-        query = sa.select(table.c.relation, newest).where(
-            table.c.commit_number <= upto, table.c.is_full
+        query = (
+            "SELECT relation, max(commit_number) FROM corollary_changes"
+            " WHERE commit_number <= ? AND is_full GROUP BY relation"
         )
         with self.read_transaction() as connection:
-            rows = connection.execute(query.group_by(table.c.relation))
-            return {row.relation: row.newest for row in rows}
+            return dict(connection.rows(query, upto))
 
     def relations_to_fold(self, relations: Iterable[str], upto: int) -> list[str]:
         """Return the relations that have changed since their latest snapshot, or have none."""
-        table = schema.changes
-        newest = sa.func.max(table.c.commit_number).label("newest")
-        query = sa.select(table.c.relation, newest).where(table.c.commit_number <= upto)
+        query = (
+            "SELECT relation, max(commit_number) FROM corollary_changes"
+            " WHERE commit_number <= ? GROUP BY relation"
+        )
         with self.read_transaction() as connection:
-            rows = connection.execute(query.group_by(table.c.relation))
-            changed = {row.relation: row.newest for row in rows}
+            changed: dict[str, int] = dict(connection.rows(query, upto))
         snapshots = self.latest_snapshots(upto)
         return [
             name
@@ -118,23 +111,24 @@ class CatalogReader(Connections):
 
     def latest_index(self, upto: int) -> tuple[int, list[catalog_rows.StoredIndex]] | None:
         """Return the latest index not after a commit: its commit and its files."""
-        table = schema.indexes
         with self.read_transaction() as connection:
-            newest = connection.execute(
-                sa.select(sa.func.max(table.c.commit_number)).where(table.c.commit_number <= upto)
-            ).scalar()
+            newest = connection.scalar(
+                "SELECT max(commit_number) FROM corollary_indexes WHERE commit_number <= ?", upto
+            )
             if newest is None:
                 return None
-            query = sa.select(table).where(table.c.commit_number == newest)
-            rows = connection.execute(query.order_by(table.c.path))
-            return int(newest), [catalog_rows.StoredIndex(row.path, row.checksum) for row in rows]
+            rows = connection.rows(
+                "SELECT path, checksum FROM corollary_indexes WHERE commit_number = ?"
+                " ORDER BY path",
+                newest,
+            )
+        return int(newest), [catalog_rows.StoredIndex(*row) for row in rows]
 
     def folded_files(self) -> frozenset[str]:
         """Return the files of all snapshots and indexes."""
-        tables = schema.snapshots, schema.indexes
-        query = sa.union_all(*(sa.select(table.c.path) for table in tables))
+        query = "SELECT path FROM corollary_snapshots UNION ALL SELECT path FROM corollary_indexes"
         with self.read_transaction() as connection:
-            return frozenset(connection.execute(query).scalars())
+            return frozenset(connection.column(query))
 
     def program(self, id_: int) -> catalog_rows.StoredProgram:
         """Return a program.
@@ -142,33 +136,29 @@ class CatalogReader(Connections):
         Raises:
             WarehouseError: it is missing or damaged.
         """
-        table = schema.programs
         with self.read_transaction() as connection:
-            row = connection.execute(sa.select(table).where(table.c.id == id_)).first()
+            row = connection.first("SELECT * FROM corollary_programs WHERE id = ?", id_)
         if row is None or row.checksum != program_checksum(row.text, row.places):
-            raise WarehouseError.damaged(f"program {id_} in {display_location(self.url)}")
+            raise WarehouseError.damaged(f"program {id_} in {redact_password(self.location)}")
         return catalog_rows.StoredProgram(row.id, row.text, json.loads(row.places))
 
     def source_positions(self) -> dict[str, tuple[str, Any]]:
         """Return the position of each source: (relation, position) by name."""
         with self.read_transaction() as connection:
-            rows = connection.execute(sa.select(schema.sources))
-            return {row.source: (row.relation, json.loads(row.position)) for row in rows}
+            rows = connection.rows("SELECT * FROM corollary_sources")
+        return {row.source: (row.relation, json.loads(row.position)) for row in rows}
 
     def published_versions(self) -> dict[str, tuple[int, int]]:
         """Return the commit that each published table shows, and the version that shows it."""
         with self.read_transaction() as connection:
-            rows = connection.execute(sa.select(schema.published))
-            return {row.relation: (row.commit_number, row.version) for row in rows}
+            rows = connection.rows("SELECT * FROM corollary_published")
+        return {row.relation: (row.commit_number, row.version) for row in rows}
 
     def count_changing_commits(self, relation: str, after: int) -> int:
         """Return how many commits after a number have changed a relation."""
-        table = schema.changes
-        query = sa.select(sa.func.count()).where(
-            table.c.relation == relation, table.c.commit_number > after
-        )
+        query = "SELECT count(*) FROM corollary_changes WHERE relation = ? AND commit_number > ?"
         with self.read_transaction() as connection:
-            return int(connection.execute(query).scalar_one())
+            return int(connection.scalar(query, relation, after))
 
 
 def _commit(row: Any) -> catalog_rows.Commit:
@@ -183,7 +173,7 @@ def _commit(row: Any) -> catalog_rows.Commit:
 
 def _change(row: Any) -> catalog_rows.StoredChange:
     counts = row.relation, row.added, row.removed
-    return catalog_rows.StoredChange(*counts, row.is_full, row.checksum, row.inline, row.path)
+    return catalog_rows.StoredChange(*counts, bool(row.is_full), row.checksum, row.inline, row.path)
 
 
 def stored_snapshot(row: Any) -> catalog_rows.StoredSnapshot:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.alerts import Alert
@@ -68,6 +69,11 @@ class Commit:
     payload: frozenset[str]
     stats: Mapping[str, Any]
     idempotency: str | None = None
+
+    @property
+    def time(self) -> datetime:
+        """When it was made."""
+        return datetime.fromtimestamp(self.created, UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,120 +1,267 @@
-"""Connections to the database of a catalog: SQLite in a file, or PostgreSQL."""
+"""Connections to the database of a catalog: SQLite in a file, or PostgreSQL.
 
-from collections.abc import Iterator
+Statements are the same text for both: the SQL that both know, with `?` for each value. Connections
+are in autocommit mode, so that transactions begin and end where this module says.
+"""
+
+import sqlite3
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from functools import cache
+from types import ModuleType
+from typing import Any, ClassVar
 
 from corollary.errors import WarehouseError
 
 BUSY_SECONDS = 30
 """The maximum time that a writer waits for another one's catalog transaction."""
-_WRITING: dict[str, dict[str, Any]] = {
-    "sqlite": {"is_writing": True},
-    # A snapshot from before the lock was granted would miss what the previous writer committed.
-    "postgresql": {"is_writing": True, "isolation_level": "READ COMMITTED"},
-}
+IN_MEMORY = ":memory:"
+"""The location of a catalog that is not in a file."""
+POSTGRESQL_SCHEME = "postgresql://"
 _LOCK = int.from_bytes(b"corollar")
 """The advisory lock of PostgreSQL that serializes the writers of a warehouse."""
+
+
+class DuplicateRowError(Exception):
+    """A row of this key exists, or one that it refers to does not."""
+
+
+class CatalogConnection:
+    """A connection that statements are executed on; rows have the columns as attributes."""
+
+    def __init__(self, connection: Any, driver: "_Sqlite | _Postgresql") -> None:
+        self._connection = connection
+        self._driver = driver
+
+    def execute(self, statement: str, *values: Any) -> int:
+        """Execute a statement; return how many rows it has changed."""
+        return int(self._cursor(statement, values).rowcount)
+
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> int:
+        """Execute a statement for each row of values; return how many rows were changed in all."""
+        rows = list(rows)
+        if not rows:  # the drivers differ in what they count then
+            return 0
+        cursor = self._connection.cursor()
+        cursor.executemany(self._driver.statement(statement), rows)
+        return int(cursor.rowcount)
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows that have the same columns."""
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            # Tables and columns are names of ours.
+            statement = f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES ({marks})"  # noqa: S608
+            self.execute_many(statement, [tuple(row.values()) for row in rows])
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """Return all rows of a query."""
+        return list(self._cursor(query, values).fetchall())
+
+    def batches(self, query: str, size: int) -> Iterator[list[Any]]:
+        """Yield the rows of a query, some at a time."""
+        cursor = self._cursor(query, ())
+        while batch := cursor.fetchmany(size):
+            yield batch
+
+    def first(self, query: str, *values: Any) -> Any:
+        """Return the first row of a query; None if there is none."""
+        return self._cursor(query, values).fetchone()
+
+    def scalar(self, query: str, *values: Any) -> Any:
+        """Return the first column of the first row of a query; None if there is none."""
+        row = self.first(query, *values)
+        return None if row is None else row[0]
+
+    def column(self, query: str, *values: Any) -> list[Any]:
+        """Return the first column of a query."""
+        return [row[0] for row in self._cursor(query, values)]
+
+    def tables(self) -> frozenset[str]:
+        """Return the names of all tables."""
+        return frozenset(self.column(self._driver.TABLES))
+
+    def _cursor(self, statement: str, values: Sequence[Any]) -> Any:
+        return self._connection.execute(self._driver.statement(statement), values)
 
 
 class Connections:
     """The connections to one database.
 
     Attributes:
-        url: where it is.
+        location: the path of the file, or the URL of the server's database.
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._engine = _engine(url)
+    def __init__(self, location: str) -> None:
+        self.location = location
+        is_server = location.startswith(POSTGRESQL_SCHEME)
+        self._driver = _Postgresql(location) if is_server else _Sqlite(location)
+        self._idle: list[Any] = []
 
     @property
     def is_file(self) -> bool:
         """Whether it is an SQLite file, not a database of a server."""
-        return self._engine.dialect.name == "sqlite"
+        return isinstance(self._driver, _Sqlite)
 
     def close(self) -> None:
-        """Close all connections."""
-        self._engine.dispose()
+        """Close all connections that are not in use."""
+        while self._idle:
+            self._idle.pop().close()
 
     @contextmanager
-    def read_transaction(self) -> Iterator[sa.Connection]:
+    def read_transaction(self) -> Iterator[CatalogConnection]:
         """Give a connection in a transaction that sees one state of the catalog."""
-        try:
-            with self._engine.connect() as connection:
-                yield connection
-        except (OperationalError, DBAPIError, UnicodeDecodeError) as error:
-            raise WarehouseError.catalog_failure(self.url, error) from error
+        with self._errors(), self._transaction(self._driver.BEGIN_READING) as connection:
+            yield connection
 
     @contextmanager
-    def raw_cursor(self) -> Iterator[Any]:
-        """Give a cursor of the database driver, outside of any transaction."""
+    def write_transaction(self) -> Iterator[CatalogConnection]:
+        """Give a connection in a write transaction, of which there is one at a time.
+
+        Raises:
+            DuplicateRowError: a row that is inserted exists already.
+        """
+        with self._errors(), self._transaction(self._driver.begin_writing()) as connection:
+            yield connection
+
+    @contextmanager
+    def outside_transactions(self) -> Iterator[CatalogConnection]:
+        """Give a connection for statements that cannot be part of a transaction."""
+        with self._errors(), self._connection() as connection:
+            yield connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        driver = self._driver.module
+        try:
+            yield
+        except driver.IntegrityError as error:
+            raise DuplicateRowError from error
+        except (driver.Error, UnicodeDecodeError) as error:
+            raise WarehouseError.catalog_failure(self.location, error) from error
+
+    @contextmanager
+    def _transaction(self, begin: Sequence[str]) -> Iterator[CatalogConnection]:
+        with self._connection() as connection:
+            for statement in begin:
+                connection.execute(statement)
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _connection(self) -> Iterator[CatalogConnection]:
+        """Give an idle connection, or a new one; afterwards it is idle, and in no transaction."""
         connection = None
+        while connection is None:
+            try:
+                idle = self._idle.pop()
+            except IndexError:  # another thread may have taken the last one
+                break
+            connection = self._driver.checked(idle)
+        if connection is None:
+            connection = self._driver.connect()
         try:
-            connection = self._engine.raw_connection()
-            if not self.is_file:
-                connection.driver_connection.autocommit = True  # type: ignore[union-attr]
-            cursor = connection.cursor()
-            yield cursor
-            cursor.close()
-        except self._engine.dialect.loaded_dbapi.Error as error:
-            raise WarehouseError.catalog_failure(self.url, error) from error
-        finally:
-            if connection is not None:
-                connection.detach()  # its autocommit mode must not get back into the pool
+            yield CatalogConnection(connection, self._driver)
+        except BaseException:
+            try:
+                connection.rollback()
+            except self._driver.module.Error:  # the connection is lost, and its transaction too
                 connection.close()
-
-    @contextmanager
-    def write_transaction(self) -> Iterator[sa.Connection]:
-        """Give a connection in a write transaction, of which there is one at a time."""
-        try:
-            with self._engine.connect() as connection:
-                connection = connection.execution_options(**_WRITING[self._engine.dialect.name])
-                with connection.begin():
-                    yield connection
-        except IntegrityError:  # a DBAPIError too, but callers turn it into a conflict
+            else:
+                self._idle.append(connection)
             raise
-        except (OperationalError, DBAPIError, UnicodeDecodeError) as error:
-            raise WarehouseError.catalog_failure(self.url, error) from error
+        self._idle.append(connection)
 
 
-def _engine(url: str) -> sa.Engine:
-    return _sqlite_engine(url) if url.startswith("sqlite") else _postgresql_engine(url)
+class _Sqlite:
+    """SQLite: a file, with a write-ahead log; each commit is forced to the disk."""
 
+    module: ModuleType = sqlite3
+    TABLES: ClassVar = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    )
+    BEGIN_READING: ClassVar = ("BEGIN",)
 
-def _postgresql_engine(url: str) -> sa.Engine:
-    engine = sa.create_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+    def __init__(self, location: str) -> None:
+        self._location = location
 
-    @sa.event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get("is_writing"):
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'")
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._location, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        connection.row_factory = _named_row
+        try:
+            for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    return engine
-
-
-def _sqlite_engine(url: str) -> sa.Engine:
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
-
-    @sa.event.listens_for(engine, "connect")
-    def settings(connection: Any, _: Any) -> None:
-        # Python's driver would begin transactions lazily, and as readers; `begin` below does it.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode = WAL")
-        cursor.execute("PRAGMA synchronous = FULL")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.close()
-
-    @sa.event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        is_writing = connection.get_execution_options().get("is_writing")
+    def begin_writing(self) -> Sequence[str]:
         # Taking the write lock at once avoids the upgrade from reader to writer, which fails with
         # SQLITE_BUSY without waiting if another writer committed in between.
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_writing else "BEGIN")
+        return ("BEGIN IMMEDIATE",)
 
-    return engine
+    def checked(self, connection: sqlite3.Connection) -> sqlite3.Connection | None:
+        return connection
+
+    def statement(self, text: str) -> str:
+        return text
+
+
+class _Postgresql:
+    """PostgreSQL: a database of a server."""
+
+    TABLES: ClassVar = (
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)"
+    )
+    BEGIN_READING: ClassVar = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+
+    def __init__(self, location: str) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise WarehouseError.of(
+                "C0935",
+                "A catalog on PostgreSQL needs the package `psycopg`, which is not installed.",
+                None,
+                "install `corollary[postgresql]`",
+            ) from error
+        self.module: ModuleType = psycopg
+        self._location = location
+
+    def connect(self) -> Any:
+        from psycopg.rows import namedtuple_row
+
+        return self.module.connect(self._location, autocommit=True, row_factory=namedtuple_row)
+
+    def begin_writing(self) -> Sequence[str]:
+        return (
+            # A snapshot from before the lock was granted would miss what the last writer committed.
+            "BEGIN ISOLATION LEVEL READ COMMITTED",
+            f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'",
+            f"SELECT pg_advisory_xact_lock({_LOCK})",
+        )
+
+    def checked(self, connection: Any) -> Any:
+        """Return a connection that has been idle; None if the server has closed it meanwhile."""
+        try:
+            connection.execute("SELECT 1")
+        except self.module.Error:
+            connection.close()
+            return None
+        return connection
+
+    def statement(self, text: str) -> str:
+        return text.replace("?", "%s")
+
+
+def _named_row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Any:
+    return _row_type(tuple(column[0] for column in cursor.description))(*values)
+
+
+@cache
+def _row_type(columns: tuple[str, ...]) -> Callable[..., Any]:
+    return namedtuple("Row", columns, rename=True)  # noqa: PYI024 - columns are not known before

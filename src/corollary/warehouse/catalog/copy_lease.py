@@ -3,19 +3,17 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import sqlalchemy as sa
-
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.connections import CatalogConnection
 
 COPY_PREFIX = "copy-"
 """The prefix of such an intent; as long as there is one, `gc` removes no file."""
 
 
-def has_copy_lease(connection: sa.Connection) -> bool:
+def has_copy_lease(connection: CatalogConnection) -> bool:
     """Return whether a process copies files, so that none may be removed."""
-    query = sa.select(schema.intents.c.id).where(schema.intents.c.id.startswith(COPY_PREFIX))
-    return connection.execute(query.limit(1)).first() is not None
+    intents = connection.column("SELECT id FROM corollary_intents")
+    return any(each.startswith(COPY_PREFIX) for each in intents)
 
 
 @contextmanager

@@ -5,12 +5,8 @@ They are not versioned: they hold for earlier commits too, and time travel does 
 
 from collections.abc import Iterable
 
-import sqlalchemy as sa
-
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
-
-_table = schema.grants
+from corollary.warehouse.catalog.connections import CatalogConnection
 
 
 class StoredGrants:
@@ -21,16 +17,15 @@ class StoredGrants:
 
     def granted_to(self, reader: str) -> frozenset[str]:
         """Return what a reader may see."""
-        query = sa.select(_table.c.relation).where(_table.c.reader == reader)
+        query = "SELECT relation FROM corollary_grants WHERE reader = ?"
         with self._catalog.read_transaction() as connection:
-            return frozenset(connection.execute(query).scalars())
+            return frozenset(connection.column(query, reader))
 
     def by_reader(self) -> dict[str, list[str]]:
         """Return what each reader may see, ordered by name."""
-        query = sa.select(_table).order_by(_table.c.reader, _table.c.relation)
         found: dict[str, list[str]] = {}
         with self._catalog.read_transaction() as connection:
-            for row in connection.execute(query):
+            for row in connection.rows("SELECT reader, relation FROM corollary_grants"):
                 found.setdefault(row.reader, []).append(row.relation)
         return {reader: sorted(found[reader]) for reader in sorted(found)}
 
@@ -40,7 +35,7 @@ class StoredGrants:
         with self._catalog.write_transaction() as connection:
             self._remove(connection, reader, names)
             rows = [{"reader": reader, "relation": name} for name in names]
-            connection.execute(_table.insert(), rows)
+            connection.insert("corollary_grants", rows)
 
     def remove(self, reader: str, relations: Iterable[str]) -> None:
         """Revoke relations from a reader."""
@@ -48,6 +43,6 @@ class StoredGrants:
             self._remove(connection, reader, sorted(set(relations)))
 
     @staticmethod
-    def _remove(connection: sa.Connection, reader: str, names: list[str]) -> None:
-        mine = _table.c.reader == reader
-        connection.execute(_table.delete().where(mine, _table.c.relation.in_(names)))
+    def _remove(connection: CatalogConnection, reader: str, names: list[str]) -> None:
+        statement = "DELETE FROM corollary_grants WHERE reader = ? AND relation = ?"
+        connection.execute_many(statement, [(reader, name) for name in names])

@@ -3,11 +3,7 @@
 import json
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
-import sqlalchemy as sa
-
-from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_reader import stored_snapshot
 from corollary.warehouse.catalog.catalog_rows import StoredIndex, StoredSnapshot
@@ -43,25 +39,19 @@ class Inventory:
 
 def read_inventory(catalog: Catalog) -> Inventory:
     """Return what a catalog holds now, read in one transaction."""
-    commits, changes = schema.commits, schema.changes
-    snapshots, indexes = schema.snapshots, schema.indexes
     with catalog.read_transaction() as connection:
-        meta = dict(connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value)).all())
-        made = connection.execute(
-            sa.select(commits.c.number, commits.c.parent, commits.c.program).order_by(
-                commits.c.number
-            )
-        ).all()
-        changed = connection.execute(
-            sa.select(changes.c.relation).distinct().order_by(changes.c.relation)
-        ).scalars()
+        meta = dict(connection.rows("SELECT name, value FROM corollary_meta"))
+        made = connection.rows(
+            "SELECT number, parent, program FROM corollary_commits ORDER BY number"
+        )
+        changed = connection.column(
+            "SELECT DISTINCT relation FROM corollary_changes ORDER BY relation"
+        )
         taken: dict[str, list[StoredSnapshot]] = defaultdict(list)
-        for row in connection.execute(sa.select(snapshots).order_by(snapshots.c.commit_number)):
+        for row in connection.rows("SELECT * FROM corollary_snapshots ORDER BY commit_number"):
             taken[row.relation].append(stored_snapshot(row))
         files: dict[int, list[StoredIndex]] = defaultdict(list)
-        for row in connection.execute(
-            sa.select(indexes).order_by(indexes.c.commit_number, indexes.c.path)
-        ):
+        for row in connection.rows("SELECT * FROM corollary_indexes ORDER BY commit_number, path"):
             files[row.commit_number].append(StoredIndex(row.path, row.checksum))
         return Inventory(
             int(meta["oldest"]),
@@ -79,23 +69,18 @@ def read_inventory(catalog: Catalog) -> Inventory:
 
 def relation_sizes(catalog: Catalog) -> dict[str, int]:
     """Return how many tuples each relation has at the last commit."""
-    changes, snapshots = schema.changes, schema.snapshots
     events: list[tuple[int, int, str, int]] = []
+    wholes: set[tuple[int, str]] = set()
     with catalog.read_transaction() as connection:
-        counted = sa.select(
-            changes.c.commit_number,
-            changes.c.relation,
-            changes.c.added,
-            changes.c.removed,
-            changes.c.is_full,
-        )
-        wholes: set[tuple[int, str]] = set()
-        for row in connection.execute(counted):
+        for row in connection.rows(
+            "SELECT commit_number, relation, added, removed, is_full FROM corollary_changes"
+        ):
             events.append((row.commit_number, 0, row.relation, row.added - row.removed))
             if row.is_full:
                 wholes.add((row.commit_number, row.relation))
-        rows = connection.execute(sa.select(snapshots))
-        events += [(row.commit_number, 1, row.relation, row.rows) for row in rows]
+        events += connection.rows(
+            "SELECT commit_number, 1, relation, rows FROM corollary_snapshots"
+        )
     found: dict[str, int] = defaultdict(int)
     # A snapshot sorts after the change of the same commit, which it includes.
     for commit, is_snapshot, relation, count in sorted(events):
@@ -121,31 +106,28 @@ class SourceState:
 
 def source_states(catalog: Catalog) -> list[SourceState]:
     """Return when each source was last read, except those that are no longer read."""
-    table = schema.sources
     with catalog.read_transaction() as connection:
-        rows = connection.execute(sa.select(table).order_by(table.c.source))
-        return [
-            SourceState(row.source, row.relation, row.commit_number, row.read)
-            for row in rows
-            if json.loads(row.position) is not None
-        ]
+        rows = connection.rows("SELECT * FROM corollary_sources ORDER BY source")
+    return [
+        SourceState(row.source, row.relation, row.commit_number, row.read)
+        for row in rows
+        if json.loads(row.position) is not None
+    ]
 
 
 def count_tuples_changed_since(catalog: Catalog, number: int) -> int:
     """Return how many tuples were added and removed after a commit."""
-    table = schema.changes
-    total = sa.func.coalesce(sa.func.sum(table.c.added + table.c.removed), 0)
+    query = "SELECT sum(added + removed) FROM corollary_changes WHERE commit_number > ?"
     with catalog.read_transaction() as connection:
-        query = sa.select(total).where(table.c.commit_number > number)
-        return int(connection.execute(query).scalar_one())
+        return int(connection.scalar(query, number) or 0)
 
 
 def integrity_problems(catalog: Catalog) -> list[str]:
     """Return what SQLite finds wrong with its file; a server is trusted."""
     if not catalog.is_file:
         return []
-    with catalog.raw_cursor() as cursor:
-        found: list[Any] = cursor.execute("PRAGMA integrity_check(20)").fetchall()
-        lost: list[Any] = cursor.execute("PRAGMA foreign_key_check").fetchall()
-    problems = [str(row[0]) for row in found if row[0] != "ok"]
-    return problems + [f"a row of {row[0]} refers to nothing" for row in lost]
+    with catalog.outside_transactions() as connection:
+        found = connection.column("PRAGMA integrity_check(20)")
+        lost = connection.column("PRAGMA foreign_key_check")
+    problems = [str(each) for each in found if each != "ok"]
+    return problems + [f"a row of {table} refers to nothing" for table in lost]

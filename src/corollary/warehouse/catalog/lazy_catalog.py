@@ -8,23 +8,21 @@ began from the empty one gets a conflict, as after any other commit.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import sqlalchemy as sa
 
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.connections import IN_MEMORY, CatalogConnection
 
 
 class LazyCatalog(Catalog):
     """The catalog of a warehouse that may not exist yet."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("sqlite://")
+        super().__init__(IN_MEMORY)
         self._path: Path | None = None  # None: `create` below writes into memory
         self.create()
         self._path = path
-        self.url = f"sqlite:///{path}"
+        self.location = str(path)  # for messages
 
     def _materialize(self) -> None:
         """Create the catalog on the disk, or open the one of another process, and switch to it."""
@@ -34,7 +32,7 @@ class LazyCatalog(Catalog):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WarehouseError.cannot_write(self._path.parent, error) from error
-        made = Catalog.from_file(self._path)
+        made = Catalog(str(self._path))
         try:
             made.create()
             made.check_format()
@@ -42,10 +40,10 @@ class LazyCatalog(Catalog):
             made.close()
             raise
         self.close()
-        self.url, self._engine, self._path = made.url, made._engine, None  # noqa: SLF001
+        self._driver, self._idle, self._path = made._driver, made._idle, None  # noqa: SLF001
 
     @contextmanager
-    def read_transaction(self) -> Iterator[sa.Connection]:
+    def read_transaction(self) -> Iterator[CatalogConnection]:
         """Give a connection in a transaction that sees one state of the catalog."""
         if self._path is not None and self._path.exists():
             self._materialize()
@@ -53,15 +51,15 @@ class LazyCatalog(Catalog):
             yield connection
 
     @contextmanager
-    def write_transaction(self) -> Iterator[sa.Connection]:
+    def write_transaction(self) -> Iterator[CatalogConnection]:
         """Give a connection in a write transaction, of which there is one at a time."""
         self._materialize()
         with super().write_transaction() as connection:
             yield connection
 
     @contextmanager
-    def raw_cursor(self) -> Iterator[Any]:
-        """Give a cursor of the database driver, outside of any transaction."""
+    def outside_transactions(self) -> Iterator[CatalogConnection]:
+        """Give a connection for statements that cannot be part of a transaction."""
         self._materialize()
-        with super().raw_cursor() as cursor:
-            yield cursor
+        with super().outside_transactions() as connection:
+            yield connection

@@ -19,28 +19,38 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from corollary.core.alerts import Alert, Sink, SinkKind
 from corollary.core.types import Kind, Type
 from corollary.core.values import value_from_json
 from corollary.errors import ClaimError, WarehouseError
-from corollary.warehouse.catalog import queued_alert, schema
+from corollary.warehouse.catalog import queued_alert
 from corollary.warehouse.catalog.catalog_rows import NewCommit
-from corollary.warehouse.catalog.connections import Connections
+from corollary.warehouse.catalog.connections import CatalogConnection, Connections
 
 CLAIM_SECONDS = 120.0
 """The time after which a claim expires."""
 ERROR_MAX_CHARACTERS = 500
 """The maximum length of an error message that is stored."""
 
-_table = schema.outbox
+_DUE_ALERTS = """
+    FROM corollary_outbox
+    WHERE delivered IS NULL AND due <= ? AND (claimed IS NULL OR claimed <= ?)"""
+"""The alerts that a process may claim at a time, which is given twice."""
+_SINKS = f"SELECT DISTINCT sink, place {_DUE_ALERTS} ORDER BY sink, place"
+_CLAIMABLE = f"""
+    SELECT * {_DUE_ALERTS} AND sink = ? AND place = ?
+    ORDER BY commit_number, place_in_commit LIMIT ?"""
+_PAUSE = f"""
+    UPDATE corollary_outbox SET due = ?
+    WHERE id IN (SELECT id {_DUE_ALERTS} AND sink = ? AND place = ?)"""  # noqa: S608 - all of it is written here
 
 
 # --- with a commit -------------------------------------------------------------------------------
 
 
-def record_alerts(connection: sa.Connection, number: int, new: NewCommit, warehouse: str) -> None:
+def record_alerts(
+    connection: CatalogConnection, number: int, new: NewCommit, warehouse: str
+) -> None:
     """Insert the alerts of a commit into the outbox, and mark those that it delivers.
 
     The committing process prints alerts for the console itself; here they are a record of that,
@@ -67,8 +77,7 @@ def record_alerts(connection: sa.Connection, number: int, new: NewCommit, wareho
                 "delivered": now if is_printed else None,
             },
         )
-    if rows:
-        connection.execute(_table.insert(), list(rows.values()))
+    connection.insert("corollary_outbox", list(rows.values()))
     # In the same transaction as the commit, so that a relation gets each alert exactly once.
     if new.delivers is not None and not _mark(connection, new.delivers.ids, new.delivers.claim):
         raise ClaimError("another process delivers these alerts; nothing was changed")
@@ -88,9 +97,9 @@ def _columns(alert: Alert) -> dict[str, Any]:
 
 def alerts_of_commit(catalog: Connections, number: int) -> list[Alert]:
     """Return the alerts of a commit that are still in the outbox."""
-    query = sa.select(_table).where(_table.c.commit_number == number)
+    query = "SELECT * FROM corollary_outbox WHERE commit_number = ?"
     with catalog.read_transaction() as connection:
-        return [_queued_alert(row).alert for row in connection.execute(query)]
+        return [_queued_alert(row).alert for row in connection.rows(query, number)]
 
 
 def _queued_alert(row: Any, attempts: int = 0) -> queued_alert.QueuedAlert:
@@ -122,44 +131,49 @@ class CatalogOutbox:
 
     def sinks(self) -> list[Sink]:
         """Return the sinks for which alerts are due."""
-        query = sa.select(_table.c.sink, _table.c.place).distinct().where(_is_due(time.time()))
+        now = time.time()
         with self._catalog.read_transaction() as connection:
-            rows = connection.execute(query.order_by(_table.c.sink, _table.c.place))
-            return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
+            rows = connection.rows(_SINKS, now, now)
+        return [Sink(SinkKind(sink), place) for sink, place in rows if sink in set(SinkKind)]
 
     def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[queued_alert.QueuedAlert]:
         """Claim alerts that are due for a sink, oldest first, up to a maximum number."""
         now = time.time()
-        is_claimable = sa.and_(_is_due(now), _is_for(sink))
-        order = _table.c.commit_number, _table.c.place_in_commit
-        query = sa.select(_table).where(is_claimable).order_by(*order).limit(max_alerts)
+        values = now, now, str(sink.kind), sink.location, max_alerts
         with self._catalog.write_transaction() as connection:
             found = []
-            for row in connection.execute(query).all():
-                values = {"claim": claim, "claimed": now + CLAIM_SECONDS}
+            for row in connection.rows(_CLAIMABLE, *values):
+                attempts = row.attempts + 1
                 try:
-                    found.append(_queued_alert(row, row.attempts + 1))
+                    found.append(_queued_alert(row, attempts))
                 except WarehouseError as error:  # a damaged row must not hold up the others
-                    values = {
-                        "due": now + queued_alert.RETRY_MAX_SECONDS,
-                        "error": str(error)[:ERROR_MAX_CHARACTERS],
-                    }
+                    connection.execute(
+                        "UPDATE corollary_outbox SET attempts = ?, due = ?, error = ? WHERE id = ?",
+                        attempts,
+                        now + queued_alert.RETRY_MAX_SECONDS,
+                        str(error)[:ERROR_MAX_CHARACTERS],
+                        row.id,
+                    )
+                    continue
                 connection.execute(
-                    _table.update()
-                    .where(_table.c.id == row.id)
-                    .values(attempts=row.attempts + 1, **values)
+                    "UPDATE corollary_outbox SET attempts = ?, claim = ?, claimed = ? WHERE id = ?",
+                    attempts,
+                    claim,
+                    now + CLAIM_SECONDS,
+                    row.id,
                 )
         return found
 
     def renew(self, claim: str, ids: Sequence[str]) -> bool:
         """Extend a claim; return whether it still held all of the alerts."""
+        until = time.time() + CLAIM_SECONDS
         with self._catalog.write_transaction() as connection:
-            done = connection.execute(
-                _table.update()
-                .where(_is_claimed(claim, ids))
-                .values(claimed=time.time() + CLAIM_SECONDS)
+            renewed = connection.execute_many(
+                "UPDATE corollary_outbox SET claimed = ?"
+                " WHERE id = ? AND claim = ? AND delivered IS NULL",
+                [(until, each, claim) for each in ids],
             )
-        return done.rowcount == len(ids)
+        return renewed == len(ids)
 
     def mark(self, claim: str, ids: Sequence[str]) -> None:
         """Mark alerts as delivered, except those that another process has claimed meanwhile."""
@@ -170,53 +184,40 @@ class CatalogOutbox:
         """Record that an attempt to deliver some alerts has failed, and when they are due again."""
         now = time.time()
         with self._catalog.write_transaction() as connection:
-            for each in waiting:
-                connection.execute(
-                    _table.update()
-                    .where(_is_claimed(claim, [each.id]))
-                    .values(
-                        claim=None,
-                        claimed=None,
-                        due=now + queued_alert.retry_delay(each.attempts),
-                        error=error[:ERROR_MAX_CHARACTERS],
+            connection.execute_many(
+                "UPDATE corollary_outbox SET claim = NULL, claimed = NULL, due = ?, error = ?"
+                " WHERE id = ? AND claim = ? AND delivered IS NULL",
+                [
+                    (
+                        now + queued_alert.retry_delay(each.attempts),
+                        error[:ERROR_MAX_CHARACTERS],
+                        each.id,
+                        claim,
                     )
-                )
+                    for each in waiting
+                ],
+            )
 
     def pause_sink(self, sink: Sink, seconds: float) -> None:
         """Delay all alerts for a sink that cannot be reached."""
         now = time.time()
         with self._catalog.write_transaction() as connection:
-            connection.execute(
-                _table.update().where(_is_due(now), _is_for(sink)).values(due=now + seconds)
-            )
+            connection.execute(_PAUSE, now + seconds, now, now, str(sink.kind), sink.location)
 
     def state(self) -> queued_alert.OutboxState:
         """Return how many alerts are queued, and the last error."""
         return outbox_state(self._catalog)
 
 
-def _is_due(now: float) -> sa.ColumnElement[bool]:
-    is_free = sa.or_(_table.c.claimed.is_(None), _table.c.claimed <= now)
-    return sa.and_(_table.c.delivered.is_(None), _table.c.due <= now, is_free)
-
-
-def _is_for(sink: Sink) -> sa.ColumnElement[bool]:
-    return sa.and_(_table.c.sink == str(sink.kind), _table.c.place == sink.location)
-
-
-def _is_claimed(claim: str, ids: Sequence[str]) -> sa.ColumnElement[bool]:
-    is_claimed = sa.and_(_table.c.claim == claim, _table.c.delivered.is_(None))
-    return sa.and_(_table.c.id.in_(ids), is_claimed)
-
-
-def _mark(connection: sa.Connection, ids: Sequence[str], claim: str) -> bool:
+def _mark(connection: CatalogConnection, ids: Sequence[str], claim: str) -> bool:
     """Mark alerts as delivered; return whether the claim held all of them."""
-    done = connection.execute(
-        _table.update()
-        .where(_is_claimed(claim, ids))
-        .values(delivered=time.time(), claim=None, claimed=None, error=None)
+    now = time.time()
+    marked = connection.execute_many(
+        "UPDATE corollary_outbox SET delivered = ?, claim = NULL, claimed = NULL, error = NULL"
+        " WHERE id = ? AND claim = ? AND delivered IS NULL",
+        [(now, each, claim) for each in ids],
     )
-    return done.rowcount == len(ids)
+    return marked == len(ids)
 
 
 # --- upkeep --------------------------------------------------------------------------------------
@@ -224,29 +225,25 @@ def _mark(connection: sa.Connection, ids: Sequence[str], claim: str) -> bool:
 
 def outbox_state(catalog: Connections) -> queued_alert.OutboxState:
     """Return how many alerts are queued, since when, and the last error."""
-    commits = schema.commits
-    is_queued = _table.c.delivered.is_(None)
     counted = (
-        sa.select(sa.func.count(), sa.func.min(commits.c.created))
-        .select_from(_table.join(commits, commits.c.number == _table.c.commit_number))
-        .where(is_queued)
+        "SELECT count(*), min(corollary_commits.created) FROM corollary_outbox"
+        " JOIN corollary_commits ON corollary_commits.number = corollary_outbox.commit_number"
+        " WHERE delivered IS NULL"
     )
     failed = (
-        sa.select(_table.c.error)
-        .where(is_queued, _table.c.error.is_not(None))
-        .order_by(_table.c.due.desc())
-        .limit(1)
+        "SELECT error FROM corollary_outbox WHERE delivered IS NULL AND error IS NOT NULL"
+        " ORDER BY due DESC LIMIT 1"
     )
     with catalog.read_transaction() as connection:
-        waiting, oldest = connection.execute(counted).one()
-        return queued_alert.OutboxState(int(waiting), oldest, connection.execute(failed).scalar())
+        waiting, oldest = connection.first(counted)
+        return queued_alert.OutboxState(int(waiting), oldest, connection.scalar(failed))
 
 
 def damaged_alerts(catalog: Connections, warehouse: str) -> list[str]:
     """Return the ids of alerts whose rows are not as they were written."""
     found = []
     with catalog.read_transaction() as connection:
-        for row in connection.execute(sa.select(_table)):
+        for row in connection.rows("SELECT * FROM corollary_outbox"):
             try:
                 _queued_alert(row)
             except WarehouseError:

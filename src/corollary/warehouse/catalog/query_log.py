@@ -9,22 +9,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
-
 from corollary.errors import ConflictError
 from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.connections import DuplicateRowError
 
-metadata = sa.MetaData()
-
-queries = sa.Table(
-    "corollary_queries",
-    metadata,
-    sa.Column("form", sa.String(500), primary_key=True),
-    sa.Column("asked", sa.BigInteger, nullable=False),
-    sa.Column("first", sa.Float, nullable=False),
-    sa.Column("last", sa.Float, nullable=False),
-)
+TABLE = "corollary_queries"
+CREATE = f"""
+    CREATE TABLE IF NOT EXISTS {TABLE} (
+        form VARCHAR(500) NOT NULL,
+        asked BIGINT NOT NULL,
+        first FLOAT NOT NULL,
+        last FLOAT NOT NULL,
+        PRIMARY KEY (form))"""
 
 PERIOD_MIN_SECONDS = 3600.0
 """The shortest period that a rate is computed over; a few queries in a row are not a rate."""
@@ -55,22 +51,24 @@ def record_queries(catalog: Catalog, counts: Mapping[str, int]) -> None:
     now = time.time()
     try:
         with catalog.write_transaction() as connection:
-            metadata.create_all(connection)
+            connection.execute(CREATE)
             for form, count in counts.items():
-                same = queries.c.form == form
-                changed = {"asked": queries.c.asked + count, "last": now}
-                if not connection.execute(queries.update().where(same).values(changed)).rowcount:
-                    connection.execute(
-                        queries.insert().values(form=form, asked=count, first=now, last=now)
-                    )
-    except IntegrityError as error:
+                if not connection.execute(
+                    "UPDATE corollary_queries SET asked = asked + ?, last = ? WHERE form = ?",
+                    count,
+                    now,
+                    form,
+                ):
+                    row = {"form": form, "asked": count, "first": now, "last": now}
+                    connection.insert(TABLE, [row])
+    except DuplicateRowError as error:
         raise ConflictError("another process notes queries at the same time") from error
 
 
 def logged_queries(catalog: Catalog) -> list[QueryCount]:
     """Return the goals that were asked, the most frequent first."""
     with catalog.read_transaction() as connection:
-        if not sa.inspect(connection).has_table(queries.name):
+        if TABLE not in connection.tables():
             return []
-        rows = connection.execute(sa.select(queries).order_by(queries.c.asked.desc()))
-        return [QueryCount(row.form, int(row.asked), row.first, row.last) for row in rows]
+        rows = connection.rows("SELECT * FROM corollary_queries ORDER BY asked DESC")
+    return [QueryCount(row.form, int(row.asked), row.first, row.last) for row in rows]

@@ -21,14 +21,14 @@ stays, and of the others those whose distance to the newest at least doubles fro
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-
-import sqlalchemy as sa
+from typing import Any
 
 from corollary.errors import ConflictError
 from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.connections import CatalogConnection
 from corollary.warehouse.catalog.copy_lease import has_copy_lease
 
 VACUUM_MIN_FREE_BYTES = 1 << 18
@@ -85,17 +85,16 @@ class DroppedHistory:
 
 def list_intents(catalog: Catalog) -> list[Intent]:
     """Return the intents of writers, the oldest heartbeat first."""
-    table = schema.intents
+    query = "SELECT id, writer, heartbeat FROM corollary_intents ORDER BY heartbeat"
     with catalog.read_transaction() as connection:
-        rows = connection.execute(sa.select(table).order_by(table.c.heartbeat))
-        return [Intent(row.id, row.writer, row.heartbeat) for row in rows]
+        return [Intent(*row) for row in connection.rows(query)]
 
 
 def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
     """Delete intents without a heartbeat for this long; their writers cannot commit any more."""
-    table = schema.intents
+    last = time.time() - keep_seconds
     with catalog.write_transaction() as connection:
-        connection.execute(table.delete().where(table.c.heartbeat <= time.time() - keep_seconds))
+        connection.execute("DELETE FROM corollary_intents WHERE heartbeat <= ?", last)
 
 
 # --- history -------------------------------------------------------------------------------------
@@ -103,10 +102,9 @@ def expire_intents(catalog: Catalog, keep_seconds: float) -> None:
 
 def first_commit_since(catalog: Catalog, moment: float) -> int | None:
     """Return the first commit that was made at or after a time."""
-    table = schema.commits
+    query = "SELECT min(number) FROM corollary_commits WHERE created >= ?"
     with catalog.read_transaction() as connection:
-        query = sa.select(sa.func.min(table.c.number)).where(table.c.created >= moment)
-        found = connection.execute(query).scalar()
+        found = connection.scalar(query, moment)
     return None if found is None else int(found)
 
 
@@ -122,103 +120,94 @@ def drop_history(catalog: Catalog, cut: HistoryCut) -> DroppedHistory:
         found = _dropped_rows(connection, cut)
         if catalog.is_file and cut.is_erasure:
             # Erasure: SQLite overwrites deleted rows with zeros instead of only unlinking them.
-            connection.exec_driver_sql("PRAGMA secure_delete = ON")
-        for table, condition in _conditions(cut).items():
-            connection.execute(table.delete().where(condition))
+            connection.execute("PRAGMA secure_delete = ON")
+        # In an order that keeps foreign keys valid.
+        connection.execute(
+            "DELETE FROM corollary_changes WHERE commit_number <= ?", cut.last_change
+        )
+        _delete_snapshots(connection, _superseded_snapshots(connection, cut))
+        connection.execute("DELETE FROM corollary_indexes WHERE commit_number < ?", cut.fold)
+        connection.execute(
+            "DELETE FROM corollary_outbox"
+            " WHERE commit_number <= ? AND (delivered IS NOT NULL OR ?)",
+            cut.last_change,
+            cut.is_erasure,
+        )
         _strip_commits(connection, cut)
-        connection.execute(_UNUSED_PROGRAMS)
+        connection.execute(
+            "DELETE FROM corollary_programs WHERE id NOT IN (SELECT program FROM corollary_commits)"
+        )
         for name, value in (("oldest", cut.oldest), ("fold", cut.fold)):
-            _raise_to(connection, name, value)
+            # Never lower: another `gc` may have dropped more meanwhile.
+            known = int(catalog.find_meta(connection, name) or 0)
+            catalog.replace_meta(connection, name, str(max(value, known)))
     return found
 
 
-def _raise_to(connection: sa.Connection, name: str, value: int) -> None:
-    # Never lower: another `gc` may have dropped more meanwhile.
-    meta = schema.meta
-    query = sa.select(meta.c.value).where(meta.c.name == name)
-    value = max(value, int(connection.execute(query).scalar() or 0))
-    connection.execute(meta.delete().where(meta.c.name == name))
-    connection.execute(meta.insert().values(name=name, value=str(value)))
+def _superseded_snapshots(connection: CatalogConnection, cut: HistoryCut) -> list[Any]:
+    """Return the snapshots up to the fold that have a later one, or belong to no relation."""
+    query = "SELECT relation, commit_number, path FROM corollary_snapshots WHERE commit_number <= ?"
+    rows = connection.rows(query, cut.fold)
+    newest: dict[str, int] = {}
+    for row in rows:
+        newest[row.relation] = max(row.commit_number, newest.get(row.relation, 0))
+    return [
+        row
+        for row in rows
+        if row.commit_number < newest[row.relation] or row.relation not in cut.relations
+    ]
 
 
-_UNUSED_PROGRAMS = schema.programs.delete().where(
-    schema.programs.c.id.not_in(sa.select(schema.commits.c.program))
-)
-
-
-def _conditions(cut: HistoryCut) -> dict[sa.Table, sa.ColumnElement[bool]]:
-    """Return which rows are deleted from each table, in an order that keeps foreign keys valid."""
-    changes, snapshots, indexes = schema.changes, schema.snapshots, schema.indexes
-    outbox = schema.outbox
-    later = snapshots.alias()
-    has_later = (
-        sa.select(later.c.relation)
-        .where(
-            later.c.relation == snapshots.c.relation,
-            later.c.commit_number > snapshots.c.commit_number,
-            later.c.commit_number <= cut.fold,
-        )
-        .exists()
+def _delete_snapshots(connection: CatalogConnection, rows: Iterable[Any]) -> None:
+    connection.execute_many(
+        "DELETE FROM corollary_snapshots WHERE relation = ? AND commit_number = ?",
+        [(row.relation, row.commit_number) for row in rows],
     )
-    is_gone = snapshots.c.relation.not_in(sorted(cut.relations))
-    return {
-        changes: changes.c.commit_number <= cut.last_change,
-        snapshots: sa.and_(snapshots.c.commit_number <= cut.fold, sa.or_(has_later, is_gone)),
-        indexes: indexes.c.commit_number < cut.fold,
-        outbox: sa.and_(
-            outbox.c.commit_number <= cut.last_change,
-            sa.or_(outbox.c.delivered.is_not(None), sa.literal(cut.is_erasure)),
-        ),
-    }
 
 
-def _is_dropped(cut: HistoryCut) -> sa.ColumnElement[bool]:
-    return schema.commits.c.number < cut.fold
+def _strip_commits(connection: CatalogConnection, cut: HistoryCut) -> None:
+    """Delete commits; of those that are still referenced a stub without content stays.
 
-
-def _strip_commits(connection: sa.Connection, cut: HistoryCut) -> None:
-    """Delete commits; of those that are still referenced a stub without content stays."""
-    commits, outbox = schema.commits, schema.outbox
-    is_referenced = sa.or_(  # by a client that repeats its key, or by an alert
-        commits.c.idempotency.is_not(None),
-        commits.c.number.in_(sa.select(outbox.c.commit_number)),
+    They are referenced by clients that repeat their key, and by alerts.
+    """
+    program = connection.scalar(
+        "SELECT program FROM corollary_commits WHERE number = ?", cut.oldest
     )
-    program = sa.select(commits.c.program).where(commits.c.number == cut.oldest)
-    program_id = connection.execute(program).scalar_one()
-    connection.execute(commits.delete().where(_is_dropped(cut), sa.not_(is_referenced)))
     connection.execute(
-        commits.update()
-        .where(_is_dropped(cut))
-        .values(program=program_id, payload="[]", stats="{}")
+        "DELETE FROM corollary_commits WHERE number < ? AND idempotency IS NULL"
+        " AND number NOT IN (SELECT commit_number FROM corollary_outbox)",
+        cut.fold,
+    )
+    connection.execute(
+        "UPDATE corollary_commits SET program = ?, payload = '[]', stats = '{}' WHERE number < ?",
+        program,
+        cut.fold,
     )
 
 
-def _dropped_rows(connection: sa.Connection, cut: HistoryCut) -> DroppedHistory:
-    counts: dict[str, int] = {}
-    paths: set[str] = set()
-    shared: set[str] = set()  # of rows that stay: a snapshot may be the file of a change
-    for table, condition in _conditions(cut).items():
-        query = sa.select(sa.func.count()).select_from(table).where(condition)
-        counts[table.name] = int(connection.execute(query).scalar_one())
-        if "path" in table.c:
-            rows = connection.execute(sa.select(table.c.path).where(condition))
-            paths |= {row.path for row in rows if row.path is not None}
-            rest = connection.execute(sa.select(table.c.path).where(sa.not_(condition)))
-            shared |= {row.path for row in rest}
-    oldest = int(
-        connection.execute(
-            sa.select(schema.meta.c.value).where(schema.meta.c.name == "oldest")
-        ).scalar_one()
+def _dropped_rows(connection: CatalogConnection, cut: HistoryCut) -> DroppedHistory:
+    changes = connection.column(
+        "SELECT path FROM corollary_changes WHERE commit_number <= ?", cut.last_change
     )
-    number = schema.commits.c.number
-    query = sa.select(sa.func.count()).where(number < cut.oldest, number >= oldest)
-    return DroppedHistory(
-        int(connection.execute(query).scalar_one()),
-        counts[schema.changes.name],
-        counts[schema.snapshots.name],
-        counts[schema.indexes.name],
-        frozenset(paths - shared),
+    indexes = connection.column(
+        "SELECT path FROM corollary_indexes WHERE commit_number < ?", cut.fold
     )
+    snapshots = [row.path for row in _superseded_snapshots(connection, cut)]
+    # A snapshot may be the file of a change: one that stays keeps the file.
+    staying = {*connection.column("SELECT path FROM corollary_snapshots")} - {*snapshots}
+    staying |= {
+        *connection.column(
+            "SELECT path FROM corollary_changes WHERE commit_number > ?", cut.last_change
+        )
+    }
+    oldest = connection.scalar("SELECT value FROM corollary_meta WHERE name = 'oldest'")
+    commits = connection.scalar(
+        "SELECT count(*) FROM corollary_commits WHERE number < ? AND number >= ?",
+        cut.oldest,
+        int(oldest),
+    )
+    paths = frozenset({*changes, *snapshots, *indexes} - staying - {None})
+    return DroppedHistory(int(commits), len(changes), len(snapshots), len(indexes), paths)
 
 
 # --- superseded folds ----------------------------------------------------------------------------
@@ -234,30 +223,24 @@ def drop_superseded_folds(catalog: Catalog, number: int) -> list[str]:
         return [] if has_copy_lease(connection) else paths
 
 
-def _thin_indexes(connection: sa.Connection, number: int) -> list[str]:
-    table = schema.indexes
-    is_older = table.c.commit_number < number
-    paths = connection.execute(sa.select(table.c.path).where(is_older)).scalars().all()
-    connection.execute(table.delete().where(is_older))
-    return list(paths)
+def _thin_indexes(connection: CatalogConnection, number: int) -> list[str]:
+    paths = connection.column("SELECT path FROM corollary_indexes WHERE commit_number < ?", number)
+    connection.execute("DELETE FROM corollary_indexes WHERE commit_number < ?", number)
+    return paths
 
 
-def _thin_snapshots(connection: sa.Connection, number: int) -> list[str]:
-    table = schema.snapshots
-    columns = (table.c.relation, table.c.commit_number, table.c.path)
-    rows = connection.execute(sa.select(*columns).where(table.c.commit_number <= number))
-    paths: dict[str, dict[int, str]] = {}
-    for row in rows:
-        paths.setdefault(row.relation, {})[row.commit_number] = row.path
-    removed: list[str] = []
-    for relation, by_commit in paths.items():
-        for commit in by_commit.keys() - _kept_snapshots(sorted(by_commit)):
-            same = (table.c.relation == relation) & (table.c.commit_number == commit)
-            connection.execute(table.delete().where(same))
-            removed.append(by_commit[commit])
-    changes = schema.changes.c.path
-    shared = connection.execute(sa.select(changes).where(changes.in_(removed))).scalars().all()
-    return [path for path in removed if path not in shared]
+def _thin_snapshots(connection: CatalogConnection, number: int) -> list[str]:
+    query = "SELECT relation, commit_number, path FROM corollary_snapshots WHERE commit_number <= ?"
+    by_relation: dict[str, list[Any]] = {}
+    for row in connection.rows(query, number):
+        by_relation.setdefault(row.relation, []).append(row)
+    removed = []
+    for rows in by_relation.values():
+        kept = _kept_snapshots(sorted(row.commit_number for row in rows))
+        removed += [row for row in rows if row.commit_number not in kept]
+    _delete_snapshots(connection, removed)
+    changes = {*connection.column("SELECT path FROM corollary_changes WHERE path IS NOT NULL")}
+    return [row.path for row in removed if row.path not in changes]
 
 
 def _kept_snapshots(commits: list[int]) -> set[int]:
@@ -285,15 +268,15 @@ def compact_catalog(catalog: Catalog) -> bool:
     """
     if not catalog.is_file:
         return False
-    with catalog.raw_cursor() as cursor:
+    with catalog.outside_transactions() as connection:
         size, pages, free = (
-            cursor.execute(f"PRAGMA {each}").fetchone()[0]
+            connection.scalar(f"PRAGMA {each}")
             for each in ("page_size", "page_count", "freelist_count")
         )
         is_worth_it = free * size >= VACUUM_MIN_FREE_BYTES and free * VACUUM_PAGES_PER_FREE >= pages
         if is_worth_it:
-            cursor.execute("VACUUM")
-        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return bool(is_worth_it)
 
 
@@ -303,14 +286,14 @@ def rewrite_catalog(catalog: Catalog) -> None:
     Raises:
         ConflictError: another process keeps reading it.
     """
-    with catalog.raw_cursor() as cursor:
+    with catalog.outside_transactions() as connection:
         if not catalog.is_file:
-            for table in schema.metadata.sorted_tables:
-                cursor.execute(f"VACUUM FULL {table.name}")
+            for table in schema.TABLES:
+                connection.execute(f"VACUUM FULL {table}")
             return
-        cursor.execute("VACUUM")
+        connection.execute("VACUUM")
         # The old pages are in the file until the log is moved into it, which readers prevent.
-        is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        is_busy = connection.scalar("PRAGMA wal_checkpoint(TRUNCATE)")
     if is_busy:
         raise ConflictError(
             "another process reads the catalog, so that deleted rows may still be on the disk\n"

@@ -13,127 +13,113 @@
 | published | the commit that a Delta table shows |
 | outbox | an alert of a commit for one sink, whether it is delivered, and when it is due |
 | grants | a relation or event predicate that a reader may see |
-"""
 
-import sqlalchemy as sa
+Their names begin with `corollary_`: a server's database may have other tables too.
+"""
 
 FORMAT = 3
 """The version of the format that this code writes."""
 
-metadata = sa.MetaData()
+META_TABLE = "corollary_meta"
 
-meta = sa.Table(
-    "corollary_meta",
-    metadata,
-    sa.Column("name", sa.String(64), primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
+TABLES = {
+    META_TABLE: """
+        name VARCHAR(64) NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (name)""",
+    "corollary_programs": """
+        id INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        places TEXT NOT NULL,
+        checksum VARCHAR(64) NOT NULL,
+        PRIMARY KEY (id)""",
+    # The parent is unique: of two writers with the same one, the second fails here.
+    "corollary_commits": """
+        number INTEGER NOT NULL,
+        parent INTEGER NOT NULL,
+        created FLOAT NOT NULL,
+        program INTEGER NOT NULL,
+        idempotency VARCHAR(200),
+        payload TEXT NOT NULL,
+        stats TEXT NOT NULL,
+        PRIMARY KEY (number),
+        UNIQUE (parent),
+        UNIQUE (idempotency),
+        FOREIGN KEY (program) REFERENCES corollary_programs (id)""",
+    # BYTEA is PostgreSQL's type for bytes; SQLite takes any name, and bytes as they are.
+    "corollary_changes": """
+        commit_number INTEGER NOT NULL,
+        relation VARCHAR(400) NOT NULL,
+        added BIGINT NOT NULL,
+        removed BIGINT NOT NULL,
+        is_full BOOLEAN NOT NULL,
+        inline BYTEA,
+        path VARCHAR(400),
+        checksum VARCHAR(64) NOT NULL,
+        PRIMARY KEY (commit_number, relation),
+        FOREIGN KEY (commit_number) REFERENCES corollary_commits (number)""",
+    "corollary_snapshots": """
+        relation VARCHAR(400) NOT NULL,
+        commit_number INTEGER NOT NULL,
+        rows BIGINT NOT NULL,
+        path VARCHAR(400) NOT NULL,
+        checksum VARCHAR(64) NOT NULL,
+        PRIMARY KEY (relation, commit_number)""",
+    "corollary_indexes": """
+        commit_number INTEGER NOT NULL,
+        path VARCHAR(400) NOT NULL,
+        checksum VARCHAR(64) NOT NULL,
+        PRIMARY KEY (commit_number, path)""",
+    "corollary_sources": """
+        source VARCHAR(800) NOT NULL,
+        relation VARCHAR(400) NOT NULL,
+        position TEXT NOT NULL,
+        commit_number INTEGER NOT NULL,
+        read FLOAT NOT NULL,
+        PRIMARY KEY (source)""",
+    "corollary_intents": """
+        id VARCHAR(64) NOT NULL,
+        writer VARCHAR(200) NOT NULL,
+        heartbeat FLOAT NOT NULL,
+        PRIMARY KEY (id)""",
+    "corollary_published": """
+        relation VARCHAR(400) NOT NULL,
+        commit_number INTEGER NOT NULL,
+        version BIGINT NOT NULL,
+        PRIMARY KEY (relation)""",
+    "corollary_outbox": """
+        id VARCHAR(64) NOT NULL,
+        commit_number INTEGER NOT NULL,
+        place_in_commit INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        shape TEXT NOT NULL,
+        row TEXT NOT NULL,
+        message TEXT NOT NULL,
+        sink VARCHAR(16) NOT NULL,
+        place TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
+        due FLOAT NOT NULL,
+        claim VARCHAR(64),
+        claimed FLOAT,
+        delivered FLOAT,
+        error TEXT,
+        PRIMARY KEY (id),
+        FOREIGN KEY (commit_number) REFERENCES corollary_commits (number)""",
+    "corollary_grants": """
+        reader VARCHAR(200) NOT NULL,
+        relation VARCHAR(400) NOT NULL,
+        PRIMARY KEY (reader, relation)""",
+}
+"""The columns of each table; a table comes after those that it references."""
+
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS corollary_outbox_waiting ON corollary_outbox (delivered, due)",
+    "CREATE INDEX IF NOT EXISTS corollary_outbox_commit ON corollary_outbox (commit_number)",
 )
 
-programs = sa.Table(
-    "corollary_programs",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("places", sa.Text, nullable=False),
-    sa.Column("checksum", sa.String(64), nullable=False),
+CREATE = (
+    *(f"CREATE TABLE IF NOT EXISTS {table} ({columns})" for table, columns in TABLES.items()),
+    *_INDEXES,
 )
-
-commits = sa.Table(
-    "corollary_commits",
-    metadata,
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    # Unique: of two writers with the same parent, the second one fails here.
-    sa.Column("parent", sa.Integer, nullable=False, unique=True),
-    sa.Column("created", sa.Float, nullable=False),
-    sa.Column("program", sa.Integer, sa.ForeignKey(programs.c.id), nullable=False),
-    sa.Column("idempotency", sa.String(200), nullable=True, unique=True),
-    sa.Column("payload", sa.Text, nullable=False),
-    sa.Column("stats", sa.Text, nullable=False),
-)
-
-changes = sa.Table(
-    "corollary_changes",
-    metadata,
-    sa.Column("commit_number", sa.Integer, sa.ForeignKey(commits.c.number), primary_key=True),
-    sa.Column("relation", sa.String(400), primary_key=True),
-    sa.Column("added", sa.BigInteger, nullable=False),
-    sa.Column("removed", sa.BigInteger, nullable=False),
-    sa.Column("is_full", sa.Boolean, nullable=False),
-    sa.Column("inline", sa.LargeBinary, nullable=True),
-    sa.Column("path", sa.String(400), nullable=True),
-    sa.Column("checksum", sa.String(64), nullable=False),
-)
-
-snapshots = sa.Table(
-    "corollary_snapshots",
-    metadata,
-    sa.Column("relation", sa.String(400), primary_key=True),
-    sa.Column("commit_number", sa.Integer, primary_key=True),
-    sa.Column("rows", sa.BigInteger, nullable=False),
-    sa.Column("path", sa.String(400), nullable=False),
-    sa.Column("checksum", sa.String(64), nullable=False),
-)
-
-indexes = sa.Table(
-    "corollary_indexes",
-    metadata,
-    sa.Column("commit_number", sa.Integer, primary_key=True),
-    sa.Column("path", sa.String(400), primary_key=True),
-    sa.Column("checksum", sa.String(64), nullable=False),
-)
-
-sources = sa.Table(
-    "corollary_sources",
-    metadata,
-    sa.Column("source", sa.String(800), primary_key=True),
-    sa.Column("relation", sa.String(400), nullable=False),
-    sa.Column("position", sa.Text, nullable=False),
-    sa.Column("commit_number", sa.Integer, nullable=False),
-    sa.Column("read", sa.Float, nullable=False),
-)
-
-intents = sa.Table(
-    "corollary_intents",
-    metadata,
-    sa.Column("id", sa.String(64), primary_key=True),
-    sa.Column("writer", sa.String(200), nullable=False),
-    sa.Column("heartbeat", sa.Float, nullable=False),
-)
-
-published = sa.Table(
-    "corollary_published",
-    metadata,
-    sa.Column("relation", sa.String(400), primary_key=True),
-    sa.Column("commit_number", sa.Integer, nullable=False),
-    sa.Column("version", sa.BigInteger, nullable=False),
-)
-
-outbox = sa.Table(
-    "corollary_outbox",
-    metadata,
-    sa.Column("id", sa.String(64), primary_key=True),
-    sa.Column("commit_number", sa.Integer, sa.ForeignKey(commits.c.number), nullable=False),
-    sa.Column("place_in_commit", sa.Integer, nullable=False),
-    sa.Column("depth", sa.Integer, nullable=False),
-    sa.Column("event", sa.Text, nullable=False),
-    sa.Column("shape", sa.Text, nullable=False),
-    sa.Column("row", sa.Text, nullable=False),
-    sa.Column("message", sa.Text, nullable=False),
-    sa.Column("sink", sa.String(16), nullable=False),
-    sa.Column("place", sa.Text, nullable=False),
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("due", sa.Float, nullable=False),
-    sa.Column("claim", sa.String(64), nullable=True),
-    sa.Column("claimed", sa.Float, nullable=True),
-    sa.Column("delivered", sa.Float, nullable=True),
-    sa.Column("error", sa.Text, nullable=True),
-    sa.Index("corollary_outbox_waiting", "delivered", "due"),
-    sa.Index("corollary_outbox_commit", "commit_number"),
-)
-
-grants = sa.Table(
-    "corollary_grants",
-    metadata,
-    sa.Column("reader", sa.String(200), primary_key=True),
-    sa.Column("relation", sa.String(400), primary_key=True),
-)
+"""The statements that create what does not exist yet."""

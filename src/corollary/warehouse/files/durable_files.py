@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from corollary.core.arrow_buffers import string_array
 from corollary.errors import ConflictError, WarehouseError
 
 CHANGE_COLUMN = "_change_type"
@@ -202,6 +203,11 @@ def from_arrow_stream(data: bytes) -> pa.Table:
 # These functions are pickled by name and run in Spark tasks, so they are not lambdas.
 
 
+def change_scalar(change: str) -> pa.Scalar:
+    """Return a value of the column of changes."""
+    return string_array([change], pa.string())[0]
+
+
 def full_rows(table: pa.Table) -> pa.Table:
     """Return the rows of a file that holds all tuples of a relation."""
     return table
@@ -218,7 +224,7 @@ def deleted_rows(table: pa.Table) -> pa.Table:
 
 
 def _with_change_type(table: pa.Table, change: str) -> pa.Table:
-    column = pa.repeat(change, table.num_rows)
+    column = pa.repeat(change_scalar(change), table.num_rows)
     return (
         table.append_column(CHANGE_COLUMN, column)
         if table.num_columns

@@ -4,12 +4,9 @@ A file's *fingerprint* is its size, times and inode. Every later write changes i
 read only when its times are at least a tick of the kernel's clock old.
 """
 
-import gzip
-import io
 import os
 import stat
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -98,17 +95,6 @@ def file_error(name: str, verb: str, error: OSError, span: Span | None) -> Input
     return InputError.of("C0804", f"`{name}` cannot be {verb}: {reason}", span)
 
 
-def expand_text(data: bytes, name: str, span: Span | None) -> bytes:
-    """Return the bytes of a text file without compression and byte order mark.
-
-    Raises:
-        InputError: `C0804`; it is a damaged gzip file, or expands too far.
-    """
-    if data.startswith(GZIP_MAGIC):
-        data = _expanded(data, name, span)
-    return data.removeprefix(BYTE_ORDER_MARK)
-
-
 def has_longer_line(data: bytes, max_bytes: int | None) -> bool:
     r"""Return whether a line has more bytes than a maximum.
 
@@ -146,19 +132,3 @@ def _wait_for_tick(fingerprint: Fingerprint) -> None:
     age = time.time_ns() - changed
     if 0 <= age < tick:
         time.sleep((tick - age) / _SECOND_NANOSECONDS)
-
-
-def _expanded(data: bytes, name: str, span: Span | None) -> bytes:
-    limit = max(EXPANDED_ALLOWED_BYTES, EXPANDED_MAX_RATIO * len(data))
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            content = file.read(limit + 1)
-    except (EOFError, OSError, zlib.error) as error:
-        message = f"`{name}` cannot be read: it is not a sound gzip file ({error})"
-        raise InputError.of("C0804", message, span) from None
-    if len(content) > limit:
-        message = (
-            f"`{name}` cannot be read: it expands to more than {EXPANDED_MAX_RATIO} times its size"
-        )
-        raise InputError.of("C0804", message, span, "decompress it first")
-    return content

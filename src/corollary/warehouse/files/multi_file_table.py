@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from corollary.core.engine import TableHandle, slice_table
 from corollary.errors import WarehouseError
-from corollary.warehouse.files import durable_files
+from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
 
-LIST_SUFFIX = ".parts"
 FILE_MAX_ROWS = 4 * ROW_GROUP_ROWS
 """The maximum rows of a file: to remove one tuple of a published table, one file is rewritten."""
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corollary.core.arrow_buffers import index_array
 from corollary.warehouse.files.column_bounds import has_nan
 
 ROW_GROUP_ROWS = 32_768
@@ -102,6 +103,7 @@ def _has_repeats(column: pa.ChunkedArray) -> bool:
         return False
     if pa.types.is_dictionary(column.type):
         return True
-    sample = column.take(pa.array(np.linspace(0, len(column) - 1, _SAMPLE_ROWS, dtype=np.int64)))
+    positions = np.linspace(0, len(column) - 1, _SAMPLE_ROWS, dtype=np.int64)
+    sample = column.take(index_array(positions))
     distinct = pc.count_distinct(sample, mode="all").as_py()
     return bool(distinct * _DICTIONARY_MAX_SHARE < _SAMPLE_ROWS)

@@ -1,51 +1,68 @@
 """Facts files in Soufflé's form: read, write, print.
 
-Arrow reads a regular file (`vectorized_reader`); where anything is irregular, or findings are
-collected, it is read record by record (`exact_reader`). Output is sorted.
+A file is read in blocks of whole records, several at the same time: `block_reader` reads each by
+vectors as far as its records are regular. Output is sorted.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+import io
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
-from corollary.core.arrow import nullary_table, schema_of, sort_rows
+from corollary.console import Progress
+from corollary.core.arrow import sort_rows
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files import input_files
-from corollary.warehouse.formats import exact_reader, vectorized_reader
+from corollary.warehouse.formats.block_reader import Malformed, read_block
+from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.delimited_lines import lines_of
+from corollary.warehouse.formats.delimited_records import split_record
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
+from corollary.warehouse.formats.record_blocks import (
+    ReadableText,
+    RecordBlock,
+    count_lines,
+    index_quoted_records,
+    split_blocks,
+)
+from corollary.warehouse.formats.text_stream import TextStream
 
 SHOWN_FINDINGS_MAX = 20
 """The maximum number of findings about one file that an error shows."""
-PIECE_BYTES = 2**18
-"""About the size of the pieces in which a file is read that is not regular as a whole."""
 
 
 def read(
-    path: Path, relation: Relation, directive: Directive, *, name: str | None = None
+    path: Path,
+    relation: Relation,
+    directive: Directive,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
 ) -> pa.Table:
-    """Return the rows of a facts file.
+    """Return the rows of a facts file; of a large one they are compact (`expand_table`).
 
     Args:
         path: the file, already resolved (`paths.resolve`).
         relation: the relation of the rows.
         directive: the `.input` with its parameters.
         name: what messages call the file; by default its path.
+        progress: is told how far the reading has come.
 
     Raises:
         InputError: `C0801` to `C0804` and `C0806`.
     """
     name = str(path) if name is None else name
+    progress = progress or Progress(name)
     try:
         with input_files.open_file(path, name, directive.span) as file:
-            data = file.read()
+            progress.total_bytes = path.stat().st_size
+            return _read(file, name, relation, directive, progress)
     except OSError as error:
         raise input_files.file_error(name, "read", error, directive.span) from None
-    return _read(data, name, relation, directive)
 
 
 def read_stream(
@@ -53,10 +70,11 @@ def read_stream(
 ) -> pa.Table:
     """Return the rows of a stream up to its end; otherwise like reading a file."""
     try:
-        data = stream.read()
+        if not stream.seekable():  # standard input, perhaps compressed
+            stream = io.BytesIO(stream.read())
+        return _read(stream, name, relation, directive, Progress(name))
     except OSError as error:
         raise input_files.file_error(name, "read", error, directive.span) from None
-    return _read(data, name, relation, directive)
 
 
 def write(table: pa.Table, stream: BinaryIO, relation: Relation, directive: Directive) -> None:
@@ -81,11 +99,13 @@ def print_rows(table: pa.Table, stream: BinaryIO, relation: Relation, directive:
     stream.write(b"===============\n")
 
 
-def _read(data: bytes, name: str, relation: Relation, directive: Directive) -> pa.Table:
+def _read(
+    file: BinaryIO, name: str, relation: Relation, directive: Directive, progress: Progress
+) -> pa.Table:
     dialect = dialect_of(relation, directive)
-    data = input_files.expand_text(data, name, directive.span)
+    text = TextStream(file, name, directive.span, progress.advance_to_bytes)
     table, malformed = parse_rows(
-        data, name, relation, dialect, max_malformed=SHOWN_FINDINGS_MAX + 1
+        text, name, relation, dialect, max_malformed=SHOWN_FINDINGS_MAX + 1, progress=progress
     )
     if malformed:
         raise InputError(first_findings(malformed, name))
@@ -93,70 +113,81 @@ def _read(data: bytes, name: str, relation: Relation, directive: Directive) -> p
 
 
 def parse_rows(
-    data: bytes,
+    text: ReadableText,
     name: str,
     relation: Relation,
     dialect: Dialect,
     *,
     max_malformed: int | None = None,
-    first_line: int = 1,
-) -> tuple[pa.Table, list[list[Diagnostic]]]:
+    progress: Progress | None = None,
+) -> tuple[pa.Table, Malformed]:
     """Return the good rows of a text, and the findings about each malformed record.
 
     The text of such a record is `finding.span.file.text`.
 
     Args:
-        data: the text, without compression and byte order mark.
+        text: the text, without compression and byte order mark.
         name: the name of the file in messages.
         relation: the relation of the rows.
         dialect: the syntax of the file.
         max_malformed: the number of malformed records after which reading stops.
-        first_line: the number of the first line, if the data is the tail of a file.
+        progress: is told how many rows there are so far.
     """
-    malformed: list[list[Diagnostic]] = []
-    table = vectorized_reader.read(data, relation, dialect)
-    if table is not None:
-        return table, malformed
-    tables: list[pa.Table] = []
-    for piece, line in _pieces(data, dialect, first_line):
-        table = vectorized_reader.read(piece, relation, dialect)
-        if table is None:
-            table = exact_reader.read(
-                piece,
-                name,
-                relation,
-                dialect,
-                malformed=malformed,
-                max_malformed=max_malformed,
-                first_line=line,
-            )
-        tables.append(table)
+    blocks = split_blocks(text, dialect)
+    return parse_blocks(
+        blocks, name, relation, dialect, max_malformed=max_malformed, progress=progress
+    )
+
+
+def parse_blocks(
+    blocks: Iterable[RecordBlock],
+    name: str,
+    relation: Relation,
+    dialect: Dialect,
+    *,
+    max_malformed: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[pa.Table, Malformed]:
+    """Return the good rows of the blocks of a text; otherwise like `parse_rows`."""
+
+    def read_one(block: RecordBlock) -> tuple[pa.Table, Malformed]:
+        return read_block(block, name, relation, dialect, max_malformed)
+
+    if dialect.has_header:
+        blocks = _without_header(iter(blocks), dialect)
+    tables = BlockTables(relation)
+    malformed: Malformed = []
+    for table, findings in map_blocks(read_one, blocks):
+        tables.add(table)
+        malformed += findings
+        if progress is not None:
+            progress.advance(rows=table.num_rows)
         if max_malformed is not None and len(malformed) >= max_malformed:
             break
-        dialect = replace(dialect, has_header=False)
-    if not relation.types:
-        return nullary_table(min(1, sum(table.num_rows for table in tables))), malformed
-    return pa.concat_tables([schema_of(relation).empty_table(), *tables]), malformed
+    return tables.union(), malformed[:max_malformed]
 
 
-def _pieces(data: bytes, dialect: Dialect, line: int) -> Iterator[tuple[bytes, int]]:
-    """Yield pieces of whole lines with the number of their first line.
-
-    So a few irregular lines in a big file cost little. Quoted fields may contain line breaks, so
-    that a file with quotes is one piece.
-    """
-    if dialect.is_quoted and b'"' in data:
-        yield data, line
+def _without_header(blocks: Iterator[RecordBlock], dialect: Dialect) -> Iterator[RecordBlock]:
+    """Yield the blocks without the first record; if its quotes are wrong, it is no header."""
+    first = next(blocks, None)
+    if first is None:
         return
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start + PIECE_BYTES) + 1 or len(data)
-        piece = data[start:end]
-        yield piece, line
-        start, line = end, line + piece.count(b"\n")
+    end = first.data.find(b"\n") + 1
+    if dialect.is_quoted and b'"' in first.data[:end]:
+        text = first.data.decode("utf-8", "surrogateescape")
+        header, length = split_record(text, 0, 1, dialect)
+        end = len(text[: length + 1].encode("utf-8", "surrogateescape"))
+        if header.problem is not None:
+            end = 0
+    rest = first.data[end:]
+    if rest:
+        line = first.first_line + count_lines(first.data[:end])
+        first = RecordBlock(rest, line, index_quoted_records(rest, dialect))
+        blocks = chain([first], blocks)
+    yield from blocks
 
 
-def first_findings(malformed: list[list[Diagnostic]], name: str) -> list[Diagnostic]:
+def first_findings(malformed: Malformed, name: str) -> list[Diagnostic]:
     """Return the findings that an error shows of those about malformed records."""
     findings = [found for findings in malformed for found in findings]
     if len(findings) <= SHOWN_FINDINGS_MAX:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from corollary.warehouse.formats.dialect import Dialect
 
+NEVER_CLOSED = "the quote that opens this field is never closed"
+"""The problem of a record whose end is unknown."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextRecord:
@@ -50,19 +53,30 @@ def split_records(text: str, dialect: Dialect, first_line: int = 1) -> Iterator[
     >>> [record.fields for record in split_records("a\tb\r\nc\t", Dialect((0, 1)))]
     [['a', 'b'], ['c', '']]
     """
-    delimiter = dialect.delimiter
     line = first_line
     start = 0
     while start < len(text):
-        end = _line_end(text, start)
-        raw = text[start:end].removesuffix("\r")
-        if dialect.is_quoted and '"' in raw:
-            record, end = _split_quoted(text, start, line, delimiter)
-        else:
-            record = TextRecord(line, raw, raw.split(delimiter), len(delimiter))
+        record, end = split_record(text, start, line, dialect)
         yield record
         line += 1 + record.raw.count("\n")
         start = end + 1
+
+
+def split_record(text: str, start: int, line: int, dialect: Dialect) -> tuple[TextRecord, int]:
+    """Return the record that starts at an offset, and where it ends: at a line break, or the end.
+
+    Args:
+        text: the text; a record that goes on after it counts as one that is never closed.
+        start: the offset.
+        line: the number of the line there.
+        dialect: the syntax.
+    """
+    end = _line_end(text, start)
+    raw = text[start:end].removesuffix("\r")
+    if dialect.is_quoted and '"' in raw:
+        return _split_quoted(text, start, line, dialect.delimiter)
+    delimiter = dialect.delimiter
+    return TextRecord(line, raw, raw.split(delimiter), len(delimiter)), end
 
 
 def _line_end(text: str, start: int) -> int:
@@ -84,7 +98,7 @@ def _split_quoted(text: str, start: int, line: int, delimiter: str) -> tuple[Tex
             quoted.add(len(fields))
             closing = _closing_quote(text, here)
             if closing < 0:
-                problem = ("the quote that opens this field is never closed", here - start)
+                problem = (NEVER_CLOSED, here - start)
                 # Which line break ends it is unknown, so all of the rest is malformed.
                 end = len(text.removesuffix("\n"))
                 break

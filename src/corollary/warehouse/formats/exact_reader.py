@@ -1,15 +1,12 @@
 """Reads a facts file record by record: slower, and with a reason for every malformed record.
 
-Each record becomes either a row of the table or at least one finding that names file, line and
-column. `vectorized_reader` gives the same table or none.
+Each record becomes either a row or at least one finding that names file, line and column.
+`vectorized_reader` gives the same rows or none.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-import pyarrow as pa
-
-from corollary.core.arrow import from_python
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.values import parse_value, quote_text
@@ -21,57 +18,38 @@ from corollary.warehouse.formats.dialect import Dialect
 _NOT_TEXT = re.compile("[\0\udc80-\udcff]")
 """NUL, and the bytes that are not UTF-8 as `surrogateescape` decodes them."""
 
+Row = tuple[Value, ...]
+
 
 def read(
-    data: bytes,
-    name: str,
-    relation: Relation,
-    dialect: Dialect,
-    *,
-    malformed: list[list[Diagnostic]],
-    max_malformed: int | None = None,
-    first_line: int = 1,
-) -> pa.Table:
-    """Return the good rows of a file.
+    pieces: Iterable[tuple[int, bytes]], name: str, relation: Relation, dialect: Dialect
+) -> Iterator[Row | list[Diagnostic]]:
+    """Yield for each record its row, or the findings about it (`C0801` to `C0803`, `C0952`).
 
     Args:
-        data: the content of the file, without byte order mark and compression.
+        pieces: pieces of the file that consist of records, each with the number of its first line.
         name: the name of the file in messages.
         relation: the relation of the rows.
-        dialect: the syntax of the file.
-        malformed: gets the findings (`C0801` to `C0803`) about each malformed record, whose text
-            is `finding.span.file.text`.
-        max_malformed: the number of malformed records after which reading stops.
-        first_line: the number of the first line, if the data is a piece of a file.
+        dialect: the syntax of the file; the header is not among the pieces.
     """
-    text = data.decode("utf-8", "surrogateescape")
-    reader = _Reader(name, relation, dialect, _NOT_TEXT.search(text) is not None)
-    rows: list[tuple[Value, ...]] = []
-    for number, record in enumerate(split_records(text, dialect, first_line)):
-        if number == 0 and dialect.has_header and record.problem is None:
-            continue
-        row = reader.row(record)
-        if isinstance(row, tuple):
-            rows.append(row)
-            continue
-        malformed.append(row)
-        if max_malformed is not None and len(malformed) >= max_malformed:
-            break
-    return from_python(rows if relation.types else rows[:1], relation)
+    reader = _Reader(name, relation, dialect)
+    for line, data in pieces:
+        text = data.decode("utf-8", "surrogateescape")
+        for record in split_records(text, dialect, line):
+            yield reader.row(record)
 
 
 class _Reader:
     """Turns records into rows."""
 
-    def __init__(self, name: str, relation: Relation, dialect: Dialect, is_binary: bool) -> None:
+    def __init__(self, name: str, relation: Relation, dialect: Dialect) -> None:
         self.name = name
         self.relation = relation
         self.dialect = dialect
-        self.is_binary = is_binary
         self.width = max(dialect.positions, default=-1) + 1
         self.columns = list(zip(dialect.positions, relation.types, strict=True))
 
-    def row(self, record: TextRecord) -> tuple[Value, ...] | list[Diagnostic]:
+    def row(self, record: TextRecord) -> Row | list[Diagnostic]:
         """Return the row of a record, or what is wrong with it."""
         if findings := list(self.check_syntax(record)):
             return findings
@@ -91,7 +69,7 @@ class _Reader:
 
     def check_syntax(self, record: TextRecord) -> Iterator[Diagnostic]:
         """Yield what is wrong with a record apart from its values."""
-        if self.is_binary and (found := _NOT_TEXT.search(record.raw)):
+        if found := _NOT_TEXT.search(record.raw):
             if found[0] == "\0":
                 message, note = "the file holds a NUL byte here", "facts files are plain text"
             else:

@@ -24,15 +24,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type, canonical_floats, schema_of
+from corollary.core.arrow import arrow_type, canonical_floats, schema_of, single_array
+from corollary.core.arrow_buffers import bool_array, index_array, true_mask
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.core.values import canonical_float, is_encodable, parse_value, quote_text
+from corollary.warehouse.formats.text_columns import FIRST_DAY, LAST_DAY, are_plain, convert_texts
 
 _MAX_DIGITS = 40
-_FIRST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min.replace(tzinfo=UTC)}
-_LAST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max.replace(tzinfo=UTC)}
+_NULL = "null is not allowed in a column that is not nullable"
+_VALUES_MIN = 64
+"""So few values are converted one by one, if Arrow's cast refuses one of them."""
+_PARTS = 16
+"""The number of parts into which more values are split then."""
+_DAY_MICROSECONDS = 86_400_000_000
 
 Failures = dict[int, str]
 """By the number of a row, from 0, why its value does not have the type."""
@@ -63,17 +69,33 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
 
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
-    """Return a column as one of our types, null where a value cannot be converted."""
-    converted = _cast(column, type_)
-    if converted is not None:
-        return converted, {}
-    values: list[object] = []
-    for each in column:
+    """Return a column as one of our types, null where a value cannot be converted.
+
+    Values that Arrow's cast refuses are found by splitting, and only they, with a few neighbours,
+    are converted one by one.
+    """
+    failures: Failures = {}
+    nullable = type_.with_null(True)
+    if column.null_count and not type_.nullable:
+        nulls = true_mask(single_array(pc.is_null(column)))
+        failures = dict.fromkeys(np.flatnonzero(nulls).tolist(), _NULL)
+    pieces = _convert_parts(column, nullable, 0, failures)
+    return pa.chunked_array(pieces, arrow_type(type_)), failures
+
+
+def from_arrow_or_dictionary(
+    column: pa.ChunkedArray, type_: Type
+) -> tuple[pa.ChunkedArray, Failures]:
+    """Return a column as one of our types; texts in dictionaries stay there if all are good."""
+    if pa.types.is_dictionary(column.type) and (type_.nullable or not column.null_count):
         try:
-            values.append(each.as_py())
-        except (ValueError, OverflowError) as error:  # UnicodeDecodeError is a ValueError
-            values.append(error)
-    return _one_by_one(values, type_, _from_arrow)
+            for chunk in column.chunks:
+                chunk.dictionary.validate(full=True)  # texts have to be UTF-8
+        except pa.ArrowException:
+            return from_arrow(column, type_)
+        if not any(chunk.dictionary.null_count for chunk in column.chunks):
+            return column, {}
+    return from_arrow(column, type_)
 
 
 def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, Failures]:
@@ -97,7 +119,22 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
 
 def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
     """Return texts as a column of values, read as in delimited files."""
-    return _one_by_one(column.to_pylist(), type_, lambda text, type_: parse_value(str(text), type_))
+    texts = single_array(column)
+    converted = convert_texts(texts, type_)
+    if converted is not None:
+        return pa.chunked_array([converted]), {}
+    is_plain = are_plain(texts, type_)
+    others = np.flatnonzero(~is_plain)
+    converted = convert_texts(texts.filter(bool_array(is_plain)), type_)
+    assert converted is not None, "plain texts are values"
+    some = texts.take(index_array(others)).to_pylist()
+    exact, failed = _one_by_one(some, type_, lambda text, type_: parse_value(str(text), type_))
+    # All values in the order of their rows.
+    rows = np.argsort(np.concatenate([np.flatnonzero(is_plain), others]))
+    values = pa.concat_arrays([converted, *exact.chunks]).take(index_array(rows))
+    return pa.chunked_array([values]), {
+        int(others[number]): reason for number, reason in failed.items()
+    }
 
 
 def convert_columns(
@@ -123,8 +160,12 @@ def convert_columns(
     if failures:
         is_good = np.ones(table.num_rows, np.bool_)
         is_good[list(failures)] = False
-        table = table.filter(pa.array(is_good))
-    return table.cast(schema_of(relation)), failures
+        table = table.filter(bool_array(is_good))
+    schema = pa.schema(
+        field.with_type(column.type) if pa.types.is_dictionary(column.type) else field
+        for field, column in zip(schema_of(relation), table.columns, strict=True)
+    )
+    return table.cast(schema), failures
 
 
 def _one_by_one(
@@ -135,7 +176,7 @@ def _one_by_one(
     for number, value in enumerate(values):
         try:
             if value is None and not type_.nullable:
-                raise ValueError("null is not allowed in a column that is not nullable")
+                raise ValueError(_NULL)
             converted.append(None if value is None else convert(value, type_))
         except ValueError as error:
             converted.append(None)
@@ -220,6 +261,38 @@ def _mismatch(value: object, type_: Type) -> str:
 # --- Arrow ---------------------------------------------------------------------------------------
 
 
+def _convert_parts(
+    column: pa.ChunkedArray, type_: Type, first: int, failures: Failures
+) -> list[pa.Array]:
+    """Return a column as one of our types, in parts, and note the values that are not.
+
+    Args:
+        column: the values.
+        type_: their type; null is allowed.
+        first: the number of the first row.
+        failures: gets those of these values.
+    """
+    converted = _cast(column, type_)
+    if converted is not None:
+        return list(converted.chunks)
+    if len(column) > _VALUES_MIN:
+        size = -(-len(column) // _PARTS)
+        parts = (
+            _convert_parts(column.slice(start, size), type_, first + start, failures)
+            for start in range(0, len(column), size)
+        )
+        return [array for part in parts for array in part]
+    values: list[object] = []
+    for each in column:
+        try:
+            values.append(each.as_py())
+        except (ValueError, OverflowError) as error:  # UnicodeDecodeError is a ValueError
+            values.append(error)
+    exact, failed = _one_by_one(values, type_, _from_arrow)
+    failures |= {first + number: reason for number, reason in failed.items()}
+    return list(exact.chunks)
+
+
 def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     """Return the column as one of our types, or None if a value cannot be converted."""
     if column.null_count and not type_.nullable:
@@ -235,15 +308,17 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         return None
     if type_.kind is Kind.FLOAT:
         return canonical_floats(converted)
-    if type_.kind in _FIRST and not _is_in_calendar(converted, type_):
+    if type_.kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
         return None
     return converted
 
 
 def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
-    first, last = (pa.scalar(each[type_.kind], arrow_type(type_)) for each in (_FIRST, _LAST))
-    is_within = pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))
-    return bool(pc.all(is_within, min_count=0).as_py())
+    is_date = type_.kind is Kind.DATE
+    found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
+    least, most = found["min"].as_py(), found["max"].as_py()
+    unit = 1 if is_date else _DAY_MICROSECONDS
+    return least is None or (FIRST_DAY * unit <= least and most < (LAST_DAY + 1) * unit)
 
 
 def _from_arrow(value: object, type_: Type) -> Value:

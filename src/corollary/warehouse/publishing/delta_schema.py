@@ -15,9 +15,11 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import schema_of
+from corollary.core.arrow_buffers import bool_array
 from corollary.core.program import Relation
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
 
@@ -50,7 +52,7 @@ def published_rows(table: pa.Table, relation: Relation) -> pa.Table:
     schema = published_schema(relation)
     if not relation.arity:
         return pa.table(
-            {HOLDS_COLUMN: pa.array([True] * table.num_rows, pa.bool_())}, schema=schema
+            {HOLDS_COLUMN: bool_array(np.ones(table.num_rows, np.bool_))}, schema=schema
         )
     return table.rename_columns(schema.names).cast(schema)
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import TableHandle, slice_table
 from corollary.core.program import Relation
 from corollary.warehouse.files import durable_files
@@ -30,6 +31,7 @@ from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.files.parquet_encoding import from_parquet, statistics_in, to_parquet
 from corollary.warehouse.publishing.checked_log import TableDefect, TableFinding, table_error
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
+from corollary.warehouse.row_words import is_among, row_words
 
 TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
@@ -235,27 +237,17 @@ def find_rows(sought: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
     >>> find_rows(pa.table({"x": [2, 9]}), pa.table({"x": [1, 2, 3]})).tolist()
     [1]
     """
-    # Column by column, the beginnings of the sought rows are numbered, and rows that begin like
-    # none of them drop out. Null equals null and NaN equals NaN. (Grouping by all columns would be
-    # shorter, but Arrow's groups import its datasets.)
     positions = np.arange(rows.num_rows)
-    numbers, sought_numbers = (
-        np.zeros(len(positions), np.int64),
-        np.zeros(sought.num_rows, np.int64),
-    )
+    # Column by column most rows drop out cheaply; the rest is compared as whole rows.
     for wanted, column in zip(sought.columns, rows.columns, strict=True):
-        values = wanted.unique()
-        found = pc.index_in(column.take(pa.array(positions)), value_set=values)
-        is_known = found.is_valid().to_numpy()
-        keys = numbers[is_known] * len(values) + found.drop_null().to_numpy()
-        sought_keys = (
-            sought_numbers * len(values) + pc.index_in(wanted, value_set=values).to_numpy()
-        )
-        beginnings, sought_numbers = np.unique(sought_keys, return_inverse=True)
-        numbers = np.minimum(beginnings.searchsorted(keys), len(beginnings) - 1)
-        is_sought = beginnings[numbers] == keys
-        positions, numbers = positions[is_known][is_sought], numbers[is_sought]
-    return positions
+        near = column.take(index_array(positions))
+        is_near = pc.is_in(near, value_set=wanted.combine_chunks()).combine_chunks()
+        positions = positions[bool_values(is_near)]
+    both = pa.concat_tables([rows.take(index_array(positions)), sought.cast(rows.schema)])
+    words = row_words(both.columns, both.num_rows)
+    is_found = is_among(words[: len(positions)], words[len(positions) :])
+    found: npt.NDArray[np.int64] = positions[is_found]
+    return found
 
 
 def _is_ascending(column: pa.ChunkedArray) -> bool:
@@ -294,4 +286,4 @@ def _crowded_tiers(held: Iterable[PublishedFile]) -> list[list[PublishedFile]]:
 def _without(rows: pa.Table, positions: npt.NDArray[np.int64]) -> pa.Table:
     stays = np.ones(rows.num_rows, np.bool_)
     stays[positions] = False
-    return rows.filter(pa.array(stays))
+    return rows.filter(bool_array(stays))

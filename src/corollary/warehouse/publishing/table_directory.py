@@ -22,8 +22,8 @@ from corollary.errors import WarehouseError
 from corollary.warehouse.formats import delta_entries
 from corollary.warehouse.publishing.delta_schema import directory_name
 from corollary.warehouse.publishing.published_table import PublishedTable
+from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
 
-TABLES_DIRECTORY = "tables"
 KEEP_SECONDS = 3600.0
 """How long the files of superseded versions stay by default."""
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")

@@ -7,6 +7,7 @@
 | `file_source`, `file_listing`              | files, folders and patterns of files          |
 | `csv_file`, `json_file`, `json_line`,      | one file of each format                       |
 | `parquet_file`                             |                                               |
+| `file_tail`                                | what was read before of a file that grew      |
 | `delta_source`, `delta_snapshot`           | Delta tables                                  |
 | `spark_source`                             | whatever Spark reads                          |
 | `source_spec`                              | what the kinds of sources share               |

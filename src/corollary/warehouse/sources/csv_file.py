@@ -6,54 +6,70 @@ was inserted between others is not mistaken for its neighbour.
 """
 
 from dataclasses import replace
+from itertools import chain
 
+from corollary.console import Progress
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES
-from corollary.warehouse.formats import delimited, vectorized_reader
+from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.delimited_records import split_records
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
+from corollary.warehouse.formats.record_blocks import ReadableText, split_blocks
 from corollary.warehouse.sources import schema_drift
+from corollary.warehouse.sources.file_tail import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 _HEADER_MAX_BYTES = 2**20
 
 
-def read(data: bytes, name: str, expected: ExpectedColumns, start: int = 0) -> FileRecords:
-    """Return the records of a file from some offset on.
+def syntax(expected: ExpectedColumns) -> Dialect:
+    """Return the syntax of a file.
+
+    Raises:
+        InputError: `C0806`, a parameter is wrong.
+    """
+    dialect = dialect_of(expected.relation, expected.directive)
+    return replace(dialect, line_max_bytes=LINE_MAX_BYTES)
+
+
+def read(
+    text: ReadableText,
+    name: str,
+    expected: ExpectedColumns,
+    earlier: EarlierText | None = None,
+    progress: Progress | None = None,
+) -> FileRecords:
+    """Return the records of a file, or those after its earlier text.
 
     Args:
-        data: the file's text, without compression and byte order mark.
+        text: the file's text, without compression and byte order mark.
         name: the name of the file in messages.
         expected: the columns that it should have.
-        start: where to start; a record starts there.
+        earlier: what precedes the text, if that has been read before; a record starts after it.
+        progress: is told how many rows there are so far.
 
     Raises:
         InputError: `C0806`, a parameter is wrong; `C0950`, a column is missing.
     """
     relation = expected.relation
-    dialect = replace(dialect_of(relation, expected.directive), line_max_bytes=LINE_MAX_BYTES)
-    columns = _header(data, dialect) if dialect.has_header else ()
+    dialect = syntax(expected)
+    blocks = split_blocks(text, dialect, 1 if earlier is None else earlier.lines + 1)
+    if earlier is None:
+        first = next(blocks, None)
+        head = b"" if first is None else first.data
+        blocks = chain([] if first is None else [first], blocks)
+    else:
+        head = earlier.head
+    columns = _header(head, dialect) if dialect.has_header else ()
     named = _names_at_positions(columns, dialect)
     if columns and expected.header_names and named != expected.header_names:
         dialect = _found_by_name(columns, name, dialect, expected)
         named = expected.header_names
     elif len(columns) > expected.arity and expected.header_names:
         dialect = replace(dialect, has_other_columns=True)
-    line = data.count(b"\n", 0, start) + 1
-    if start:
+    if earlier is not None:
         dialect = replace(dialect, has_header=False)
-    table, malformed = delimited.parse_rows(data[start:], name, relation, dialect, first_line=line)
+    table, malformed = delimited.parse_blocks(blocks, name, relation, dialect, progress=progress)
     return FileRecords(table, malformed, columns, named)
-
-
-def can_continue_at(data: bytes, offset: int, expected: ExpectedColumns) -> bool:
-    """Return whether a record ends at an offset of a text."""
-    if not data.endswith(b"\n", 0, offset):
-        return False
-    dialect = dialect_of(expected.relation, expected.directive)
-    if not dialect.is_quoted or data.find(b'"', 0, offset) < 0:
-        return True
-    delimiter = dialect.delimiter.encode()
-    return len(delimiter) == 1 and vectorized_reader.is_well_quoted(data[:offset], delimiter)
 
 
 def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:

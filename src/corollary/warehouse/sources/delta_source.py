@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from corollary.core.arrow import expand_table
 from corollary.errors import InputError
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
@@ -146,7 +147,7 @@ class _Attempt:
         except FileNotFoundError:
             return self._all(now, content)
         self.reread |= {self._name(each) for each in removed_files}
-        new = self._read(added_files)
+        new = expand_table(self._read(added_files), self._inlet.relation)
         before = self._inlet.earlier_rows(content)
         removed = minus(removed, new)
         if removed.num_rows and _count_rows(then) != before.num_rows:
@@ -178,7 +179,8 @@ class _Attempt:
 
     def _reread(self, files: Iterable[delta_snapshot.DeltaFile]) -> pa.Table:
         """Return the good rows of files that have been read before."""
-        return self._inlet.union([self._reading(each).table for each in files])
+        rows = self._inlet.union([self._reading(each).table for each in files])
+        return expand_table(rows, self._inlet.relation)
 
     def _reading(self, file: delta_snapshot.DeltaFile) -> FileRecords:
         name = str(self._inlet.location.base / self._name(file))

@@ -13,34 +13,59 @@ had. Which files are read again:
 |                                        | file only is not recorded   |                        |
 """
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
+from corollary.console import Progress
+from corollary.core.arrow import expand_table
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.files import input_files
-from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import Fingerprint
-from corollary.warehouse.formats.dialect import format_of
+from corollary.warehouse.formats.dialect import Dialect, format_of
+from corollary.warehouse.formats.record_blocks import ReadableText
+from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
+from corollary.warehouse.sources.file_tail import EarlierText, read_earlier_text
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 _READ_ATTEMPTS = 5
 """How often the files are listed again when one was removed meanwhile."""
-_PARSERS = {"csv": csv_file.read, "jsonl": json_file.read}
-_CAN_CONTINUE = {"csv": csv_file.can_continue_at, "jsonl": json_file.can_continue_at}
+
+
+class TextFormat(Protocol):
+    """A module that reads files of a text format."""
+
+    def syntax(self, expected: ExpectedColumns, /) -> Dialect:
+        """Return the syntax of a file, which says where its records end."""
+
+    def read(
+        self,
+        text: ReadableText,
+        name: str,
+        expected: ExpectedColumns,
+        earlier: EarlierText | None = None,
+        progress: Progress | None = None,
+        /,
+    ) -> FileRecords:
+        """Return the records of a file, or those after its earlier text."""
+
+
+_TEXT_FORMATS: dict[str, TextFormat] = {"csv": csv_file, "jsonl": json_file}
 
 T = TypeVar("T")
 
 
 def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -> FileRecords:
-    """Return the records of a file.
+    """Return the records of a file, in a table with the types of the relation.
 
     Args:
         raw: its bytes, perhaps compressed.
@@ -51,10 +76,13 @@ def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -
     Raises:
         InputError: it cannot be read, or has other columns.
     """
-    if format_ not in _PARSERS:
-        return parquet_file.read(BytesIO(raw), name, expected)
-    text = input_files.expand_text(raw, name, expected.directive.span)
-    return _PARSERS[format_](text, name, expected, 0)
+    file = BytesIO(raw)
+    if format_ in _TEXT_FORMATS:
+        text = TextStream(file, name, expected.directive.span)
+        records = _TEXT_FORMATS[format_].read(text, name, expected)
+    else:
+        records = parquet_file.read(file, name, expected)
+    return replace(records, table=expand_table(records.table, expected.relation))
 
 
 class FileState(NamedTuple):
@@ -118,6 +146,21 @@ def _entries(position: Position) -> dict[str, FileState]:
     return {name: FileState(*entry) for name, entry in position["files"].items()}
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What was read of a file.
+
+    Attributes:
+        records: its records; None if it has the content that it had.
+        checksum: of its content; empty for a format that is always read as a whole.
+        is_tail: whether the records are only those that it got since.
+    """
+
+    records: FileRecords | None
+    checksum: str
+    is_tail: bool = False
+
+
 class _Attempt:
     """One attempt at reading what has changed.
 
@@ -172,38 +215,31 @@ class _Attempt:
             self._has_altered = True
             self._read_whole(file)
             return
-        raw, fingerprint = self._opened(file, lambda opened: opened.read())
-        checksum = checksum_of(raw)
-        if checksum == entry.checksum:
-            self._noted[file.name] = FileState(*fingerprint, checksum, entry.rows)
-        elif self._has_grown(raw, file, entry):
-            reading = self._parsed(raw, file, entry.size)
-            rows = self._collector.add_file(file.name, reading)
+        reading, fingerprint = self._opened(
+            file, lambda opened: self._read_tail(opened, file, entry)
+        )
+        if reading.records is None:
+            self._noted[file.name] = FileState(*fingerprint, reading.checksum, entry.rows)
+        elif reading.is_tail:
+            rows = self._collector.add_file(file.name, reading.records)
             self._tails.append(rows)
-            self._noted[file.name] = FileState(*fingerprint, checksum, entry.rows + rows.num_rows)
+            total = entry.rows + rows.num_rows
+            self._noted[file.name] = FileState(*fingerprint, reading.checksum, total)
         else:
             self._has_altered = True
-            self._take(file, self._parsed(raw, file), fingerprint, checksum)
+            self._take(file, reading, fingerprint)
 
     def _read_whole(self, file: ListedFile) -> None:
         """Read all records of a file."""
-        if self._is_text(file):
-            raw, fingerprint = self._opened(file, lambda opened: opened.read())
-            self._take(file, self._parsed(raw, file), fingerprint, checksum_of(raw))
-            return
-        name, expected = self._shown(file), self._collector.expected
-        reading, fingerprint = self._opened(
-            file, lambda opened: parquet_file.read(opened, name, expected)
-        )
-        self._take(file, reading, fingerprint, "")
+        read = self._read_text if self._is_text(file) else self._read_parquet
+        self._take(file, *self._opened(file, lambda opened: read(opened, file)))
 
-    def _take(
-        self, file: ListedFile, reading: FileRecords, fingerprint: Fingerprint, checksum: str
-    ) -> None:
+    def _take(self, file: ListedFile, reading: "_Reading", fingerprint: Fingerprint) -> None:
+        assert reading.records is not None
         rows_before = self._known[file.name].rows if file.name in self._known else 0
-        rows = self._collector.add_file(file.name, reading, rows_before)
+        rows = self._collector.add_file(file.name, reading.records, rows_before)
         self._whole[file.name] = rows
-        self._noted[file.name] = FileState(*fingerprint, checksum, rows.num_rows)
+        self._noted[file.name] = FileState(*fingerprint, reading.checksum, rows.num_rows)
 
     def _opened(self, file: ListedFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
         name, span = self._shown(file), self._inlet.directive.span
@@ -214,26 +250,58 @@ class _Attempt:
         except OSError as error:
             raise input_files.file_error(name, "read", error, span) from None
 
-    def _has_grown(self, raw: bytes, file: ListedFile, entry: FileState) -> bool:
-        """Return whether a file begins with its earlier content, which ends with a record."""
-        if not 0 < entry.size < len(raw) or raw.startswith(input_files.GZIP_MAGIC):
-            return False
-        can_continue = _CAN_CONTINUE[self._format(file)]
-        is_end = can_continue(raw, entry.size, self._collector.expected)
-        return is_end and checksum_of(memoryview(raw)[: entry.size]) == entry.checksum
+    def _read_parquet(self, opened: BinaryIO, file: ListedFile) -> "_Reading":
+        progress = self._progress(opened, file)
+        records = parquet_file.read(
+            opened, self._shown(file), self._collector.expected, progress=progress
+        )
+        return _Reading(records, "")
 
-    def _parsed(self, raw: bytes, file: ListedFile, start: int = 0) -> FileRecords:
-        name = self._shown(file)
-        text = input_files.expand_text(raw, name, self._inlet.directive.span)
-        if start:
-            start -= len(raw) - len(text)  # the byte order mark
-        return _PARSERS[self._format(file)](text, name, self._collector.expected, start)
+    def _read_text(self, opened: BinaryIO, file: ListedFile) -> "_Reading":
+        progress = self._progress(opened, file)
+        text = self._text(opened, file, progress)
+        records = self._parse(text, file, None, progress)
+        return _Reading(records, text.checksum())
+
+    def _read_tail(self, opened: BinaryIO, file: ListedFile, entry: FileState) -> "_Reading":
+        """Read the records that follow the earlier text, if it is still there; else all."""
+        progress = self._progress(opened, file)
+        text = self._text(opened, file, progress)
+        size = progress.total_bytes or 0
+        if size == entry.size and text.checksum() == entry.checksum:
+            return _Reading(None, entry.checksum)
+        if 0 < entry.size < size and not text.is_compressed:
+            syntax = _TEXT_FORMATS[self._format(file)].syntax(self._collector.expected)
+            earlier = read_earlier_text(text, entry.size, entry.checksum, syntax)
+            if earlier is not None and earlier.is_whole:
+                records = self._parse(text, file, earlier, progress)
+                return _Reading(records, text.checksum(), is_tail=True)
+        opened.seek(0)
+        return self._read_text(opened, file)
+
+    def _text(self, opened: BinaryIO, file: ListedFile, progress: Progress) -> TextStream:
+        span = self._inlet.directive.span
+        return TextStream(opened, self._shown(file), span, progress.advance_to_bytes)
+
+    def _parse(
+        self,
+        text: TextStream,
+        file: ListedFile,
+        earlier: EarlierText | None,
+        progress: Progress,
+    ) -> FileRecords:
+        parser = _TEXT_FORMATS[self._format(file)]
+        return parser.read(text, self._shown(file), self._collector.expected, earlier, progress)
+
+    def _progress(self, opened: BinaryIO, file: ListedFile) -> Progress:
+        size = os.fstat(opened.fileno()).st_size
+        return self._inlet.console.progress(f"reading {self._shown(file)}", total_bytes=size)
 
     def _format(self, file: ListedFile) -> str:
         return format_of(self._inlet.directive, file.name)
 
     def _is_text(self, file: ListedFile) -> bool:
-        return self._format(file) in _PARSERS
+        return self._format(file) in _TEXT_FORMATS
 
     def _shown(self, file: ListedFile) -> str:
         return str(self._inlet.location.base / file.name)

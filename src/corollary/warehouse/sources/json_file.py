@@ -1,68 +1,123 @@
 """One file of JSON lines of a source: a line is an object by column names, or an array in order.
 
 Keys that are not columns are ignored; a nullable column may be missing. Empty lines are skipped.
+
+Arrow reads many lines at once. Lines that it does not read as we do are found by splitting, and
+only they, with a few neighbours, are read one by one.
 """
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from corollary.core.arrow import arrow_type, canonical_floats, nullary_table, schema_of
+from corollary.console import Progress
+from corollary.core.arrow import (
+    arrow_type,
+    canonical_floats,
+    nullary_table,
+    schema_of,
+    single_array,
+)
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
-from corollary.warehouse.formats import vectorized_reader
+from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
+from corollary.warehouse.formats.dialect import Dialect
+from corollary.warehouse.formats.record_blocks import (
+    ReadableText,
+    RecordBlock,
+    count_lines,
+    split_blocks,
+)
+from corollary.warehouse.formats.text_columns import convert_texts
 from corollary.warehouse.sources import json_line
+from corollary.warehouse.sources.file_tail import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
-PIECE_BYTES = 2**20
-"""Bytes that Arrow reads at once; an irregular line costs no more than its piece."""
+_LINES_MIN = 64
+"""So few lines are read one by one, if Arrow does not read them as we do."""
+_PARTS = 16
+"""The number of parts into which more lines are split then."""
+_LINES = Dialect(())
+"""The syntax of a file of lines."""
 _ARROW_KINDS = {Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.BOOL}
 """What Arrow reads from JSON as we do; other kinds are texts there."""
 
 
-def read(data: bytes, name: str, expected: ExpectedColumns, start: int = 0) -> FileRecords:
-    """Return the records of a file from some offset on; arguments as for `csv_file`."""
-    relation = expected.relation
-    reader = _Reader(name, expected)
-    tables = []
-    line = data.count(b"\n", 0, start) + 1
-    while start < len(data):
-        end = data.find(b"\n", start + PIECE_BYTES) + 1 or len(data)
-        piece = data[start:end]
-        table = None if has_longer_line(piece, LINE_MAX_BYTES) else read_vectorized(piece, relation)
-        if table is None:
-            table = reader.table(list(enumerate(piece.split(b"\n"), line)))
-        else:
-            reader.columns |= set(relation.columns)
-        tables.append(table)
-        start, line = end, line + piece.count(b"\n")
-    reader.malformed.sort(key=json_line.first_line_number)
-    if not relation.types:
-        whole = nullary_table(min(1, sum(each.num_rows for each in tables)))
-    else:
-        whole = pa.concat_tables([schema_of(relation).empty_table(), *tables])
-    return FileRecords(whole, reader.malformed, tuple(sorted(reader.columns)))
+def syntax(expected: ExpectedColumns) -> Dialect:  # noqa: ARG001 - like that of `csv_file`
+    """Return the syntax of a file: each line is a record."""
+    return _LINES
 
 
-def can_continue_at(data: bytes, offset: int, expected: ExpectedColumns) -> bool:  # noqa: ARG001
-    """Return whether a record ends at an offset of a text, by its line break."""
-    return data.endswith(b"\n", 0, offset)
+def read(
+    text: ReadableText,
+    name: str,
+    expected: ExpectedColumns,
+    earlier: EarlierText | None = None,
+    progress: Progress | None = None,
+) -> FileRecords:
+    """Return the records of a file; arguments as for `csv_file`."""
+    tables = BlockTables(expected.relation)
+    malformed: list[list[Diagnostic]] = []
+    columns: set[str] = set()
+
+    def read_one(block: RecordBlock) -> "_Reader":
+        reader = _Reader(name, expected)
+        reader.read(block.data, block.first_line)
+        return reader
+
+    blocks = split_blocks(text, _LINES, 1 if earlier is None else earlier.lines + 1)
+    for reader in map_blocks(read_one, blocks):
+        table = reader.union()
+        tables.add(table)
+        malformed += sorted(reader.malformed, key=json_line.first_line_number)
+        columns |= reader.columns
+        if progress is not None:
+            progress.advance(rows=table.num_rows)
+    return FileRecords(tables.union(), malformed, tuple(sorted(columns)))
 
 
 class _Reader:
-    """Turns lines into tables, and collects those that are malformed."""
+    """Turns the lines of a block into tables, and collects those that are malformed."""
 
     def __init__(self, name: str, expected: ExpectedColumns) -> None:
         self.name = name
         self.relation = expected.relation
+        self.tables: list[pa.Table] = []
         self.malformed: list[list[Diagnostic]] = []
         self.columns: set[str] = set()
         is_exact = any(type_.kind is Kind.DECIMAL for type_ in self.relation.types)
         self.decode = json_line.json_decoder(is_exact=is_exact)
+
+    def read(self, data: bytes, first_line: int) -> None:
+        """Read some lines, as many as possible at once."""
+        found = (
+            None if has_longer_line(data, LINE_MAX_BYTES) else read_vectorized(data, self.relation)
+        )
+        if found is not None:
+            table, columns = found
+            self.tables.append(table)
+            self.columns |= columns
+            return
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+        if len(ends) <= _LINES_MIN or not self.relation.types:
+            self.tables.append(self.table(list(enumerate(data.split(b"\n"), first_line))))
+            return
+        # The first line of each part, and where it starts.
+        firsts = np.linspace(0, len(ends), _PARTS + 1).astype(np.int64)
+        bounds = np.concatenate([[0], ends])[firsts].tolist()
+        for line, start, end in zip(firsts.tolist(), bounds, bounds[1:], strict=False):
+            self.read(data[start:end], first_line + line)
+
+    def union(self) -> pa.Table:
+        """Return the rows of all lines that were read."""
+        if not self.relation.types:
+            return nullary_table(min(1, sum(table.num_rows for table in self.tables)))
+        return pa.concat_tables(self.tables)
 
     def table(self, lines: list[json_line.NumberedLine]) -> pa.Table:
         """Return the good rows of some lines."""
@@ -99,16 +154,16 @@ class _Reader:
 # --- many lines at once --------------------------------------------------------------------------
 
 
-def read_vectorized(data: bytes, relation: Relation) -> pa.Table | None:
-    """Return the rows of whole lines, or None if they have to be read line by line.
+def read_vectorized(data: bytes, relation: Relation) -> tuple[pa.Table, set[str]] | None:
+    """Return the rows of whole lines and the keys in them, or None if Arrow may read them wrongly.
 
     Arrow reads a stream of objects and ignores lines. If each line begins with `{` and ends with
     `}`, no object crosses a line break (after a `}` inside of one, a comma or a bracket would have
     to follow), and as many objects as lines means one on each. Of texts that are not JSON, Arrow
-    accepts only `NaN` and `Infinity`; a file with other keys than the columns is not accepted here.
+    accepts only `NaN` and `Infinity`. Keys of objects inside of others are not looked at here.
     """
     data = data.removesuffix(b"\n")
-    lines = data.count(b"\n") + 1
+    lines = count_lines(data) + 1
     is_regular = data.startswith(b"{") and data.endswith(b"}")
     if not relation.types or not is_regular or data.count(b"}\n{") != lines - 1:
         return None
@@ -116,22 +171,32 @@ def read_vectorized(data: bytes, relation: Relation) -> pa.Table | None:
     try:
         table = json.read_json(
             pa.BufferReader(data),
-            read_options=json.ReadOptions(block_size=LINE_MAX_BYTES),
+            read_options=json.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=json.ParseOptions(
                 explicit_schema=pa.schema(fields),
                 newlines_in_values=False,
-                unexpected_field_behavior="error",
+                unexpected_field_behavior="infer",
             ),
         )
         table.validate(full=True)  # texts have to be UTF-8
     except (pa.ArrowException, UnicodeError):
         return None
-    if table.num_rows != lines:
+    others = set(table.column_names) - set(relation.columns)
+    if table.num_rows != lines or not all(_is_plain(table.column(name)) for name in others):
         return None
-    columns = [_converted(table.column(name), type_) for name, type_ in _columns(relation)]
+    columns = [
+        _converted(single_array(table.column(name)), type_) for name, type_ in _columns(relation)
+    ]
     if any(column is None for column in columns):
         return None
-    return pa.Table.from_arrays(columns, schema=schema_of(relation))
+    return pa.Table.from_arrays(columns, schema=schema_of(relation)), set(table.column_names)
+
+
+def _is_plain(column: pa.ChunkedArray) -> bool:
+    """Return whether the values of a key that is not a column are certainly JSON."""
+    if pa.types.is_floating(column.type):
+        return bool(pc.all(pc.is_finite(column), min_count=0).as_py())
+    return not pa.types.is_nested(column.type)
 
 
 def _columns(relation: Relation) -> list[tuple[str, Type]]:
@@ -142,10 +207,10 @@ def _read_as(type_: Type) -> pa.DataType:
     return arrow_type(type_) if type_.kind in _ARROW_KINDS else pa.string()
 
 
-def _converted(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
+def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
     if column.null_count and not type_.nullable:
         return None
     if type_.kind is Kind.FLOAT:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
-    return column if type_.kind in _ARROW_KINDS else vectorized_reader.convert_texts(column, type_)
+    return column if type_.kind in _ARROW_KINDS else convert_texts(column, type_)

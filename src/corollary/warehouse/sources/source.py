@@ -26,7 +26,8 @@ class SourceChange:
     """What has changed in a source since a position.
 
     Attributes:
-        added: the rows that it has now and did not have then, each once.
+        added: the rows that it has now and did not have then; each once, if it had any rows. Of
+            large files it is compact (`core.arrow.expand_table`).
         removed: the rows that it had then and does not have now, each once.
         position: its position now; worth storing even if no row has changed.
         bad_rows: the malformed records that were found.

@@ -13,6 +13,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from corollary.console import Console, SilentConsole
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.errors import InputError
@@ -35,6 +36,7 @@ def sources_of(
     root: Path | None = None,
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
+    console: Console | None = None,
 ) -> list[Source]:
     """Return the sources of a program, one for each different `.input`, in its order.
 
@@ -47,6 +49,7 @@ def sources_of(
         root: the directory that files must lie in (`--root`); by default the base.
         bad_rows: what is done about malformed records.
         fetch: reads what is read through Spark.
+        console: shows how far the reading of files has come.
 
     Raises:
         InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
@@ -60,7 +63,14 @@ def sources_of(
         relation = relations[directive.relation]
         key = keys.get(relation.name, ())
         source = source_of(
-            directive, relation, base=base, root=root, key=key, bad_rows=bad_rows, fetch=fetch
+            directive,
+            relation,
+            base=base,
+            root=root,
+            key=key,
+            bad_rows=bad_rows,
+            fetch=fetch,
+            console=console,
         )
         if source.name in found:
             raise InputError.of(
@@ -82,6 +92,7 @@ def source_of(
     key: Sequence[str] = (),
     bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
     fetch: Fetch | None = None,
+    console: Console | None = None,
 ) -> Source:
     """Return the source of an `.input`; arguments as for `sources_of`."""
     if channel_of(directive) == "stdin":
@@ -100,7 +111,7 @@ def source_of(
         return SparkSource(SourceSpec(relation, directive, place, source_key, bad_rows), fetch)
     place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
     path = place.resolve(place.name)
-    inlet = SourceSpec(relation, directive, place, source_key, bad_rows)
+    inlet = SourceSpec(relation, directive, place, source_key, bad_rows, console or SilentConsole())
     is_open = not directive.parameter("format") and channel_of(directive) == "file"
     if format_of(directive, place.name) == "delta" or (is_open and (path / LOG_DIRECTORY).is_dir()):
         from corollary.warehouse.sources.delta_source import DeltaSource

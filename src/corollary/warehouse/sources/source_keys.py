@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import dependency_violations, sort_rows, to_python
+from corollary.core.arrow import dependency_violations, expand_table, sort_rows, to_python
+from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
 from corollary.errors import Diagnostic, InputError
+from corollary.warehouse.row_words import is_among, repeated_words, row_words
 from corollary.warehouse.set_difference import distinct
 
 _CONFLICTS_SHOWN_MAX = 20
@@ -36,15 +38,21 @@ def resolve_keys(
     Raises:
         InputError: `C0954`, listing the rows that are in conflict.
     """
-    rows = distinct(rows)
     positions = [relation.columns.index(name) for name in key.columns]
+    words = row_words([rows.column(at) for at in positions], rows.num_rows)
+    repeated = repeated_words(words)
+    if not len(repeated):
+        return rows
+    is_repeated = is_among(words, repeated)
+    several = distinct(expand_table(rows.filter(bool_array(is_repeated)), relation))
     if key.order:
-        rows = _last(rows, positions, relation.columns.index(key.order))
+        several = _last(several, positions, relation.columns.index(key.order))
     rest = [at for at in range(relation.arity) if at not in positions]
-    ones, others = dependency_violations(rows, positions, rest)
+    ones, others = dependency_violations(several, positions, rest)
     if ones.num_rows:
         raise InputError(_conflicts(ones, others, key, relation, directive))
-    return rows
+    others = rows.filter(bool_array(~is_repeated))
+    return pa.concat_tables([expand_table(others, relation), several])
 
 
 def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
@@ -63,7 +71,7 @@ def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
 def _groups(rows: pa.Table, positions: list[int]) -> pa.Table:
     """Return for each value of some columns the numbers of the first and the last row with it."""
     columns = [rows.column(at) for at in positions]
-    numbers = pa.array(np.arange(rows.num_rows))
+    numbers = index_array(np.arange(rows.num_rows))
     table = pa.table([*columns, numbers], [*map(str, range(len(columns))), _ROW])
     return table.group_by(table.column_names[:-1]).aggregate([(_ROW, "min"), (_ROW, "max")])
 

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from corollary.core.arrow import nullary_table, schema_of
+from corollary.console import Console, SilentConsole
+from corollary.core.arrow import empty_table, expand_table, nullary_table, schema_of
 from corollary.core.program import Directive, Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.files.durable_files import checksum_of
@@ -26,13 +27,18 @@ from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """An `.input`: its relation, location and key, and the policy for malformed records."""
+    """An `.input`: its relation, location and key, and the policy for malformed records.
+
+    Attributes:
+        console: shows how far the reading of files has come.
+    """
 
     relation: Relation
     directive: Directive
     location: SourceLocation
     key: SourceKey
     bad_rows: BadRowPolicy
+    console: Console = field(default_factory=SilentConsole)
 
     @property
     def name(self) -> str:
@@ -48,19 +54,24 @@ class SourceSpec:
 
     def empty_table(self) -> pa.Table:
         """Return a table without rows."""
-        return schema_of(self.relation).empty_table() if self.relation.types else nullary_table(0)
+        return empty_table(self.relation)
 
     def union(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """Return the rows of several tables as one."""
+        """Return the rows of several tables as one; their chunks are not copied."""
         if not self.relation.types:
             return nullary_table(min(1, sum(table.num_rows for table in tables)))
-        return pa.concat_tables([self.empty_table(), *tables])
+        if len({table.schema for table in tables}) > 1:  # those of large files are compact
+            tables = [expand_table(table, self.relation) for table in tables]
+        return pa.concat_tables(tables) if tables else self.empty_table()
 
     def replacement(self, content: EarlierRows, now: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if the source now has exactly these rows."""
         if self.key.columns:
             now = resolve_keys(now, self.key, self.relation, self.directive)
-        return difference(self.earlier_rows(content), now)
+        before = self.earlier_rows(content)
+        if not before.num_rows:
+            return now, before
+        return difference(before, expand_table(now, self.relation))
 
     def extension(self, content: EarlierRows, new: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the added and removed rows if these rows were added to the source."""
@@ -69,7 +80,9 @@ class SourceSpec:
         before = self.earlier_rows(content)
         if self.key.columns:
             return self.replacement(before, self.union([before, new]))
-        return minus(new, before), self.empty_table()
+        if before.num_rows:
+            new = minus(expand_table(new, self.relation), before)
+        return new, self.empty_table()
 
     def earlier_rows(self, content: EarlierRows) -> pa.Table:
         """Return the rows that the source had, with the columns of the relation in order."""

@@ -51,6 +51,7 @@ class SparkSource(InputSource):
         rows_before = 0 if before is None else before["rows"]
         reading = self._reading(collector.expected)
         rows = collector.add_file(self._inlet.location.name, reading, rows_before)
+        self._inlet.console.progress(f"reading {self.name}").advance(rows=rows.num_rows)
         collector.raise_if_malformed()
         position = {"form": self._form, "rows": rows.num_rows}
         return collector.to_source_change(self._inlet.replacement(content, rows), position, None)

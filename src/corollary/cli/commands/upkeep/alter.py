@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import OutputOptions
+from corollary.cli.options import WorkOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.parameters import Pair, action, family, pair, warehouse
 from corollary.cli.report.tables import counted
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     allow_from_autoenv=False,
     help="The program from now on, with the new declaration. May be repeated.",
 )
-@family("output", OutputOptions)
+@family("output", WorkOutputOptions)
 def command(
     warehouse: str,
     relation: str,
@@ -49,7 +49,7 @@ def command(
     rename: tuple[Pair, ...],
     drop: tuple[str, ...],
     program: tuple[Path, ...],
-    output: OutputOptions,
+    output: WorkOutputOptions,
 ) -> None:
     """Add, rename or drop columns of a base relation, keeping the data.
 
@@ -73,14 +73,13 @@ def command(
             "--program says itself which columns come and go: no --add or --drop"
         )
     values, names = _unique("value", value), _unique("rename", rename)
-    with output.reporting() as console, open_warehouse(warehouse, console) as database:
+    with output.reporting(0.0) as console, open_warehouse(warehouse, console) as database:
         from corollary.database.program.loaded_program import read_programs
         from corollary.database.upkeep.alter import alter
         from corollary.database.upkeep.column_mapping import Alteration
 
         alteration = Alteration(relation, add, values, names, drop)
         altered = alter(database, alteration, read_programs(program) if program else None)
-        console.progress("publishing")
         published = database.publish()
         console.done()
         if published is not None:

@@ -3,16 +3,17 @@
 import click
 
 from corollary.cli.databases import open_files
-from corollary.cli.options import OutputOptions
+from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted, format_bytes
+from corollary.cli.report.tables import counted
+from corollary.console import format_bytes
 
 
 @click.command()
 @warehouse
 @click.argument("to", metavar="TO")
-@family("output", OutputOptions)
-def backup(warehouse: str, to: str, output: OutputOptions) -> None:
+@family("output", WorkOutputOptions)
+def backup(warehouse: str, to: str, output: WorkOutputOptions) -> None:
     """Copy a warehouse while others use it.
 
     TO is a directory that is empty or does not exist; it becomes a warehouse by itself, with the
@@ -30,8 +31,8 @@ def backup(warehouse: str, to: str, output: OutputOptions) -> None:
 @click.command()
 @click.argument("backup", metavar="FROM")
 @warehouse
-@family("output", OutputOptions)
-def restore(backup: str, warehouse: str, output: OutputOptions) -> None:
+@family("output", WorkOutputOptions)
+def restore(backup: str, warehouse: str, output: WorkOutputOptions) -> None:
     """Make a warehouse of a backup.
 
     FROM is what `corollary backup` has made (or any warehouse); WAREHOUSE is a directory that is
@@ -46,8 +47,8 @@ def restore(backup: str, warehouse: str, output: OutputOptions) -> None:
     _copy(backup, warehouse, output, "restored")
 
 
-def _copy(source: str, target: str, output: OutputOptions, verb: str) -> None:
-    with output.reporting() as console, open_files(source) as warehouse:
+def _copy(source: str, target: str, output: WorkOutputOptions, verb: str) -> None:
+    with output.reporting(0.0) as console, open_files(source) as warehouse:
         from corollary.database.upkeep.backup import copy
 
         copied = copy(warehouse, target, console)

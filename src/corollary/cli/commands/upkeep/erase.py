@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import OutputOptions
+from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, warehouse
 from corollary.cli.report.tables import counted
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse
 @click.argument("tuples", metavar="TUPLE...", nargs=-1, required=True)
-@family("output", OutputOptions)
-def command(warehouse: str, tuples: tuple[str, ...], output: OutputOptions) -> None:
+@family("output", WorkOutputOptions)
+def command(warehouse: str, tuples: tuple[str, ...], output: WorkOutputOptions) -> None:
     """Remove tuples from the data and from history.
 
     A deleted tuple is still in the history of a warehouse; an erased one is not. It is deleted,
@@ -33,7 +33,7 @@ def command(warehouse: str, tuples: tuple[str, ...], output: OutputOptions) -> N
       corollary erase warehouse 'person("p17", "Ada")'
       corollary erase warehouse 'visit("p17", "2026-11-15")' 'visit("p17", "2026-11-16")'
     """
-    with output.reporting() as console, open_warehouse(warehouse, console) as database:
+    with output.reporting(0.0) as console, open_warehouse(warehouse, console) as database:
         from corollary.database.upkeep.erase import erase
 
         erased = erase(database, tuples)

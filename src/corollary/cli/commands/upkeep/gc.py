@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import click
 
 from corollary.cli.databases import open_files
-from corollary.cli.options import OutputOptions
+from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted, format_bytes
+from corollary.cli.report.tables import counted
+from corollary.console import format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.retention import RetentionResult
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     help="Take a writer for dead after this long without a sign of life.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would go.")
-@family("output", OutputOptions)
+@family("output", WorkOutputOptions)
 def command(
     warehouse: str,
     keep_commits: int | None,
     keep_days: float | None,
     keep_intents: float,
     dry_run: bool,
-    output: OutputOptions,
+    output: WorkOutputOptions,
 ) -> None:
     """Drop old history, dead writers, and files that nobody needs.
 
@@ -53,7 +54,7 @@ def command(
       corollary gc warehouse --dry-run --keep-days 30
       corollary gc warehouse --keep-days 30 --keep-commits 100
     """
-    with output.reporting() as console, open_files(warehouse) as files:
+    with output.reporting(0.0) as console, open_files(warehouse) as files:
         from corollary.database.upkeep.retention import Retention, collect
 
         retention = Retention(keep_commits, keep_days, keep_intents)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from corollary.cli.databases import open_warehouse
+from corollary.cli.databases import open_catalog, open_warehouse
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import family, warehouse
 from corollary.cli.report.tables import comma_separated, table, terminal_width
@@ -64,8 +64,10 @@ def grants(warehouse: str, output: FormatOptions) -> None:
       corollary grants warehouse
       corollary grants warehouse --format json
     """
-    with output.reporting() as console, open_warehouse(warehouse, console) as database:
-        _show(output, database.grants())
+    with output.reporting(), open_catalog(warehouse) as catalog:
+        from corollary.warehouse.catalog.grants import StoredGrants
+
+        _show(output, StoredGrants(catalog.catalog).by_reader())
 
 
 def _show(output: FormatOptions, granted: Mapping[str, Sequence[str]]) -> None:

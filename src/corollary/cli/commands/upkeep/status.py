@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli.databases import open_files
+from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted, format_bytes, table, terminal_width
+from corollary.cli.report.tables import counted, table, terminal_width
+from corollary.console import format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.status import Status, TableState
@@ -29,7 +30,7 @@ def command(warehouse: str, output: FormatOptions) -> None:
       corollary status warehouse
       corollary status warehouse --format json
     """
-    with output.reporting(), open_files(warehouse) as files:
+    with output.reporting(), open_catalog(warehouse) as files:
         from corollary.database.upkeep.status import status
 
         state = status(files)

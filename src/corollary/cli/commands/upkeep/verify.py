@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from corollary.cli.databases import open_files
-from corollary.cli.options import OutputOptions
+from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted, format_bytes
+from corollary.cli.report.tables import counted
+from corollary.console import format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.verify_report import VerifyReport
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 @click.command()
 @warehouse
 @click.option("--repair", is_flag=True, help="Derive data again that is damaged or missing.")
-@family("output", OutputOptions)
-def command(warehouse: str, repair: bool, output: OutputOptions) -> None:
+@family("output", WorkOutputOptions)
+def command(warehouse: str, repair: bool, output: WorkOutputOptions) -> None:
     """Check a warehouse: its files, histories, relations and tables.
 
     Every file is read and compared with its checksum and number of rows; changes, snapshots and
@@ -34,7 +35,7 @@ def command(warehouse: str, repair: bool, output: OutputOptions) -> None:
       corollary verify warehouse
       corollary verify warehouse --repair
     """
-    with output.reporting() as console, open_files(warehouse) as files:
+    with output.reporting(0.0) as console, open_files(warehouse) as files:
         if repair:
             from corollary.database.upkeep.repair import repair as run_repair
 

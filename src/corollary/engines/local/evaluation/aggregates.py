@@ -12,11 +12,14 @@ import numpy.typing as npt
 from corollary.core.logic import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
-from corollary.engines.local.storage.layout import Codes, Words, layout_of
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Words, layout_of
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.native import INTEGER_BOUNDS
+from corollary.engines.local.values.texts import Texts
 
 Starts = npt.NDArray[np.int64]
 LIMB_BITS = 32
@@ -61,12 +64,12 @@ def _groups(aggregation: Aggregation, body: Table, state: State) -> _Groups:
     words, layout = body.tuples(state), body.layout
     columns = [*aggregation.groups, *(() if aggregation.value is None else (aggregation.value,))]
     if columns != list(range(len(columns))):
-        selected = layout_of(tuple(layout.widths[column] for column in columns))
+        selected = layout_of(tuple(layout.columns[column] for column in columns))
         rows = [layout.unpack_column(words, column) for column in columns]
-        words, layout = np.sort(selected.pack(rows, len(words))), selected
+        words, layout = sort_words(selected.pack(rows, len(words))), selected
     length = len(aggregation.groups)
     prefix = layout.prefix_keys(words, length)
-    starts = np.flatnonzero(np.concatenate([[True], prefix[1:] != prefix[:-1]])[: len(words)])
+    starts = first_mask(prefix).nonzero()[0]
     firsts = words[starts]
     keys = [layout.unpack_column(firsts, at) for at in range(length)]
     if aggregation.value is None:
@@ -107,8 +110,9 @@ def _values(
 def _extreme(is_largest: bool) -> Callable[..., Any]:
     def combine(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
         # Symbols have no `reduceat`, and NaN is the greatest float here: compare their ranks.
-        if source.kind is Kind.SYMBOL:
-            ordered, ranks = np.unique(values, return_inverse=True)
+        ordered: Any
+        if isinstance(values, Texts):
+            ordered, ranks = values.ranks()
         elif source.kind is Kind.FLOAT:
             ordered, ranks = np.unique(values, return_inverse=True, equal_nan=True)
         else:

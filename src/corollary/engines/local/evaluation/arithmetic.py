@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import INTEGER_BOUNDS, NativeArray
+from corollary.engines.local.values.texts import Texts, compare_texts, select_texts
 
-Operand = tuple[NativeArray, Type]
+Operand = tuple[Any, Type]
 Faults = list[tuple[Mask, str]]
-Result = tuple[NativeArray, Faults]
+Result = tuple[Any, Faults]
+"""Values, native ones, and the faults."""
 
 OVERFLOW = "overflow"
 DIVISION_BY_ZERO = "division by zero"
@@ -41,46 +44,9 @@ def _integer_dtype(kind: Kind) -> Any:
     return np.uint64 if kind is Kind.UNSIGNED else np.int64
 
 
-def _aligned(operands: list[Operand], scale: int) -> list[list[int]]:
-    return [
-        [value * 10 ** (scale - type_.scale) for value in values.tolist()]
-        for values, type_ in operands
-    ]
-
-
-def round_half_up(numerator: int, denominator: int) -> int:
-    """Return the quotient rounded half away from zero.
-
-    >>> round_half_up(25, 10), round_half_up(-25, 10), round_half_up(24, 10)
-    (3, -3, 2)
-    """
-    sign = -1 if (numerator < 0) != (denominator < 0) else 1
-    quotient, rest = divmod(abs(numerator), abs(denominator))
-    return sign * (quotient + (2 * rest >= abs(denominator)))
-
-
 def _decimal(name: str, operands: list[Operand], type_: Type) -> Result:
-    scale = type_.scale
-    one, two = (np.array(each, object) for each in _aligned(operands, scale))
-    if name in "+-":
-        return _exact(lambda a, b: a + b if name == "+" else a - b, [one, two], Kind.DECIMAL)
-    if name == "*":
-        unit = 10**scale
-        return _exact(lambda a, b: round_half_up(a * b, unit), [one, two], Kind.DECIMAL)
-    zero = two == 0
-    two = np.where(zero, 1, two)
-    if name == "/":
-        unit = 10**scale
-        values, faults = _exact(lambda a, b: round_half_up(a * unit, b), [one, two], Kind.DECIMAL)
-    else:
-        values, faults = _exact(_remainder, [one, two], Kind.DECIMAL)
-    zero = zero.astype(np.bool_)
-    return values, [(mask & ~zero, why) for mask, why in faults] + _faults(zero, DIVISION_BY_ZERO)
-
-
-def _remainder(one: int, two: int) -> int:
-    rest = abs(one) % abs(two)
-    return -rest if one < 0 else rest
+    values, too_large, zero = decimals.compute(name, operands, type_.scale)
+    return values, _faults(too_large & ~zero, OVERFLOW) + _faults(zero, DIVISION_BY_ZERO)
 
 
 def _add(operands: list[Operand], type_: Type) -> Result:
@@ -120,9 +86,14 @@ def _multiply(operands: list[Operand], type_: Type) -> Result:
     if type_.kind is Kind.FLOAT:
         return _float(np.multiply, one, two)
     large = np.abs(one.astype(np.float64) * two.astype(np.float64)) >= EXACT_PRODUCT_MIN
-    if large.any():
-        return _exact(lambda a, b: a * b, [one, two], type_.kind)
-    return one * two, []
+    values = one * two
+    if not large.any():
+        return values, []
+    overflow = np.zeros(len(one), np.bool_)
+    values[large], faults = _exact(lambda a, b: a * b, [one[large], two[large]], type_.kind)
+    for mask, _ in faults:
+        overflow[large] = mask
+    return values, _faults(overflow, OVERFLOW)
 
 
 def _divide(operands: list[Operand], type_: Type) -> Result:
@@ -149,8 +120,6 @@ def _divide(operands: list[Operand], type_: Type) -> Result:
 
 def _modulo(operands: list[Operand], type_: Type) -> Result:
     (one, _), (two, _) = operands
-    if type_.kind is Kind.DECIMAL:
-        return _decimal("%", operands, type_)
     zero = two == 0
     # `min % -1` traps on some processors; modulo 1 gives the same result, 0.
     unsafe = zero if type_.kind is Kind.UNSIGNED else zero | (two == -1)
@@ -194,6 +163,8 @@ def _negate(operands: list[Operand], type_: Type) -> Result:
         return np.zeros_like(values), _faults(values != 0, OVERFLOW)
     if type_.kind is Kind.FLOAT:
         return -values, []
+    if type_.kind is Kind.DECIMAL:
+        return -values, []
     lowest = np.iinfo(np.int64).min
     return -values, _faults(values == lowest, OVERFLOW)
 
@@ -221,32 +192,36 @@ def _logical(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Re
 
 def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
     def apply(operands: list[Operand], type_: Type) -> Result:
+        columns = [values for values, _ in operands]
+        faults: Faults = []
         if type_.kind is Kind.DECIMAL:
-            aligned = [np.array(each, object) for each in _aligned(operands, type_.scale)]
-            return _exact(max if is_larger else min, aligned, Kind.DECIMAL)
-        best, _ = operands[0]
-        for values, _ in operands[1:]:
+            columns = decimals.align(operands, type_.scale)
+        best: Any = columns[0]
+        for values in columns[1:]:
             wins = compare_values("<", best, type_, values, type_)
-            best = np.where(wins if is_larger else ~wins, values, best)
-        return best, []
+            select = select_texts if isinstance(values, Texts) else np.where
+            best = select(wins if is_larger else ~wins, values, best)
+        if type_.kind is Kind.DECIMAL:
+            best, too_large = decimals.bounded(best)
+            faults = _faults(too_large, OVERFLOW)
+        return best, faults
 
     return apply
 
 
-def compare_values(
-    operator: str, one: NativeArray, one_type: Type, two: NativeArray, two_type: Type
-) -> Mask:
+def compare_values(operator: str, one: Any, one_type: Type, two: Any, two_type: Type) -> Mask:
     """Return the mask of rows in which a comparison of non-null values is true.
 
     NaN equals NaN and is greater than all other numbers.
     """
     if one_type.kind is Kind.DECIMAL and one_type.scale != two_type.scale:
         scale = max(one_type.scale, two_type.scale)
-        left, right = _aligned([(one, one_type), (two, two_type)], scale)
-        one, two = np.array(left, object), np.array(right, object)
+        one, two = decimals.align([(one, one_type), (two, two_type)], scale)
     if operator in (">", ">=", "!="):
         opposite = {">": "<=", ">=": "<", "!=": "="}[operator]
         return ~compare_values(opposite, one, two_type, two, two_type)
+    if isinstance(one, Texts):
+        return compare_texts(operator, one, two)
     if one_type.kind is Kind.FLOAT:
         equal: Mask = (one == two) | (np.isnan(one) & np.isnan(two))
         less: Mask = (one < two) | (~np.isnan(one) & np.isnan(two))
@@ -268,20 +243,20 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
             safe = np.where(bad, 0.0, cut)
             return safe.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)
         case Kind.DECIMAL:
-            unit = 10**source.scale
-            listed = [(-1 if each < 0 else 1) * (abs(each) // unit) for each in values.tolist()]
-            values, faults = _exact(lambda each: each, [np.array(listed, object)], type_.kind)
+            values = decimals.to_integers(values, source.scale)
         case _:
-            values, faults = _exact(lambda each: each, [values], type_.kind)
-    return values, [(mask, FAILED_CONVERSION) for mask, _ in faults]
+            pass
+    low, high = INTEGER_BOUNDS[type_.kind]
+    bad = np.asarray((values < low) | (values > high), np.bool_)
+    fitting = np.where(bad, 0, values) if bad.any() else values
+    return fitting.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)
 
 
 def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
     """Convert numbers to `float`, correctly rounded."""
     ((values, source),) = operands
     if source.kind is Kind.DECIMAL:
-        unit = 10**source.scale
-        return np.array([each / unit for each in values.tolist()], np.float64), []
+        return decimals.to_floats(values, source.scale), []
     return values.astype(np.float64), []
 
 

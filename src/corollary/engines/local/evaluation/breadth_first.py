@@ -37,8 +37,10 @@ from corollary.core.types import NUMBER
 from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation.linear_loops import LinearLoop
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Mask
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import sort_with_rows
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -179,8 +181,8 @@ class BreadthFirstSearch:
         nothing = np.empty(0, np.int64)
         old = np.concatenate([nothing, *(each[0] for each in heads)])
         new = np.concatenate([nothing, *(each[1] for each in heads)])
-        order = np.argsort(old, kind="stable")
-        old, new = old[order], new[order]
+        old, order = sort_with_rows(old)
+        new = new[order]
         codes = sort_distinct(np.concatenate([old, new]))
         starts = np.append(np.searchsorted(old, codes), len(old))
         return _Successors(codes, starts.tolist(), np.searchsorted(codes, new).tolist())
@@ -193,8 +195,8 @@ class BreadthFirstSearch:
         if self._loop.is_ranked:
             ranks = self._dictionary.decode(columns.pop(), NUMBER)
         states, has_state = space.states(columns)
-        order = np.argsort(ranks[has_state], kind="stable")
-        return _Level(states[has_state][order].tolist(), ranks[has_state][order].tolist())
+        ranks, order = sort_with_rows(ranks[has_state])
+        return _Level(states[has_state][order].tolist(), ranks.tolist())
 
     def _write(self, path: _Path, space: "_StateSpace", context: RunContext) -> None:
         """Write the tuples of a path to the tables, and record its rounds."""

@@ -1,18 +1,34 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Generator, Mapping
+from contextlib import closing
+from typing import Protocol
 
 import numpy as np
 
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Derive, Reduce
-from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.judge import judge
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Layout, Words
+from corollary.engines.local.evaluation.totals import sum_weights
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
+
+HeadBatch = tuple[list[Codes], int]
+"""Some heads of a pipeline: their columns, and how many there are."""
+
+
+class BulkPipelines(Protocol):
+    """Runs pipelines through which many rows flow."""
+
+    def heads(
+        self, runner: PipelineRunner, target: str, context: RunContext, *, sums_last: bool
+    ) -> Generator[HeadBatch] | None:
+        """Return the heads of a pipeline for a relation in batches, or None if it is not bulk."""
 
 
 class Derivation:
@@ -24,8 +40,10 @@ class Derivation:
         tables: Mapping[str, Table],
         dictionary: Dictionary,
         engine_relations: Collection[str],
+        bulk: BulkPipelines | None = None,
     ) -> None:
         self._step = step
+        self._bulk = bulk
         self._tables = tables
         self._dictionary = dictionary
         self._runners = [
@@ -50,15 +68,27 @@ class Derivation:
                 words = self._subtract_known(runner.copy(context))
                 self._add(words, pieces, runner, target, context)
                 continue
-            for columns, count in _heads(runner, context):
-                words = target.fit(columns, runner.head_widths).pack(columns, count)
-                words = self._new_tuples(words) if self._is_set else words
-                self._add(words, pieces, runner, target, context)
+            with closing(self._heads(runner, context)) as batches:
+                for columns, count in batches:
+                    ranges = runner.head_ranges
+                    if not self._is_set:
+                        ranges[-1] = None  # sums may have been made, which are larger
+                    words = target.fit(columns, ranges).pack(columns, count)
+                    words = self._new_tuples(words) if self._is_set else words
+                    self._add(words, pieces, runner, target, context)
         if not pieces:
             return target.layout.empty, led
         context.budget.release_batches()
         layout = target.layout
         return self._reduce(target, [layout.convert(*each) for each in pieces]), led
+
+    def _heads(self, runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
+        if self._bulk is not None:
+            sums_last = not self._is_set
+            found = self._bulk.heads(runner, self._step.target, context, sums_last=sums_last)
+            if found is not None:
+                return found
+        return run_heads(runner, context)
 
     @staticmethod
     def _add(
@@ -97,7 +127,7 @@ class Derivation:
                 return words if len(pieces) == 1 else sort_distinct(words)
             case Reduce.MIN:
                 # The last column is the value: the first tuple of a sorted group has the least.
-                # Least by code, which for the small non-negative ranks is least by value.
+                # Least by code, which for integers below 2^61 is least by value.
                 words = words if len(pieces) == 1 else sort_distinct(words)
                 return words[_starts(words, target.layout)]
             case Reduce.SUM:
@@ -105,7 +135,7 @@ class Derivation:
 
     def _sums(self, words: Words, target: Table) -> Words:
         """Return each group with the sum of its last column, unless that is 0; null counts as 0."""
-        words = np.sort(words)
+        words = sort_words(words)
         layout, type_ = target.layout, target.types[-1]
         last = len(target.types) - 1
         words = words[layout.unpack_column(words, last) != 0]
@@ -113,8 +143,7 @@ class Derivation:
             return words
         starts = _starts(words, layout)
         values = self._dictionary.decode(layout.unpack_column(words, last), type_)
-        sizes = np.diff(np.append(starts, len(words)))
-        sums, too_large = sum_groups(values, starts, sizes, type_, type_)
+        sums, too_large = sum_weights(values, starts)
         nonzero = (sums != 0) if too_large is None else (sums != 0) | too_large
         codes = self._dictionary.encode(
             sums[nonzero], None if too_large is None else too_large[nonzero], type_
@@ -124,7 +153,7 @@ class Derivation:
         return target.pack([*keys, codes], len(firsts))
 
 
-def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[Codes], int]]:
+def run_heads(runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
     """Yield the heads of a pipeline; raise if an instance lacks a value and that is an error."""
     pipeline = runner.pipeline
     frames = runner.frames(context)
@@ -142,8 +171,5 @@ def _heads(runner: PipelineRunner, context: RunContext) -> Iterable[tuple[list[C
 
 def _starts(words: Words, layout: Layout) -> Codes:
     """Return the indices of the first tuple of each group that differs in the last column only."""
-    prefix = layout.prefix_keys(words, len(layout.widths) - 1)
-    is_start = np.empty(len(words), np.bool_)
-    is_start[:1] = True
-    is_start[1:] = prefix[1:] != prefix[:-1]
-    return is_start.nonzero()[0]
+    starts: Codes = first_mask(layout.prefix_keys(words, len(layout.widths) - 1)).nonzero()[0]
+    return starts

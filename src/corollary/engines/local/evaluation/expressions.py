@@ -5,6 +5,7 @@ conversion) are marked with the reason, and the caller decides whether that is a
 value dominates null: `null + 1 / 0` has no value.
 """
 
+import operator as operators
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +17,8 @@ import numpy as np
 from corollary.core import functors, logic
 from corollary.core.types import Kind, Type
 from corollary.engines.local.evaluation import arithmetic, text_functions
-from corollary.engines.local.storage.layout import Codes, Mask
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 
@@ -24,18 +26,28 @@ RANGE_BATCH_ROWS = 1 << 16
 
 Columns = Mapping[str, Codes]
 
+CODE_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": operators.eq,
+    "!=": operators.ne,
+    "<": operators.lt,
+    "<=": operators.le,
+    ">": operators.gt,
+    ">=": operators.ge,
+}
+"""The comparisons that codes decide, those of order only where the domain is ordered."""
+
 
 @dataclass(frozen=True, slots=True)
 class ValueVector:
     """The values of an expression for all rows.
 
     Attributes:
-        values: native ones, arbitrary where they are null or missing.
+        values: native ones, `Texts` for symbols, arbitrary where they are null or missing.
         nulls: the mask of nulls, None for none.
         faults: masks of rows without a value, each with the reason.
     """
 
-    values: native.NativeArray
+    values: Any
     type: Type
     nulls: Mask | None = None
     faults: tuple[tuple[Mask, str], ...] = ()
@@ -54,7 +66,7 @@ def _fault_mask(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
 
 
 @lru_cache(maxsize=1024)
-def _native(value: logic.Value, type_: Type) -> native.NativeArray:
+def _native(value: logic.Value, type_: Type) -> Any:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
 
@@ -103,9 +115,7 @@ def evaluate(
             name=functors.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
         ):
             batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
-            return ValueVector(
-                native.partition_of(batch.values, batch.nulls, batch.type, shares), type_
-            )
+            return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
         case logic.Functor(name=name, arguments=arguments):
             inputs = [evaluate(each, frame, count, codes) for each in arguments]  # type: ignore[arg-type]
             return _apply(name, inputs, type_)
@@ -127,9 +137,7 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
         operands = [(values[~skip], kind) for values, kind in operands]
     values, new_faults = compute(operands, type_)
     if skip is not None:
-        all_values = native.filler_values(len(skip), type_)
-        all_values[~skip] = values
-        values, expanded = all_values, []
+        values, expanded = native.scatter_values(values, ~skip, type_), []
         for mask, reason in new_faults:
             all_rows = np.zeros(len(skip), np.bool_)
             all_rows[~skip] = mask
@@ -152,20 +160,12 @@ def evaluate_condition(
     condition: logic.Condition, frame: Columns, count: int, codes: Dictionary
 ) -> ConditionResult:
     """Evaluate a condition: comparisons with null are false, `is` is null-safe."""
-    left, right = condition.left, condition.right
+    true = _compare_codes(condition, frame, count, codes)
+    if true is not None:
+        return ConditionResult(true)
     operator = condition.operator
-    match left, right:
-        case logic.Variable(name=one_name), logic.Variable(name=two_name) if operator in (
-            "=",
-            "!=",
-        ):
-            if type_of(left).domain == type_of(right).domain:
-                # One domain: values are equal if and only if codes are, no need to decode.
-                return ConditionResult(_same_codes(frame[one_name], frame[two_name], operator))
-        case _:
-            pass
-    one = evaluate(left, frame, count, codes)
-    two = evaluate(right, frame, count, codes)
+    one = evaluate(condition.left, frame, count, codes)
+    two = evaluate(condition.right, frame, count, codes)
     if operator.removeprefix("!") in logic.TEXT_PREDICATES:
         true, new_faults = text_functions.evaluate_constraint(
             operator.removeprefix("!"), one.values, two.values
@@ -187,12 +187,33 @@ def evaluate_condition(
     return ConditionResult(true, faults)
 
 
-def _same_codes(one: Codes, other: Codes, operator: str) -> Mask:
-    if one is other:
-        return one != 0 if operator == "=" else np.zeros(len(one), np.bool_)
-    same = one == other if operator == "=" else one != other
-    result: Mask = same & (one != 0) & (other != 0)
-    return result
+def _compare_codes(
+    condition: logic.Condition, frame: Columns, count: int, codes: Dictionary
+) -> Mask | None:
+    """Return the rows in which a condition is true, or None if codes do not decide it."""
+    compare = CODE_COMPARISONS.get(condition.operator)
+    sides = (condition.left, condition.right)
+    one_type, two_type = map(type_of, sides)
+    if compare is None or one_type.domain != two_type.domain:
+        return None
+    if not all(isinstance(side, logic.Variable | logic.Constant) for side in sides):
+        return None
+    one, two = (_codes_of(side, frame, count, codes) for side in sides)
+    # Values of one domain are equal if and only if their codes are. The order is asked for now:
+    # a constant may just have been interned.
+    if condition.operator not in ("=", "!=") and not codes.domain(one_type).is_ordered:
+        return None
+    true: Mask = compare(one, two)
+    for side in (one, two):
+        true &= side != 0
+    return true
+
+
+def _codes_of(side: logic.Expression, frame: Columns, count: int, codes: Dictionary) -> Codes:
+    if isinstance(side, logic.Variable):
+        return frame[side.name]
+    assert isinstance(side, logic.Constant)
+    return np.full(count, codes.encode_value(side.value, type_of(side)), np.int64)
 
 
 def encode_vector(batch: ValueVector, codes: Dictionary) -> Codes:

@@ -9,7 +9,8 @@ import numpy as np
 from corollary.core.logic import Constant, Slot, Variable, Wildcard
 from corollary.core.pipeline import Compute, Probe, Stage
 from corollary.engines.local.evaluation.expressions import type_of
-from corollary.engines.local.storage.layout import Codes, Layout, Mask, layout_of
+from corollary.engines.local.storage.code_range import CodeRange, Codes, range_of_code
+from corollary.engines.local.storage.layout import Layout, Mask, layout_of
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -34,19 +35,19 @@ class Frame:
             return self
         return Frame({name: column[rows] for name, column in self.columns.items()}, count)
 
-    def deduplicate(self, widths: Mapping[str, int]) -> "Frame":
+    def deduplicate(self, ranges: Mapping[str, CodeRange]) -> "Frame":
         """Remove duplicate rows, if there are so many rows that most must be equal.
 
         Args:
-            widths: for each column, a number of bits that all its codes fit in.
+            ranges: for each column, a range that has all its codes.
         """
-        layout = layout_of(tuple(widths.values()))
+        layout = layout_of(tuple(ranges.values()))
         if layout.bits > BITMAP_MAX_BITS or self.count >> 2 < 1 << layout.bits:
             return self
         occurs = np.zeros(1 << layout.bits, np.bool_)
-        occurs[layout.pack([self.columns[name] for name in widths], self.count)] = True
+        occurs[layout.pack([self.columns[name] for name in ranges], self.count)] = True
         words = occurs.nonzero()[0]
-        columns = dict(zip(widths, layout.unpack(words), strict=True))
+        columns = dict(zip(ranges, layout.unpack(words), strict=True))
         return Frame(columns, len(words))
 
 
@@ -64,9 +65,9 @@ class VariableOperand:
         self._scope = scope
 
     @property
-    def width(self) -> int | None:
-        """A number of bits that all its codes fit in, or None if unknown."""
-        return self._scope.width(self._name)
+    def range(self) -> CodeRange | None:
+        """A range that has all its codes, or None if unknown."""
+        return self._scope.range(self._name)
 
     def column(self, frame: Frame) -> Codes:
         """Return its codes."""
@@ -76,10 +77,10 @@ class VariableOperand:
 class ConstantOperand:
     """A constant in an argument place."""
 
-    __slots__ = ("_block", "width")
+    __slots__ = ("_block", "range")
 
     def __init__(self, code: int) -> None:
-        self.width = code.bit_length()
+        self.range = range_of_code(code)
         self._block = np.full(CONSTANT_BLOCK_ROWS, code, np.int64)
 
     def column(self, frame: Frame) -> Codes:
@@ -95,7 +96,7 @@ Operand = VariableOperand | ConstantOperand
 class VariableScope:
     """The variables of a pipeline.
 
-    The codes of a variable that a probe binds fit in the width of the column they are read from:
+    The codes of a variable that a probe binds are in the range of the column they are read from:
     most codes need not be inspected to know that they fit another table.
     """
 
@@ -113,10 +114,10 @@ class VariableScope:
                     if isinstance(slot, Variable):
                         self._places.setdefault(slot.name, (stage.source.relation, column))
 
-    def width(self, name: str) -> int | None:
-        """Return a number of bits that all codes of a variable fit in, or None if unknown."""
+    def range(self, name: str) -> CodeRange | None:
+        """Return a range that has all codes of a variable, or None if unknown."""
         place = self._places.get(name)
-        return None if place is None else self.tables[place[0]].layout.widths[place[1]]
+        return None if place is None else self.tables[place[0]].layout.columns[place[1]]
 
     def operand(self, slot: Slot) -> Operand:
         """Return the operand for an argument place."""
@@ -132,12 +133,12 @@ class VariableScope:
 
 
 def overflow_mask(operands: Iterable[Operand], columns: list[Codes], layout: Layout) -> Mask | None:
-    """Return the mask of rows with a code too large for the layout's first columns, None for none.
+    """Return the mask of rows with a code outside of the layout's first columns, None for none.
 
-    The codes are inspected only if the widths of the operands do not decide.
+    The codes are inspected only if the ranges of the operands do not decide.
     """
-    for operand, width in zip(operands, layout.widths, strict=False):
-        known = operand.width
-        if known is None or known > width:
+    for operand, column in zip(operands, layout.columns, strict=False):
+        known = operand.range
+        if known is None or not column.includes(known):
             return layout.overflow_mask(columns)
     return None

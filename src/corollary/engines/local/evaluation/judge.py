@@ -18,7 +18,8 @@ from corollary.core.values import format_value
 from corollary.engines.local.evaluation import expressions
 from corollary.engines.local.evaluation.frames import Frame
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
-from corollary.engines.local.storage.layout import Codes, Mask
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary

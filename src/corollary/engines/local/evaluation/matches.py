@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.engines.local.storage.arrangement import Layer
-from corollary.engines.local.storage.layout import Codes, Layout, Mask, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Mask, Words
 
 JOIN_BATCH_ROWS = 1 << 21
 """The maximum number of rows in a batch of a join's output."""

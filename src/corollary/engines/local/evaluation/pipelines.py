@@ -9,6 +9,7 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
 from corollary.engines.budget import Budget
+from corollary.engines.local.evaluation.extremes import ExtremeStage
 from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope
 from corollary.engines.local.evaluation.stages import (
     ComputeStage,
@@ -17,7 +18,8 @@ from corollary.engines.local.evaluation.stages import (
     PreparedStage,
     ProbeStage,
 )
-from corollary.engines.local.storage.layout import Codes, Words
+from corollary.engines.local.storage.code_range import CodeRange, Codes
+from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -68,9 +70,9 @@ class PipelineRunner:
         return any(stage.has_fault for stage in self._evaluating)
 
     @property
-    def head_widths(self) -> list[int | None]:
-        """For each column of the head a number of bits that all codes fit in, None if unknown."""
-        return [operand.width for operand in self._head]
+    def head_ranges(self) -> list[CodeRange | None]:
+        """For each column of the head a range that has all its codes, None if unknown."""
+        return [operand.range for operand in self._head]
 
     def frames(self, context: RunContext) -> Iterable[Frame]:
         """Return the frames that pass all stages, lazily if there are several.
@@ -131,6 +133,21 @@ class PipelineRunner:
         context.budget.count_rows(self.pipeline, 1 + len(words))
         return words
 
+    def record_probes(self, context: RunContext) -> int:
+        """Record the lookups of a run as a whole, by the tuples that lead it; return how many.
+
+        Where all rows are joined at once, nothing else is known of them.
+        """
+        probes = (each for each in self.pipeline.stages if isinstance(each, Probe))
+        lead = next((each.source for each in probes), None)
+        rows = 1 if lead is None else self.tables[lead.relation].size(lead.state)
+        is_first = True
+        for _, recorded in self._stages if rows else ():
+            if recorded is not None:
+                context.recorder.probe(recorded, 1 if is_first else rows)
+            is_first = False
+        return rows
+
     def operand_column(self, slot: Slot, frame: Frame) -> Codes:
         """Return the codes of an argument place."""
         return self._scope.operand(slot).column(frame)
@@ -147,8 +164,9 @@ def _prepare_stages(
         match stage:
             case Probe(slots=slots, bound=bound) if len(bound) == len(slots):
                 prepared = MemberStage(stage, scope)
-            case Probe(slots=slots):
-                prepared = ProbeStage(stage, scope, frozenset(known), needed, pipeline.is_bag)
+            case Probe(slots=slots, extreme=extreme):
+                make = ProbeStage if extreme is None else ExtremeStage
+                prepared = make(stage, scope, frozenset(known), needed, pipeline.is_bag)
                 known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
                 known &= needed
             case AntiProbe():

@@ -17,7 +17,8 @@ from corollary.engines.local.evaluation.frames import (
     overflow_mask,
 )
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.local.storage.layout import Codes, Layout, Mask
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Mask
 
 FRAME_MAX_ROWS = 1 << 14
 """Up to this many matches are one frame, those of several layers concatenated."""
@@ -88,7 +89,7 @@ class ProbeStage:
         keys: list[Codes] = []
         if self._keys:
             keys = [operand.column(frame) for operand in self._keys]
-            # A code that is too large for the column is in no tuple of it, and cannot be packed.
+            # A code outside of the column's range is in no tuple of it, and cannot be packed.
             overflow = overflow_mask(self._keys, keys, layout)
             if overflow is not None:
                 frame = frame.select(~overflow)
@@ -136,10 +137,10 @@ class ProbeStage:
             joined = joined.select(same)
         if count < DEDUPLICATE_MIN_ROWS or self._is_bag or not self._is_projection:
             return joined
-        widths = {name: self._scope.width(name) for name in self._carried}
-        widths |= {name: layout.widths[position] for name, position in self._reads}
-        known = {name: width for name, width in widths.items() if width is not None}
-        return joined.deduplicate(known) if len(known) == len(widths) else joined
+        ranges = {name: self._scope.range(name) for name in self._carried}
+        ranges |= {name: layout.columns[position] for name, position in self._reads}
+        known = {name: each for name, each in ranges.items() if each is not None}
+        return joined.deduplicate(known) if len(known) == len(ranges) else joined
 
 
 class MemberStage:

@@ -1,4 +1,8 @@
-"""Functions on symbols, conversions from and to text, `match` and `contains`, on arrays."""
+"""Functions on symbols, conversions from and to text, `match` and `contains`, on arrays.
+
+Arrow computes what it computes exactly as the language has it. Everything else is computed in
+Python, once for each distinct value.
+"""
 
 import hashlib
 import re
@@ -8,45 +12,90 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import re2
 
+from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values, text_scalar
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value, parse_value
+from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
     OVERFLOW,
     Faults,
     Operand,
     Result,
-    round_half_up,
     to_float,
     to_integer,
 )
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.storage.sorting import number_distinct
 from corollary.engines.local.values import native
-from corollary.engines.local.values.native import DECIMAL_BOUND, NativeArray
+from corollary.engines.local.values.native import DECIMAL_BOUND, narrow_integers
+from corollary.engines.local.values.texts import Texts
 
 PLAIN_DECIMAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 
+PLAIN_INTEGER = "^-?[0-9]{1,18}$"
+"""Texts that Arrow reads as integers as the language does."""
 
-def _objects(values: list[str]) -> NativeArray:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+FEW_ROWS = 64
+"""Up to this many rows are computed one by one, which is faster than finding distinct values."""
+
+
+def _distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
+    """Return the distinct rows of some columns as Python values, and for each row its number."""
+    if len(columns[0]) <= FEW_ROWS:
+        return [values.tolist() for values in columns], None
+    found, rows = _distinct(columns[0])
+    for values in columns[1:]:
+        others, numbers = _distinct(values)
+        pairs, rows = number_distinct(rows * len(others) + numbers)
+        found = [*(each[pairs // len(others)] for each in found), others[0][pairs % len(others)]]
+    return [values.tolist() for values in found], rows
+
+
+def _distinct(values: Any) -> tuple[list[Any], Codes]:
+    if isinstance(values, Texts):
+        texts, rows = values.distinct()
+        return [texts], rows
+    bits = values if values.dtype == object else values.view(np.int64)
+    if values.dtype == object:
+        found, rows = np.unique(bits, return_inverse=True)
+        return [found], rows
+    found, rows = number_distinct(bits)
+    return [found.view(values.dtype)], rows
+
+
+def _spread(results: Any, rows: Codes | None) -> Any:
+    """Return the results of distinct rows for all rows."""
+    return results if rows is None else results[rows]
 
 
 def _cat(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
-    rows = zip(*(values.tolist() for values, _ in operands), strict=True)
-    return _objects(["".join(row) for row in rows]), []
+    arrays = [values.array for values, _ in operands]
+    return Texts(pc.binary_join_element_wise(*arrays, text_scalar(""))), []
 
 
 def _strlen(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    return np.array([len(text) for text in operands[0][0].tolist()], np.int64), []
+    lengths = pc.utf8_length(operands[0][0].array)
+    return fixed_values(lengths.cast(pa.int64()), np.int64), []
 
 
 def _substr(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    rows = zip(*(values.tolist() for values, _ in operands), strict=True)
-    return _objects([_part(*row) for row in rows]), []
+    texts, index, length = (values for values, _ in operands)
+    if len(texts) > FEW_ROWS and texts.is_ascii:
+        sizes = texts.byte_lengths()
+        is_part = (index >= 0) & (index <= sizes) & (length >= 0)
+        starts = np.where(is_part, index, 0)
+        return texts.slice_bytes(
+            starts, np.where(is_part, np.minimum(length, sizes - starts), 0)
+        ), []
+    columns, rows = _distinct_rows([texts, index, length])
+    parts = [_part(*row) for row in zip(*columns, strict=True)]
+    return _spread(Texts.of(parts), rows), []
 
 
 def _part(text: str, index: int, length: int) -> str:
@@ -54,30 +103,45 @@ def _part(text: str, index: int, length: int) -> str:
 
 
 def _ord(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    digests = (hashlib.sha256(text.encode()).hexdigest() for text in operands[0][0].tolist())
-    return np.array([int(digest[:15], 16) for digest in digests], np.int64), []
+    (texts,), rows = _distinct_rows([operands[0][0]])
+    digests = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
+    return _spread(np.array([int(digest[:15], 16) for digest in digests], np.int64), rows), []
 
 
 def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     ((values, source),) = operands
-    if source.kind is Kind.SYMBOL:
-        return values, []
-    listed = values.tolist()
-    return _objects([format_value(native.to_python(each, source), source) for each in listed]), []
+    match source.kind:
+        case Kind.SYMBOL:
+            return values, []
+        case Kind.NUMBER:
+            return Texts(fixed_array(values, pa.int64()).cast(pa.large_string())), []
+        case Kind.UNSIGNED:
+            return Texts(fixed_array(values, pa.uint64()).cast(pa.large_string())), []
+        case _:
+            (found,), rows = _distinct_rows([values])
+            texts = [format_value(native.to_python(each, source), source) for each in found]
+            return _spread(Texts.of(texts), rows), []
 
 
-def _from_text(values: NativeArray, type_: Type) -> Result:
+def _from_text(values: Texts, type_: Type) -> Result:
     """Parse symbols as values of a type; one that cannot be parsed is a failed conversion."""
     type_ = type_.with_null(False)
+    if type_.kind in (Kind.NUMBER, Kind.UNSIGNED) and len(values) > FEW_ROWS:
+        is_plain = bool_values(pc.match_substring_regex(values.array, PLAIN_INTEGER))
+        if is_plain.all():
+            numbers = fixed_values(values.array.cast(pa.int64()), np.int64)
+            return to_integer([(numbers, Type(Kind.NUMBER))], type_)
+    (texts,), rows = _distinct_rows([values])
     parsed: list[Any] = []
-    bad = np.zeros(len(values), np.bool_)
-    for index, text in enumerate(values.tolist()):
+    bad = np.zeros(len(texts), np.bool_)
+    for index, text in enumerate(texts):
         try:
             parsed.append(native.from_python([parse_value(text, type_)], type_)[0])
         except ValueError:
             bad[index] = True
             parsed.append(0)
-    result = np.array(parsed, native.dtype_of(type_.kind))
+    result = _spread(np.array(parsed, native.dtype_of(type_.kind)), rows)
+    bad = _spread(bad, rows)
     return result, [(bad, FAILED_CONVERSION)] if bad.any() else []
 
 
@@ -91,31 +155,35 @@ def _convert(numbers: Callable[..., Result]) -> Callable[[list[Operand], Type], 
 
 
 def _exact(value: Any, source: Type) -> Decimal:
-    """Return a native value without rounding; a symbol must be a plain decimal number."""
+    """Return a float or a text without rounding; a text must be a plain decimal number."""
     if source.kind is Kind.SYMBOL and not PLAIN_DECIMAL.fullmatch(value):
         raise ValueError
-    exact = Decimal(value)
-    return exact.scaleb(-source.scale) if source.kind is Kind.DECIMAL else exact
+    return Decimal(value)
 
 
 def _to_decimal(operands: list[Operand], type_: Type) -> Result:
     values, source = operands[0]
-    scaled: list[int] = []
+    if source.kind not in (Kind.SYMBOL, Kind.FLOAT):
+        scaled, too_large = decimals.to_decimals(values, source, type_.scale)
+        return scaled, [(too_large, OVERFLOW)] if too_large.any() else []
+    (found,), rows = _distinct_rows([values])
+    numbers: list[int] = []
     faults: dict[str, Mask] = {}
-    for index, each in enumerate(values.tolist()):
+    for index, each in enumerate(found):
         reason = ""
         number = 0
         try:
             numerator, denominator = _exact(each, source).as_integer_ratio()
-            number = round_half_up(numerator * 10**type_.scale, denominator)
+            number = decimals.round_half_up(numerator * 10**type_.scale, denominator)
             if abs(number) >= DECIMAL_BOUND:
                 number, reason = 0, OVERFLOW
         except (ArithmeticError, ValueError):
             reason = FAILED_CONVERSION
         if reason:
-            faults.setdefault(reason, np.zeros(len(values), np.bool_))[index] = True
-        scaled.append(number)
-    return np.array(scaled, np.int64), [(mask, reason) for reason, mask in faults.items()]
+            faults.setdefault(reason, np.zeros(len(found), np.bool_))[index] = True
+        numbers.append(number)
+    result = narrow_integers(np.array(numbers, object))
+    return _spread(result, rows), [(_spread(mask, rows), why) for why, mask in faults.items()]
 
 
 DAY_MICROSECONDS = 86_400_000_000
@@ -145,12 +213,14 @@ def _pattern(text: str) -> Any:
         return None
 
 
-def evaluate_constraint(operator: str, one: NativeArray, two: NativeArray) -> tuple[Mask, Faults]:
+def evaluate_constraint(operator: str, one: Texts, two: Texts) -> tuple[Mask, Faults]:
     """Return the rows in which `match(one, two)` or `contains(one, two)` holds, and the faults."""
-    pairs = list(zip(one.tolist(), two.tolist(), strict=True))
+    columns, rows = _distinct_rows([one, two])
+    pairs = list(zip(*columns, strict=True))
     if operator == "contains":
-        return np.array([part in whole for part, whole in pairs], np.bool_), []
-    patterns = {text: _pattern(text) for text in set(one.tolist())}
+        holds = np.array([part in whole for part, whole in pairs], np.bool_)
+        return _spread(holds, rows), []
+    patterns = {text: _pattern(text) for text in set(columns[0])}
     bad = np.array([patterns[text] is None for text, _ in pairs], np.bool_)
     true = np.array(
         [
@@ -159,7 +229,7 @@ def evaluate_constraint(operator: str, one: NativeArray, two: NativeArray) -> tu
         ],
         np.bool_,
     )
-    return true, [(bad, "invalid pattern")] if bad.any() else []
+    return _spread(true, rows), [(_spread(bad, rows), "invalid pattern")] if bad.any() else []
 
 
 TEXT_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {

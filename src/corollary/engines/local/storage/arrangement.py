@@ -24,6 +24,7 @@ from corollary.engines.local.storage.runs import (
     merge_words,
     subtract_words,
 )
+from corollary.engines.local.storage.sorting import sort_words
 
 Order = tuple[int, ...]
 
@@ -195,8 +196,7 @@ class Arrangement:
         if not len(words):
             return self.layout.empty
         columns = [primary.unpack_column(words, column) for column in self.order]
-        packed = self.layout.pack(columns, len(words))
-        return np.sort(packed) if len(words) > 1 else packed
+        return sort_words(self.layout.pack(columns, len(words)))
 
     def mark_stale(self, added: Words | None, removed: Words | None) -> None:
         """Record tuples that the open change has gained; without any, that it was replaced."""
@@ -228,7 +228,7 @@ class Arrangement:
     def repack(self, layout: Layout) -> None:
         """Pack all tuples in another layout of the same order; they stay sorted."""
         before = self.layout
-        if before == layout:
+        if layout.packs_like(before):
             self.layout = layout
             return
         self.runs = [MemoryRun(layout.convert(run.words, before)) for run in self.runs]

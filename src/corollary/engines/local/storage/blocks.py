@@ -44,7 +44,7 @@ PLANE_DTYPES: tuple[Any, ...] = (
 )
 """The smallest NumPy type for integers of 0, 1, … 8 bytes."""
 
-MAGIC = b"corolix1"
+MAGIC = b"corolix2"
 PREAMBLE = struct.Struct("<8sIQ")
 HEADER_LENGTH = struct.Struct("<Q")
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from corollary.core.types import Domain, Kind
 from corollary.engines.local.storage.arrangement import Layer, Order, merge_layers
 from corollary.engines.local.storage.blocks import Blocks, build_file, file_identity, open_file
+from corollary.engines.local.storage.code_range import CodeRange
 from corollary.engines.local.storage.layout import Layout, layout_of
 from corollary.engines.local.storage.runs import estimate_distinct_values
 from corollary.engines.local.storage.stored_run import StoredOrder, StoredRun, store_order
@@ -101,7 +102,7 @@ class TableSnapshot:
             "relation": self.relation,
             "dictionary": dictionary,
             "domains": self.domains,
-            "widths": self.layout.widths,
+            "columns": self.layout.columns,
             "count": count,
             "spread": estimates,
             "orders": orders,
@@ -131,7 +132,7 @@ class StoredTable:
     relation: str
     dictionary: int
     domains: tuple[Domain, ...]
-    widths: tuple[int, ...]
+    layout: Layout
     distinct_estimates: tuple[int, ...]
     orders: Mapping[Order, StoredOrder]
 
@@ -142,7 +143,7 @@ class StoredTable:
     def restore(self, table: Table) -> None:
         """Replace the contents of a table by those of the file."""
         runs = {order: StoredRun(stored) for order, stored in self.orders.items()}
-        table.restore(self.widths, runs, self.distinct_estimates)
+        table.restore(self.layout, runs, self.distinct_estimates)
 
 
 def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
@@ -151,18 +152,21 @@ def open_table(name: str, buffer: pa.Buffer) -> StoredTable | None:
     if opened is None:
         return None
     header, parts = opened
-    widths, count = tuple(header["widths"]), header["count"]
+    layout, count = (
+        layout_of(tuple(CodeRange(*each) for each in header["columns"])),
+        header["count"],
+    )
     orders = {}
     for at, (listed, lead) in enumerate(header["orders"]):
         order = tuple(listed)
-        layout = layout_of(widths).permute(order)
-        fences = np.frombuffer(parts[2 * at].block(0), layout.dtype).copy()
-        orders[order] = StoredOrder(layout, lead, count, fences, parts[2 * at + 1])
+        permuted = layout.permute(order)
+        fences = np.frombuffer(parts[2 * at].block(0), permuted.dtype).copy()
+        orders[order] = StoredOrder(permuted, lead, count, fences, parts[2 * at + 1])
     return StoredTable(
         header["relation"],
         header["dictionary"],
         tuple((Kind(kind), scale) for kind, scale in header["domains"]),
-        widths,
+        layout,
         tuple(header["spread"]),
         orders,
     )

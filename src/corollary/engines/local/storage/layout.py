@@ -1,13 +1,15 @@
 """How a tuple of codes is packed into one sortable word.
 
-A tuple whose column widths sum to at most 63 bits is one int64, `(c0 << w1 | c1) << w2 | c2 …`;
-a wider one is a string of bytes, most significant first. Either way the words sort as the tuples
-of codes do, and the tuples with a bound prefix are a range of words.
+A column has a range of codes (`code_range`), and a code of it is packed as its distance d from the
+base of the range, 0 for null. A tuple whose column widths sum to at most 63 bits is one int64,
+`(d0 << w1 | d1) << w2 | d2 …`; a wider one is a string of bytes, most significant first. Either
+way the words sort as the tuples of codes do, and the tuples with a bound prefix are a range of
+words.
 
 Tables whose tuples are moved into each other or compared share a layout, through a `LayoutFamily`.
-Each column is as wide as the largest code that one of these tables has held. A table notices when
-it is used that the layout has changed, and repacks. Widths never shrink and have at most 63 bits,
-so a table repacks a few dozen times at most.
+Each column has the range of all codes that one of these tables has held. A table notices when it
+is used that the layout has changed, and repacks. Ranges never shrink and have at most 63 bits, so
+a table repacks a few dozen times at most.
 """
 
 from collections.abc import Sequence
@@ -18,7 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Codes = npt.NDArray[np.int64]
+from corollary.engines.local.storage.code_range import (
+    GROWTH_BITS,
+    CodeRange,
+    Codes,
+    range_of,
+)
+
 Words = npt.NDArray[Any]
 """Packed tuples: int64, or void of the layout's number of bytes."""
 Mask = npt.NDArray[np.bool_]
@@ -34,9 +42,14 @@ def _scalar(value: int) -> Codes:
 
 @dataclass(frozen=True)
 class Layout:
-    """The widths in bits of the columns, in the order in which they are packed."""
+    """The ranges of the columns, in the order in which they are packed."""
 
-    widths: tuple[int, ...]
+    columns: tuple[CodeRange, ...]
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """The widths of the columns in bits."""
+        return tuple(column.width for column in self.columns)
 
     @cached_property
     def bits(self) -> int:
@@ -69,6 +82,11 @@ class Layout:
         return tuple(result)
 
     @cached_property
+    def plain(self) -> "Layout":
+        """The layout that unpacks distances instead of codes."""
+        return layout_of(tuple(CodeRange(0, width) for width in self.widths))
+
+    @cached_property
     def _steps(self) -> tuple[tuple[Codes | None, Codes | None], ...]:
         """For each column the shift and the mask to extract it, None where not needed."""
         return tuple(
@@ -78,6 +96,28 @@ class Layout:
             )
             for at, (width, shift) in enumerate(zip(self.widths, self.shifts, strict=True))
         )
+
+    @cached_property
+    def _bases(self) -> tuple[Codes | None, ...]:
+        """For each column its base, None for 0."""
+        return tuple(_scalar(column.base) if column.base else None for column in self.columns)
+
+    @cached_property
+    def _has_hole(self) -> tuple[bool, ...]:
+        """For each column whether null is not where its distance from the base would be."""
+        return tuple(column.has_null and column.base > 0 for column in self.columns)
+
+    @cached_property
+    def _packed_bases(self) -> tuple[Codes | None, ...]:
+        """For each length of a prefix, what its bases alone are packed to, None for 0."""
+        total = 0
+        result: list[Codes | None] = [None]
+        for column, shift in zip(self.columns, self.shifts, strict=True):
+            total += column.base << shift
+            # Words are computed modulo 2^64: only the sum of all columns has to fit.
+            wrapped = (total + (1 << 63)) % (1 << 64) - (1 << 63)
+            result.append(_scalar(wrapped) if wrapped else None)
+        return tuple(result)
 
     @cached_property
     def _rests(self) -> tuple[tuple[Codes, Codes], ...]:
@@ -107,15 +147,25 @@ class Layout:
         """Pack the first columns, with 0 for the others."""
         if not columns:
             return np.zeros(count, np.int64)
-        steps = self._steps
+        steps, bases = self._steps, self._packed_bases[len(columns)]
         shift = steps[0][0]
+        codes = self._without_null(columns[0], 0)
         if shift is None:
-            return np.ascontiguousarray(columns[0])
-        words = columns[0] << shift
+            return np.ascontiguousarray(codes) if bases is None else codes - bases
+        words = codes << shift
         for at in range(1, len(columns)):
             shift = steps[at][0]
-            words |= columns[at] if shift is None else columns[at] << shift
+            codes = self._without_null(columns[at], at)
+            words += codes if shift is None else codes << shift
+        if bases is not None:
+            words -= bases
         return words
+
+    def _without_null(self, codes: Codes, index: int) -> Codes:
+        """Return codes of a column such that all are at their distance from the base."""
+        if not self._has_hole[index]:
+            return codes
+        return np.where(codes == 0, _scalar(self.columns[index].base), codes)
 
     def _bytes(self, columns: Sequence[Codes], count: int, fill: int) -> npt.NDArray[np.uint8]:
         """Return the first columns as big-endian bytes, one row per tuple, the rest filled."""
@@ -123,16 +173,38 @@ class Layout:
         for index, column in enumerate(columns):
             end = self._ends[index]
             start = self._ends[index - 1] if index else 0
-            big_endian = column.astype(">i8").view(np.uint8).reshape(count, 8)
+            base = self._bases[index]
+            codes = self._without_null(column, index)
+            distances = codes if base is None else codes - base
+            big_endian = distances.astype(">i8").view(np.uint8).reshape(count, 8)
             matrix[:, start:end] = big_endian[:, 8 - (end - start) :]
         return matrix
 
     def unpack_column(self, words: Words, index: int) -> Codes:
         """Return the codes of one column of packed tuples."""
+        base = self._bases[index]
+        distances = self._distances(words, index)
+        if base is None:
+            return distances
+        codes = np.add(distances, base, out=None if distances is words else distances)
+        if self._has_hole[index]:
+            codes[codes == base] = 0
+        return codes
+
+    def _distances(self, words: Words, index: int) -> Codes:
+        """Return the distances of one column from its base, in an array that may be modified.
+
+        It is the array of the words itself where they are nothing else.
+        """
         if self.is_narrow:
             shift, mask = self._steps[index]
-            codes: Codes = words if shift is None else words >> shift
-            return codes if mask is None else codes & mask
+            if shift is None:
+                narrow: Codes = words if mask is None else words & mask
+                return narrow
+            narrow = words >> shift
+            if mask is not None:
+                narrow &= mask
+            return narrow
         end = self._ends[index]
         start = self._ends[index - 1] if index else 0
         matrix = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), self._ends[-1])
@@ -145,10 +217,17 @@ class Layout:
         return [self.unpack_column(words, index) for index in range(len(self.widths))]
 
     def overflow_mask(self, columns: Sequence[Codes]) -> Mask | None:
-        """Return the mask of tuples with a code that is too large for its column, None for none."""
+        """Return the mask of tuples with a code outside of its column's range, None for none."""
         mask: Mask | None = None
-        for column, width in zip(columns, self.widths, strict=False):
-            outside = (column >> width) != 0
+        for index, column in enumerate(columns):
+            base, width, has_null = self.columns[index]
+            if not base:
+                outside = (column >> width) != 0
+            else:
+                # Unsigned, so that codes before the range are large; the base itself is before it.
+                outside = (column - (base + 1)).view(np.uint64) >= np.uint64((1 << width) - 1)
+                if has_null:
+                    outside &= column != 0
             if np.count_nonzero(outside):
                 mask = outside if mask is None else mask | outside
         return mask
@@ -183,7 +262,11 @@ class Layout:
 
     def permute(self, order: tuple[int, ...]) -> "Layout":
         """Return the layout of the same tuples with the columns in another order."""
-        return layout_of(tuple([self.widths[column] for column in order]))
+        return layout_of(tuple([self.columns[column] for column in order]))
+
+    def packs_like(self, other: "Layout") -> bool:
+        """Return whether tuples have the same words in both; only one may have a null."""
+        return all(one[:2] == two[:2] for one, two in zip(self.columns, other.columns, strict=True))
 
     def convert(self, words: Words, before: "Layout") -> Words:
         """Repack tuples of another layout whose codes fit this one; sorted ones stay sorted."""
@@ -191,25 +274,23 @@ class Layout:
             return words
         if not len(words):
             return self.empty
+        if self.packs_like(before):
+            return words
         return self.pack(before.unpack(words), len(words))
 
     def append_column(self, shorter: "Layout", words: Words, code: int) -> Words:
         """Return tuples of a layout without the last column, with one code as last column."""
-        if self.is_narrow and self.widths[:-1] == shorter.widths:
-            return words << _scalar(self.widths[-1]) | _scalar(code)
-        last = np.full(len(words), code, np.int64)
-        return self.pack([*shorter.unpack(words), last], len(words))
+        *columns, last = self.columns
+        if self.is_narrow and tuple(columns) == shorter.columns:
+            return words << _scalar(last.width) | _scalar(code - last.base if code else 0)
+        codes = np.full(len(words), code, np.int64)
+        return self.pack([*shorter.unpack(words), codes], len(words))
 
 
 @lru_cache(maxsize=4096)
-def layout_of(widths: tuple[int, ...]) -> Layout:
-    """Return the layout for these widths, one object for equal widths: tables compare by `is`."""
-    return Layout(widths)
-
-
-def width_of(codes: Codes) -> int:
-    """Return the number of bits of the largest code."""
-    return int(codes.max()).bit_length() if len(codes) else 0
+def layout_of(columns: tuple[CodeRange, ...]) -> Layout:
+    """Return the layout for these ranges, one object for equal ones: tables compare by `is`."""
+    return Layout(columns)
 
 
 class LayoutFamily:
@@ -223,7 +304,7 @@ class LayoutFamily:
     __slots__ = ("layout", "successor")
 
     def __init__(self, arity: int) -> None:
-        self.layout: Layout | None = layout_of((1,) * arity)
+        self.layout: Layout | None = layout_of((CodeRange(),) * arity)
         self.successor: LayoutFamily | None = None
 
     @property
@@ -239,33 +320,46 @@ class LayoutFamily:
         one, two = self.current, other.current
         if one is not two:
             assert two.layout is not None
-            one.widen(two.layout.widths)
+            one.widen(two.layout.columns)
             two.layout, two.successor = None, one
 
-    def widen(self, widths: Sequence[int]) -> None:
-        """Make the columns at least as wide as given."""
+    def widen(self, columns: Sequence[CodeRange], growth: int = 0) -> None:
+        """Make the ranges include others; those that have to grow get some bits more to do so."""
         assert self.layout is not None
-        wider = tuple(map(max, self.layout.widths, widths))
-        if wider != self.layout.widths:
+        wider = _extended(self.layout.columns, columns, growth)
+        if growth and sum(column.width for column in wider) > NARROW_BITS:
+            wider = _extended(self.layout.columns, columns)  # narrow words are worth more
+        if wider != self.layout.columns:
             self.layout = layout_of(wider)
 
-    def fit(self, columns: Sequence[Codes], bounds: Sequence[int | None]) -> None:
-        """Make the columns wide enough for codes whose widths are at most the bounds, if known.
+    def fit(self, columns: Sequence[Codes], bounds: Sequence[CodeRange | None]) -> None:
+        """Make the ranges include codes whose ranges are part of the bounds, if known.
 
         A bound may be far too large. It is trusted as long as a tuple stays narrow, since looking
         at the codes costs a pass over each column; after that the codes decide.
         """
         assert self.layout is not None
-        widths = self.layout.widths
-        for at, bound in enumerate(bounds):
-            if bound is None or bound > widths[at]:
+        known = self.layout.columns
+        for column, bound in zip(known, bounds, strict=True):
+            if bound is None or not column.includes(bound):
                 break
         else:
             return
-        needed = [
-            width_of(codes) if bound is None else bound
+        found = [
+            range_of(codes) if bound is None else CodeRange()
             for codes, bound in zip(columns, bounds, strict=True)
         ]
-        if sum(map(max, widths, needed)) > NARROW_BITS:
-            needed = [width_of(codes) for codes in columns]
-        self.widen(needed)
+        trusted = [CodeRange() if bound is None else bound for bound in bounds]
+        if sum(each.width for each in _extended(_extended(known, trusted), found)) > NARROW_BITS:
+            found = [range_of(codes) for codes in columns]
+        else:
+            self.widen(trusted)  # a bound has the room of its own table to grow
+        self.widen(found, GROWTH_BITS)
+
+
+def _extended(
+    columns: Sequence[CodeRange], others: Sequence[CodeRange], growth: int = 0
+) -> tuple[CodeRange, ...]:
+    return tuple(
+        [column.extend(other, growth) for column, other in zip(columns, others, strict=True)]
+    )

@@ -5,7 +5,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.storage.layout import Codes, Layout, Mask, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Mask, Words
+from corollary.engines.local.storage.sorting import (
+    first_mask,
+    is_sorted,
+    sort_with_rows,
+    sort_words,
+)
 
 SORTED_SEARCH_MIN_WORDS = 1 << 14
 """With more needles and more words than this, sorting the needles before searching pays."""
@@ -22,14 +29,11 @@ SAMPLE_TUPLES = 1 << 15
 
 def sort_distinct(words: Words) -> Words:
     """Return the words sorted, each once."""
-    # Sorting and comparing neighbours is faster than `np.unique`.
+    # Sorting and comparing neighbours is faster than `np.unique`, which imports `numpy.ma`, too.
     if len(words) < 2:
         return words
-    words = words.copy()
-    words.sort()
-    is_first = np.empty(len(words), np.bool_)
-    is_first[0] = True
-    is_first[1:] = words[1:] != words[:-1]
+    words = sort_words(words)
+    is_first = first_mask(words)
     return words if np.count_nonzero(is_first) == len(is_first) else words[is_first]
 
 
@@ -42,11 +46,11 @@ def is_member(needles: Words, words: Words) -> Mask:
         and len(words) > SORTED_SEARCH_MIN_WORDS
         and needles.dtype == np.int64
     )
-    if is_large and not (needles[1:] >= needles[:-1]).all():
+    if is_large and not is_sorted(needles):
         # Sort the needles first: binary searches that jump far miss every cache.
-        order = needles.argsort()
+        ordered, rows = sort_with_rows(needles)
         result = np.empty(len(needles), np.bool_)
-        result[order] = _is_found(needles[order], words)
+        result[rows] = _is_found(ordered, words)
         return result
     return _is_found(needles, words)
 

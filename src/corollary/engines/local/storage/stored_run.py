@@ -14,15 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
-from corollary.engines.local.storage.layout import (
-    NARROW_BITS,
-    Codes,
-    Layout,
-    Mask,
-    Words,
-    layout_of,
-)
-from corollary.engines.local.storage.runs import MemoryRun, is_member
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import NARROW_BITS, Layout, Mask, Words, layout_of
+from corollary.engines.local.storage.runs import MemoryRun, is_member, sort_distinct
+from corollary.engines.local.storage.sorting import first_mask, sort_with_rows
 
 BLOCK_ROWS = 1 << 13
 """The number of tuples in a block."""
@@ -61,7 +56,7 @@ class StoredOrder:
         Raises:
             WarehouseError: the block is damaged.
         """
-        layout, lead, count = self.layout, self.head_columns, len(into)
+        layout, lead, count = self.layout.plain, self.head_columns, len(into)
         columns = len(layout.widths) - lead
         (steps, *rest), bits = unpack_columns(self.blocks.block(number), 1 + columns, count)
         heads = into if layout.is_narrow else np.empty(count, np.int64)
@@ -73,7 +68,7 @@ class StoredOrder:
             np.cumsum(steps, dtype=np.int64, out=heads)
             heads += self._heads[number]
         if not layout.is_narrow:
-            first = layout_of(layout.widths[:lead]).unpack(heads)
+            first = layout_of(layout.columns[:lead]).unpack(heads)
             into[:] = layout.pack([*first, *(column.astype(np.int64) for column in rest)], count)
             return
         if rest:
@@ -86,7 +81,8 @@ def store_order(words: Words, layout: Layout) -> StoredOrder:
     """Return sorted, distinct words as blocks."""
     lead = _lead(words, layout)
     heads = _heads(words, layout, lead)
-    rest = [layout.unpack_column(words, at) for at in range(lead, len(layout.widths))]
+    # Blocks hold distances from the bases, not codes: these are small.
+    rest = [layout.plain.unpack_column(words, at) for at in range(lead, len(layout.widths))]
     blocks = []
     for start in range(0, len(words), BLOCK_ROWS):
         part = slice(start, start + BLOCK_ROWS)
@@ -110,8 +106,9 @@ def _heads(words: Words, layout: Layout, lead: int) -> Codes:
     """Return the first columns as one integer."""
     if layout.is_narrow:
         return layout.prefix_keys(words, lead)
-    columns = [layout.unpack_column(words, at) for at in range(lead)]
-    return layout_of(layout.widths[:lead]).pack(columns, len(words))
+    plain = layout.plain
+    columns = [plain.unpack_column(words, at) for at in range(lead)]
+    return layout_of(plain.columns[:lead]).pack(columns, len(words))
 
 
 def _lead(words: Words, layout: Layout) -> int:
@@ -214,9 +211,10 @@ class StoredRun:
         if self._run is not None:  # that was the last block
             yield slice(None), 0, self._words
             return
-        order = blocks.argsort(kind="stable")
-        numbers, starts = np.unique(blocks[order], return_index=True)
-        for number, rows in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        ordered, order = sort_with_rows(blocks)
+        starts = first_mask(ordered).nonzero()[0]
+        numbers = ordered[starts].tolist()
+        for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
             first = number * BLOCK_ROWS
             yield rows, first, self._words[first : first + BLOCK_ROWS]
 
@@ -225,7 +223,7 @@ class StoredRun:
         missing = blocks[self._is_missing[blocks]]
         if not len(missing):
             return
-        missing = np.unique(missing)
+        missing = sort_distinct(missing)
         if (self.decoded_blocks + len(missing)) * DECODE_ALL_RATIO > len(self._is_missing):
             self._all()
         else:

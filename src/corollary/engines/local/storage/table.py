@@ -7,14 +7,8 @@ import numpy as np
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
-from corollary.engines.local.storage.layout import (
-    Codes,
-    Layout,
-    LayoutFamily,
-    Mask,
-    Words,
-    layout_of,
-)
+from corollary.engines.local.storage.code_range import CodeRange, Codes
+from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Words
 from corollary.engines.local.storage.runs import (
     SortedRun,
     estimate_distinct_values,
@@ -88,13 +82,14 @@ class Table:
         if self.family.layout == self._layout:
             self._layout = self.family.layout
             return
+        if not self.family.layout.packs_like(self._layout):
+            self._bitmap = None
         for other in self._others.values():
             if other.is_stale:
                 other.catch_up(self._main)
             other.repack(self.family.layout.permute(other.order))
         self._main.repack(self.family.layout)
         self._layout = self.family.layout
-        self._bitmap = None
 
     def share_layout(self, other: "Table") -> None:
         """Share one layout with another table from now on."""
@@ -151,7 +146,7 @@ class Table:
         return main.contains(words, state)
 
     def contains_codes(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
-        """Return for each tuple of codes, of any width, whether it is in a state."""
+        """Return for each tuple, of any codes, whether it is in a state."""
         overflow = self.layout.overflow_mask(columns)
         if overflow is None:
             return self.contains(self._layout.pack(columns, count), state)
@@ -160,6 +155,25 @@ class Table:
         fitting = [column[rows] for column in columns]
         found[rows] = self.contains(self._layout.pack(fitting, len(rows)), state)
         return found
+
+    def duplicates(self, columns: tuple[int, ...]) -> Words:
+        """Return the tuples of NEW that agree with another one in some columns."""
+        order = self.order_for(columns)
+        layout = self.layout.permute(order)
+        if order == self.primary_order or order in self._others:
+            words = self.tuples(State.NEW, order)
+        else:  # sorted for this once: an arrangement would be maintained from now on
+            words = Arrangement(order, layout).sort_words(self.tuples(State.NEW), self.layout)
+        keys = layout.prefix_keys(words, len(columns))
+        is_equal = keys[1:] == keys[:-1]
+        if not np.count_nonzero(is_equal):
+            return self.layout.empty
+        mask = np.zeros(len(words), np.bool_)
+        mask[1:] = is_equal
+        mask[:-1] |= is_equal
+        found = layout.unpack(words[mask])
+        by_column = [found[order.index(column)] for column in self.primary_order]
+        return np.sort(self.layout.pack(by_column, len(found[0])))
 
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.
@@ -204,16 +218,16 @@ class Table:
         """Return codes as packed tuples in the primary order, neither sorted nor distinct."""
         return self.fit(columns, (None,) * len(columns)).pack(columns, count)
 
-    def fit(self, columns: Sequence[Codes], bounds: Sequence[int | None]) -> Layout:
-        """Return the layout, made wide enough for these columns; their widths may be known."""
+    def fit(self, columns: Sequence[Codes], bounds: Sequence[CodeRange | None]) -> Layout:
+        """Return the layout, made wide enough for these columns; their ranges may be known."""
         self.family = self.family.current
         self.family.fit(columns, bounds)
         return self.layout
 
-    def widen(self, widths: Sequence[int]) -> None:
-        """Make the columns at least as wide as given."""
+    def widen(self, columns: Sequence[CodeRange], growth: int = 0) -> None:
+        """Make the columns hold some ranges, with more bits to grow for those that have to."""
         self.family = self.family.current
-        self.family.widen(widths)
+        self.family.widen(columns, growth)
 
     def set_change(self, added: Words, removed: Words) -> None:
         """Set the open change: sorted tuples not in OLD, and sorted tuples of OLD."""
@@ -358,13 +372,13 @@ class Table:
         return {each.order: each.layers(State.OLD) for each in arrangements}
 
     def restore(
-        self, widths: Sequence[int], runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
+        self, before: Layout, runs: Mapping[Order, SortedRun], estimates: tuple[int, ...]
     ) -> None:
-        """Replace the contents by tuples packed with some widths, as OLD, in these orders."""
+        """Replace the contents by tuples packed in some layout, as OLD, in these orders."""
         self.clear()
-        self.widen(widths)
+        self.widen(before.columns)
         self._others = {}
-        before, layout = layout_of(tuple(widths)), self.layout
+        layout = self.layout
         for order, run in runs.items():
             arrangement = Arrangement(order, before.permute(order))
             arrangement.runs = [run] if len(run) else []
@@ -378,6 +392,6 @@ class Table:
 
     def copy_from(self, other: "Table") -> None:
         """Replace the contents by what another table of the same types has in NEW, as OLD."""
-        self.widen(other.layout.widths)
+        self.widen(other.layout.columns)
         self.assign(self.layout.convert(other.tuples(State.NEW), other.layout))
         self.commit()

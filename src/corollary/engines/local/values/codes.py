@@ -1,18 +1,18 @@
-"""The dictionary: values as small non-negative integers, one code domain per type, null is 0."""
+"""The dictionary: values as non-negative integers, one code domain per type, null is 0."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.types import Domain, Kind, Type
 from corollary.engines.local.storage.blocks import Blocks
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
-from corollary.engines.local.values.domains import INLINE_CODES, CodeDomain, NumericDomain
-from corollary.engines.local.values.native import NativeArray
+from corollary.engines.local.values.domains import NumericDomain
+from corollary.engines.local.values.native import Values
 from corollary.engines.local.values.symbols import SymbolDomain
 
 
@@ -20,7 +20,7 @@ class Dictionary:
     """All code domains of one engine."""
 
     def __init__(self) -> None:
-        self._domains: dict[Domain, CodeDomain] = {}
+        self._domains: dict[Domain, NumericDomain | SymbolDomain] = {}
 
     def dump(self) -> list[tuple[Domain, dict[str, Any], list[Blocks]]]:
         """Return all domains, each as a header and parts of a file."""
@@ -32,69 +32,64 @@ class Dictionary:
         for (kind, scale), header, blocks in saved:
             self.domain(Type(kind, scale=scale)).restore(header, blocks)
 
-    def domain(self, type_: Type) -> CodeDomain:
+    def domain(self, type_: Type) -> NumericDomain | SymbolDomain:
         """Return the domain of a type."""
         known = self._domains.get(type_.domain)
         if known is None:
             known = self._domains[type_.domain] = _new_domain(type_.kind)
         return known
 
-    def encode(
-        self, values: NativeArray, nulls: npt.NDArray[np.bool_] | None, type_: Type
-    ) -> Codes:
+    def encode(self, values: Values, nulls: Mask | None, type_: Type) -> Codes:
         """Return the codes of native values, 0 where they are null."""
         if nulls is None or not np.count_nonzero(nulls):
-            return self.domain(type_).encode(values)
+            return self._encode(values, type_)
         codes = np.zeros(len(values), np.int64)
-        codes[~nulls] = self.domain(type_).encode(values[~nulls])
+        codes[~nulls] = self._encode(values[~nulls], type_)
         return codes
 
-    def decode(self, codes: Codes, type_: Type) -> NativeArray:
+    def _encode(self, values: Any, type_: Type) -> Codes:
+        domain: Any = self.domain(type_)
+        codes: Codes = domain.encode(values)
+        return codes
+
+    def decode(self, codes: Codes, type_: Type) -> Any:
         """Return the native values of codes, an arbitrary one for null."""
         return self.domain(type_).decode(codes)
 
     def encode_value(self, value: Any, type_: Type) -> int:
         """Return the code of one Python value."""
-        if value is None:
-            return 0
-        return int(self.domain(type_).encode(native.from_python([value], type_))[0])
+        return 0 if value is None else int(self._encode_present([value], type_)[0])
 
     def encode_python(self, values: Iterable[Any], type_: Type) -> Codes:
         """Return the codes of Python values, None for null."""
         values = list(values)
         if None not in values:
-            return self.domain(type_).encode(native.from_python(values, type_))
+            return self._encode_present(values, type_)
         nulls = np.fromiter((value is None for value in values), np.bool_, len(values))
-        present = native.from_python([value for value in values if value is not None], type_)
         codes = np.zeros(len(values), np.int64)
-        codes[~nulls] = self.domain(type_).encode(present)
+        codes[~nulls] = self._encode_present([each for each in values if each is not None], type_)
         return codes
+
+    def _encode_present(self, values: list[Any], type_: Type) -> Codes:
+        domain = self.domain(type_)
+        if isinstance(domain, SymbolDomain):
+            return domain.encode_python(values)
+        return domain.encode(native.from_python(values, type_))
 
     def encode_arrow(self, column: pa.ChunkedArray, type_: Type) -> Codes:
         """Return the codes of an Arrow column."""
-        if type_.kind is Kind.SYMBOL:
-            return self._encode_strings(column, type_)
+        domain = self.domain(type_)
+        if isinstance(domain, SymbolDomain):
+            return domain.encode_arrow(column)
         values, nulls = native.from_arrow(column, type_)
         return self.encode(values, nulls, type_)
 
-    def _encode_strings(self, column: pa.ChunkedArray, type_: Type) -> Codes:
-        # Arrow finds the distinct strings; only these become Python objects.
-        encoded = column.dictionary_encode().combine_chunks()
-        if not len(column):
-            return np.empty(0, np.int64)
-        strings = np.array(encoded.dictionary.to_pylist(), object)
-        codes = np.append(self.domain(type_).encode(strings), 0)  # null has the index after them
-        indices = encoded.indices.fill_null(len(strings)).to_numpy(zero_copy_only=False)
-        result: Codes = codes[indices]
-        return result
-
-    def decode_arrow(self, codes: Codes, type_: Type) -> pa.Array:
-        """Return codes as an Arrow array."""
-        if isinstance(domain := self.domain(type_), SymbolDomain):
-            strings = domain.decode_arrow(codes)
-            if strings is not None:
-                return strings
-        return native.to_arrow(self.decode(codes, type_), codes == 0, type_)
+    def decode_arrow(self, codes: Codes, type_: Type) -> pa.Array | pa.ChunkedArray:
+        """Return codes as an Arrow array; many long texts need several."""
+        domain = self.domain(type_)
+        if isinstance(domain, SymbolDomain):
+            return domain.decode_arrow(codes)
+        return native.to_arrow(domain.decode(codes), codes == 0, type_)
 
     @property
     def nbytes(self) -> int:
@@ -102,14 +97,13 @@ class Dictionary:
         return sum(domain.nbytes for domain in self._domains.values())
 
 
-def _new_domain(kind: Kind) -> CodeDomain:
-
+def _new_domain(kind: Kind) -> NumericDomain | SymbolDomain:
     match kind:
         case Kind.SYMBOL:
             return SymbolDomain()
         case Kind.FLOAT:
-            return NumericDomain(np.float64, 0)
+            return NumericDomain(np.float64)
         case Kind.UNSIGNED:
-            return NumericDomain(np.uint64, INLINE_CODES)
+            return NumericDomain(np.uint64)
         case _:
-            return NumericDomain(np.int64, INLINE_CODES)
+            return NumericDomain(np.int64)

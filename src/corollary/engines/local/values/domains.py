@@ -1,22 +1,21 @@
 """Code domains: the values of one type and their codes.
 
 Codes are stable: a value keeps its code forever, so that a growing domain never recodes a relation.
-A small non-negative integer is its own code plus 1; everything else is interned in the order of
-arrival. The order of codes means nothing: comparisons decode.
+An integer below 2^61 is its own code, but for a constant; everything else is interned in the order
+of arrival (`storage/code_range.py` has the table). So the codes of integers are in the order of
+their values as long as none of them is interned, and only then comparisons need not decode.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import INTERNED_CODE, ZERO_CODE, Codes
+from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows
 from corollary.engines.local.values.native import NativeArray
-
-INLINE_CODES = 1 << 20
-"""Integers below this are their own codes: three columns with some larger ones fit one word."""
 
 SCALAR_VALUES_MAX = 16
 """Up to this many values are encoded one by one, which is faster than the array operations."""
@@ -26,6 +25,9 @@ RECENT_VALUES_MAX = 1 << 12
 
 BLOCK_ROWS = 1 << 13
 """The number of interned values in a block of a file."""
+
+_INLINE_CODES = {"i": (1, 1 << 62), "u": (ZERO_CODE, 1 << 62), "f": (1, 0)}
+"""The codes of the least and the greatest value that are their own codes, by kind of array."""
 
 
 class GrowingArray:
@@ -53,28 +55,8 @@ class GrowingArray:
         self.count = count
 
 
-class CodeDomain(Protocol):
-    """The values of one type and their codes; null is code 0."""
-
-    def encode(self, values: NativeArray) -> Codes:
-        """Return the codes of values, new ones interned."""
-
-    def decode(self, codes: Codes) -> NativeArray:
-        """Return the values of codes, an arbitrary one for null."""
-
-    @property
-    def nbytes(self) -> int:
-        """The size in bytes."""
-
-    def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return the domain as a header and parts of a file."""
-
-    def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
-        """Replace the contents by a header and parts of a file."""
-
-
 class NumericDomain:
-    """Fixed-width values: small non-negative integers inline, the others interned.
+    """Fixed-width values: all interned, or only those that cannot be their own codes.
 
     Interned values are looked up in a sorted array with their codes in a parallel one; the latest
     are in a Python dictionary, until there are enough to be worth a merge. All values are handled
@@ -82,33 +64,45 @@ class NumericDomain:
     file are decoded when the first one is needed.
     """
 
-    def __init__(self, dtype: Any, inline: int) -> None:
+    def __init__(self, dtype: Any) -> None:
         self._dtype = np.dtype(dtype)
-        self._inline = inline
-        self._first = inline or 1
+        # The codes of the least and the greatest inline value: none for floats.
+        self._least, self._most = _INLINE_CODES[self._dtype.kind]
+        self._first = INTERNED_CODE if self._most else 1
         self._values = GrowingArray(np.int64)
         self._sorted = np.empty(0, np.int64)
         self._codes = np.empty(0, np.int64)
         self._recent: dict[int, int] = {}
         self._stored: tuple[Mapping[str, Any], Blocks] | None = None
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether codes other than null are in the order of their values: none is interned."""
+        return self._most > 0 and not self._has_interned
+
+    @property
+    def _has_interned(self) -> bool:
+        count = self._values.count if self._stored is None else self._stored[0]["count"]
+        return bool(count)
+
     def encode(self, values: NativeArray) -> Codes:
         """Return the codes of values, new ones interned."""
         bits = np.ascontiguousarray(values, self._dtype).view(np.int64)
-        inline = self._inline
+        least, most = self._least, self._most
         if len(bits) <= SCALAR_VALUES_MAX:
-            few = bits.tolist()
+            codes = [bit + ZERO_CODE for bit in bits.tolist()]
             return np.array(
-                [bit + 1 if 0 <= bit < inline - 1 else self._code(bit) for bit in few], np.int64
+                [code if least <= code <= most else self._code(code - ZERO_CODE) for code in codes],
+                np.int64,
             )
-        if not inline:
+        if not most:
             return self._intern(bits)
-        is_inline = (bits >= 0) & (bits < inline - 1)
-        if is_inline.all():
-            return bits + 1
-        codes = np.where(is_inline, bits + 1, 0)
-        codes[~is_inline] = self._intern(bits[~is_inline])
-        return codes
+        inline = bits + ZERO_CODE  # modulo 2^64: what is too large turns negative
+        if inline.min() >= least and inline.max() <= most:
+            return inline
+        interned = ((inline < least) | (inline > most)).nonzero()[0]
+        inline[interned] = self._intern(bits[interned])
+        return inline
 
     def _code(self, bits: int) -> int:
         """Return the code of one value that is not inline."""
@@ -128,8 +122,8 @@ class NumericDomain:
     def _merge_recent(self) -> None:
         values = np.fromiter(self._recent, np.int64, len(self._recent))
         codes = np.fromiter(self._recent.values(), np.int64, len(self._recent))
-        order = values.argsort()
-        self._insert(values[order], codes[order])
+        values, order = sort_with_rows(values)
+        self._insert(values, codes[order])
         self._recent = {}
 
     def _insert(self, values: Codes, codes: Codes) -> None:
@@ -141,7 +135,7 @@ class NumericDomain:
     def _intern(self, bits: Codes) -> Codes:
         if self._stored is not None:
             self._load(*self._stored)
-        unique, inverse = np.unique(bits, return_inverse=True)
+        unique, inverse = number_distinct(bits)
         codes = self._look_up(unique)
         unknown = (codes == 0).nonzero()[0]
         if len(unknown) <= RECENT_VALUES_MAX:
@@ -155,7 +149,7 @@ class NumericDomain:
             codes[unknown] = np.arange(first, first + len(unknown))
             self._insert(unique[unknown], codes[unknown])
             self._values.extend(unique[unknown])
-        result: Codes = codes[inverse.ravel()]
+        result: Codes = codes[inverse]
         return result
 
     def _look_up(self, values: Codes) -> Codes:
@@ -168,11 +162,11 @@ class NumericDomain:
 
     def decode(self, codes: Codes) -> NativeArray:
         """Return the values of codes, an arbitrary one for null."""
-        if not self._inline:
+        if not self._most:
             return self._interned(codes).view(self._dtype)
-        bits = codes - 1
-        if self._values.count or self._stored is not None:
-            interned = (codes >= self._inline).nonzero()[0]
+        bits = codes - ZERO_CODE
+        if self._has_interned:
+            interned = (codes >= INTERNED_CODE).nonzero()[0]
             if len(interned):
                 bits[interned] = self._interned(codes[interned])
         return bits.view(self._dtype)
@@ -187,14 +181,15 @@ class NumericDomain:
     # --- stored values -------------------------------------------------------------------------
 
     def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
-        """Return the differences between the sorted interned values, and their codes."""
+        """Return the differences between the sorted interned values, and their numbers."""
         if self._stored is not None:
             header, blocks = self._stored
             return dict(header), [blocks]
         self._merge_recent()
         steps = np.diff(self._sorted, prepend=self._sorted[:1])
         starts = range(0, len(steps), BLOCK_ROWS)
-        parts = [(steps[at : at + BLOCK_ROWS], self._codes[at : at + BLOCK_ROWS]) for at in starts]
+        numbers = self._codes - self._first
+        parts = [(steps[at : at + BLOCK_ROWS], numbers[at : at + BLOCK_ROWS]) for at in starts]
         header = {"count": len(steps), "least": self._sorted[:1].tolist()}
         return header, [Blocks.of([pack_columns(part) for part in parts])]
 
@@ -205,16 +200,16 @@ class NumericDomain:
     def _load(self, header: Mapping[str, Any], blocks: Blocks) -> None:
         """Decode the values of a file."""
         count = header["count"]
-        steps, codes = np.empty(count, np.int64), np.empty(count, np.int64)
+        steps, numbers = np.empty(count, np.int64), np.empty(count, np.int64)
         for number in range(len(blocks)):
             part = slice(number * BLOCK_ROWS, (number + 1) * BLOCK_ROWS)
             columns, _ = unpack_columns(blocks.block(number), 2, len(steps[part]))
-            steps[part], codes[part] = columns
+            steps[part], numbers[part] = columns
         self._sorted = np.cumsum(steps)
         self._sorted += np.array(header["least"], np.int64)
-        self._codes = codes
+        self._codes = numbers + self._first
         self._values = GrowingArray(np.int64, count)
-        self._values.array[codes - self._first] = self._sorted
+        self._values.array[numbers] = self._sorted
         self._recent = {}
         self._stored = None
 

@@ -1,8 +1,8 @@
-"""Native values: those that NumPy computes with, from and to Python and Arrow.
+"""Native values: those that NumPy and Arrow compute with, from and to Python and Arrow.
 
 | type | NumPy |
 |---|---|
-| symbol | object (str) |
+| symbol | `Texts`: an Arrow array |
 | number | int64 |
 | unsigned | uint64 |
 | float | float64, one NaN, no -0.0 |
@@ -21,15 +21,29 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type
+from corollary.core.arrow_buffers import (
+    bool_array,
+    bool_values,
+    fixed_array,
+    fixed_values,
+    null_mask,
+    text_scalar,
+)
 from corollary.core.types import Kind, Type
+from corollary.engines.local.values.texts import Texts
 
 NativeArray = npt.NDArray[Any]
+Values = NativeArray | Texts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_DAY = date(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
+
+_NULL_TEXT = pa.nulls(1, pa.large_string())[0]
+_NO_TEXT = text_scalar("")
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: multiplying by it spreads neighbours over all high bits."""
@@ -44,7 +58,6 @@ INTEGER_BOUNDS = dict.fromkeys(Kind, (-(2**63), 2**63 - 1)) | {
 """The least and the greatest integer for values of a kind that is represented by integers."""
 
 DTYPES: dict[Kind, Any] = {
-    Kind.SYMBOL: np.object_,
     Kind.UNSIGNED: np.uint64,
     Kind.FLOAT: np.float64,
 }
@@ -55,12 +68,20 @@ def dtype_of(kind: Kind) -> Any:
     return DTYPES.get(kind, np.int64)
 
 
-def filler_values(count: int, type_: Type) -> NativeArray:
+def filler_values(count: int, type_: Type) -> Values:
     """Return values to fill the rows that have none."""
-    values = np.zeros(count, dtype_of(type_.kind))
     if type_.kind is Kind.SYMBOL:
-        values[:] = ""
-    return values
+        return Texts.of([""]).repeat(count)
+    return np.zeros(count, dtype_of(type_.kind))
+
+
+def scatter_values(values: Values, mask: npt.NDArray[np.bool_], type_: Type) -> Values:
+    """Return values in the rows of a mask, and any in all others."""
+    if isinstance(values, Texts):
+        return values.scatter(mask)
+    result = np.zeros(len(mask), dtype_of(type_.kind))
+    result[mask] = values
+    return result
 
 
 def canonical_floats(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -70,13 +91,21 @@ def canonical_floats(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     return result
 
 
-def from_python(values: Sequence[Any], type_: Type) -> NativeArray:
+def narrow_integers(values: NativeArray) -> NativeArray:
+    """Return Python's integers as int64 if all of them, and their opposites, fit."""
+    if values.dtype != object:
+        return values
+    if not len(values):
+        return values.astype(np.int64)
+    fits = values.min() > -(2**63) and values.max() < 2**63
+    return values.astype(np.int64) if fits else values
+
+
+def from_python(values: Sequence[Any], type_: Type) -> Any:
     """Return Python values, none of them None, as an array."""
     match type_.kind:
         case Kind.SYMBOL:
-            array = np.empty(len(values), object)
-            array[:] = values
-            return array
+            return Texts.of(values)
         case Kind.FLOAT:
             return canonical_floats(np.array([float(value) for value in values], np.float64))
         case Kind.UNSIGNED:
@@ -114,71 +143,60 @@ def to_python(value: Any, type_: Type) -> Any:
             return int(value)
 
 
-def from_arrow(
-    column: pa.ChunkedArray, type_: Type
-) -> tuple[NativeArray, npt.NDArray[np.bool_] | None]:
+def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[np.bool_] | None]:
     """Return an Arrow column as an array, and the mask of its nulls, None if there are none."""
-    nulls = column.is_null().to_numpy() if column.null_count else None
-    column = column.cast(arrow_type(type_))
+    target = pa.large_string() if type_.kind is Kind.SYMBOL else arrow_type(type_)
+    array = column.cast(target).combine_chunks()
+    nulls = null_mask(array)
     match type_.kind:
+        case Kind.SYMBOL:
+            return Texts(array.fill_null(_NO_TEXT)), nulls
         case Kind.DECIMAL:
-            return _unscaled(column.combine_chunks()), nulls
+            return _unscaled(array), nulls
         case Kind.DATE:
-            column = column.cast(pa.int32()).cast(pa.int64())
-        case Kind.TIMESTAMP:
-            column = column.cast(pa.int64())
+            return fixed_values(array, np.int32).astype(np.int64), nulls
         case Kind.BOOL:
-            column = column.cast(pa.int8()).cast(pa.int64())
+            return bool_values(array).astype(np.int64), nulls
+        case Kind.FLOAT:
+            return canonical_floats(fixed_values(array, np.float64)), nulls
         case _:
-            pass
-    nothing = "" if type_.kind is Kind.SYMBOL else 0
-    values = (column if nulls is None else column.fill_null(nothing)).to_numpy()
-    return (canonical_floats(values) if type_.kind is Kind.FLOAT else values), nulls
+            return fixed_values(array, dtype_of(type_.kind)), nulls
 
 
 def _unscaled(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return the integers behind decimals: the low 64 of 128 bits, as none has over 18 digits."""
-    if not len(array):
-        return np.empty(0, np.int64)
-    words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
-    return words[array.offset : array.offset + len(array), 0].copy()
+    return fixed_values(array, np.dtype((np.int64, 2)))[:, 0]
 
 
-def to_arrow(values: NativeArray, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
+def to_arrow(values: Any, nulls: npt.NDArray[np.bool_], type_: Type) -> pa.Array:
     """Return native values as an Arrow array, with the nulls of a mask."""
-    mask = nulls if nulls.any() else None
     target = arrow_type(type_)
+    if isinstance(values, Texts):
+        return pc.if_else(bool_array(~nulls), values.array, _NULL_TEXT).cast(target)
     match type_.kind:
         case Kind.BOOL:
-            return pa.array(values.astype(np.bool_), target, mask=mask)
+            return bool_array(values != 0, nulls)
         case Kind.DATE:
-            return pa.array(values.astype(np.int32), pa.int32(), mask=mask).cast(target)
-        case Kind.TIMESTAMP:
-            return pa.array(values, pa.int64(), mask=mask).cast(target)
+            return fixed_array(values.astype(np.int32), target, nulls)
         case Kind.DECIMAL:
             # Arrow's decimals have 128 bits: the high word is the sign of the low one.
-            words = np.stack([values, values >> np.int64(63)], axis=1)
-            valid = None if mask is None else np.packbits(~mask, bitorder="little").tobytes()
-            buffers = [
-                None if valid is None else pa.py_buffer(valid),
-                pa.py_buffer(words.tobytes()),
-            ]
-            return pa.Array.from_buffers(target, len(values), buffers)
+            return fixed_array(np.stack([values, values >> np.int64(63)], axis=1), target, nulls)
         case _:
-            return pa.array(values, target, mask=mask, from_pandas=False)
+            return fixed_array(values, target, nulls)
 
 
 def partition_of(
-    values: NativeArray, nulls: npt.NDArray[np.bool_] | None, type_: Type, partitions: int
+    values: Values, nulls: npt.NDArray[np.bool_] | None, partitions: int
 ) -> npt.NDArray[np.int64]:
     """Return the partition of each value, the same in every process; null is in the first.
 
-    >>> from corollary.core.types import NUMBER
-    >>> partition_of(np.array([1, 2, 3, 4]), None, NUMBER, 2).tolist()
+    >>> partition_of(np.array([1, 2, 3, 4]), None, 2).tolist()
     [1, 0, 1, 0]
     """
-    if type_.kind is Kind.SYMBOL:
-        keys = np.fromiter((crc32(each.encode()) for each in values), np.uint64, len(values))
+    if isinstance(values, Texts):
+        texts, rows = values.distinct()
+        checksums = (crc32(each.encode()) for each in texts.tolist())
+        keys = np.fromiter(checksums, np.uint64, len(texts))[rows]
     else:
         keys = values.view(np.uint64)
     # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.

@@ -1,29 +1,30 @@
 """Strings of a file: looked up by number and by value without reading all of them.
 
-They are stored in blocks in the order of their numbers. A second list of blocks is the permutation
-that sorts them, with the first string of each block as its fence: searching for a value decodes
-one block of the permutation and the strings that a binary search in it compares. The string
-numbered 0 stands for null and is never found.
+They are stored in blocks in the order of their numbers. A second list of blocks has their sorted
+hashes, each with the number of its string, and the first hash of each block as its fence: searching
+for a value decodes one of these blocks, and a block of strings for each one of an equal hash. The
+string numbered 0 stands for null and is never found.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from corollary.core.arrow_buffers import index_array, string_array
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows
+from corollary.engines.local.values.text_index import TextIndex, hash_texts
 
 BLOCK_ROWS = 1 << 9
 """The number of strings in a block."""
 
-SORTED_BLOCK_ROWS = 1 << 13
-"""The number of entries in a block of the permutation."""
+HASH_BLOCK_ROWS = 1 << 13
+"""The number of hashes in a block."""
 
 DECODE_ALL_RATIO = 2
 """All blocks are decoded when more than one in this many is read."""
@@ -39,17 +40,19 @@ class StoredStrings:
 
     Attributes:
         texts: the blocks of the strings.
-        permutation: the blocks of their numbers, in the order of the strings.
-        fences: one block: the first string of each block of the permutation.
+        hashes: the blocks of their hashes, as differences, and of their numbers.
+        fences: one block: the first hash of each block of hashes.
     """
 
     count: int
     texts: Blocks
-    permutation: Blocks
+    hashes: Blocks
     fences: Blocks
     _texts: dict[int, Text] = field(default_factory=dict, init=False, repr=False)
-    _sorted: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False)
-    _fences: list[bytes] | None = field(default=None, init=False, repr=False)
+    _hashes: dict[int, tuple[list[int], list[int]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _fences: list[int] | None = field(default=None, init=False, repr=False)
     _whole: Text | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -58,7 +61,7 @@ class StoredStrings:
     @property
     def nbytes(self) -> int:
         """The size in bytes, the file included."""
-        parts = (self.texts, self.permutation, self.fences)
+        parts = (self.texts, self.hashes, self.fences)
         texts = [*self._texts.values(), *([] if self._whole is None else [self._whole])]
         decoded = sum(ends.nbytes + len(text) for ends, text in texts)
         return sum(part.nbytes for part in parts) + decoded
@@ -80,14 +83,12 @@ class StoredStrings:
     def take(self, numbers: Codes) -> pa.Array:
         """Return the strings of some numbers."""
         blocks = numbers // BLOCK_ROWS
-        distinct = np.unique(blocks)
+        distinct, places = number_distinct(blocks)
         if self._whole is not None or len(distinct) * DECODE_ALL_RATIO > len(self.texts):
-            return self.read_all().take(pa.array(numbers))
+            return self.read_all().take(index_array(numbers))
         strings = _to_array(_join_texts([self._text(number) for number in distinct.tolist()]))
         # Only these blocks are joined: the n-th of them begins at n * BLOCK.
-        return strings.take(
-            pa.array(numbers - (blocks - distinct.searchsorted(blocks)) * BLOCK_ROWS)
-        )
+        return strings.take(index_array(numbers - (blocks - places) * BLOCK_ROWS))
 
     def _text(self, number: int) -> Text:
         known = self._texts.get(number)
@@ -106,29 +107,46 @@ class StoredStrings:
 
     # --- by value ------------------------------------------------------------------------------
 
-    def find(self, values: Iterable[str]) -> dict[str, int]:
+    def find(self, values: Sequence[str]) -> dict[str, int]:
         """Return the numbers of those values that are stored."""
         if self._fences is None:
-            ends, text = _unpack_text(self.fences.block(0), len(self.permutation))
-            self._fences = [bytes(text[start:end]) for start, end in pairwise(ends.tolist())]
+            (fences,), _ = unpack_columns(self.fences.block(0), 1, len(self.hashes))
+            self._fences = fences.tolist()
         found = {}
-        for value in values:
-            needle = value.encode("utf-8", "surrogatepass")
-            block = bisect_right(self._fences, needle) - 1
-            if block >= 0:
-                numbers = self._numbers(block)
-                at = bisect_left(numbers, needle, key=self._bytes)
-                if at < len(numbers) and self._bytes(numbers[at]) == needle:
-                    found[value] = numbers[at]
+        hashes = hash_texts(string_array(values)).tolist()
+        for value, wanted in zip(values, hashes, strict=True):
+            needle = value.encode()
+            # Equal hashes may begin in the block before the first fence that is not below.
+            first = max(bisect_left(self._fences, wanted) - 1, 0)
+            for block in range(first, bisect_right(self._fences, wanted)):
+                known, numbers = self._hash_block(block)
+                for at in range(bisect_left(known, wanted), bisect_right(known, wanted)):
+                    if self._bytes(numbers[at]) == needle:
+                        found[value] = numbers[at]
         return found
 
-    def _numbers(self, block: int) -> list[int]:
-        known = self._sorted.get(block)
+    def _hash_block(self, block: int) -> tuple[list[int], list[int]]:
+        """Return the hashes of a block, sorted, and the numbers of their strings."""
+        known = self._hashes.get(block)
         if known is None:
-            count = min(SORTED_BLOCK_ROWS, self.count - 1 - block * SORTED_BLOCK_ROWS)
-            (numbers,), _ = unpack_columns(self.permutation.block(block), 1, count)
-            known = self._sorted[block] = numbers.tolist()
+            hashes, numbers = self._read_hashes(block)
+            known = self._hashes[block] = (hashes.tolist(), numbers.tolist())
         return known
+
+    def _read_hashes(self, block: int) -> tuple[Codes, Codes]:
+        count = min(HASH_BLOCK_ROWS, self.count - 1 - block * HASH_BLOCK_ROWS)
+        (steps, numbers), _ = unpack_columns(self.hashes.block(block), 2, count)
+        return np.cumsum(steps, dtype=np.int64), numbers.astype(np.int64)
+
+    def read_index(self) -> TextIndex:
+        """Return the index of all strings."""
+        blocks = [self._read_hashes(block) for block in range(len(self.hashes))]
+        nothing = np.empty(0, np.int64)
+        hashes, numbers = (
+            np.concatenate([nothing, *parts])
+            for parts in (zip(*blocks, strict=True) if blocks else ((), ()))
+        )
+        return TextIndex(hashes, numbers, self.count)
 
 
 def store_strings(strings: pa.Array) -> StoredStrings:
@@ -137,12 +155,19 @@ def store_strings(strings: pa.Array) -> StoredStrings:
     texts = [
         _pack_text(strings[start : start + BLOCK_ROWS]) for start in range(0, count, BLOCK_ROWS)
     ]
-    order = 1 + pc.array_sort_indices(strings[1:]).to_numpy().astype(np.int64)
-    starts = range(0, count - 1, SORTED_BLOCK_ROWS)
-    permutation = [pack_columns([order[start : start + SORTED_BLOCK_ROWS]]) for start in starts]
-    fences = _pack_text(strings.take(pa.array(order[::SORTED_BLOCK_ROWS])))
-    parts = (Blocks.of(blocks) for blocks in (texts, permutation, [fences]))
-    return StoredStrings(count, *parts)
+    hashes, rows = sort_with_rows(hash_texts(strings[1:]))
+    rows += 1
+    parts = [
+        slice(start, start + HASH_BLOCK_ROWS) for start in range(0, count - 1, HASH_BLOCK_ROWS)
+    ]
+    blocks = [pack_columns([_differences(hashes[part]), rows[part]]) for part in parts]
+    fences = pack_columns([hashes[::HASH_BLOCK_ROWS]])
+    return StoredStrings(count, *(Blocks.of(each) for each in (texts, blocks, [fences])))
+
+
+def _differences(hashes: Codes) -> Codes:
+    """Return the differences between neighbours, the first one whole."""
+    return np.diff(hashes, prepend=0)
 
 
 def _pack_text(strings: pa.Array) -> bytes:

@@ -1,134 +1,268 @@
-"""The code domain of symbols."""
+"""The code domain of symbols.
 
-from collections.abc import Mapping
+The code of a text is its number in the order of arrival; number 0 stands for null. Texts live in
+Arrow arrays, those of a file in the file. Few texts, those of a small transaction, are found
+through a Python dictionary of the latest ones; many are found by Arrow among all, or through an
+index of hashes that is built when it is first needed.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from corollary.core.arrow_buffers import (
+    fixed_values,
+    index_array,
+    null_mask,
+    string_array,
+)
 from corollary.engines.local.storage.blocks import Blocks
-from corollary.engines.local.storage.layout import Codes
-from corollary.engines.local.values.domains import GrowingArray
-from corollary.engines.local.values.native import NativeArray
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.values.stored_strings import StoredStrings, store_strings
+from corollary.engines.local.values.text_index import TextIndex
+from corollary.engines.local.values.texts import Texts
+
+FEW_TEXTS = 64
+"""Up to this many texts are encoded one by one, as Python strings."""
+
+CACHED_TEXTS_MAX = 1 << 16
+"""The maximum number of texts in the Python dictionary."""
+
+CACHED_TEXT_BYTES = 150
+"""The approximate size of a text in the Python dictionary."""
+
+PENDING_TEXTS_MAX = 1 << 12
+"""The maximum number of new texts that are Python strings, before they are moved to Arrow."""
+
+HASH_ALL_RATIO = 8
+"""Arrow hashes all known texts if there are at most this many for each one to be found."""
 
 LOAD_ALL_SEARCH_RATIO = 64
 """All stored strings are loaded once one in this many has been searched for by value."""
 
-LOAD_ALL_READ_RATIO = 16
-"""All stored strings are loaded once one in this many has been read by code."""
-
-_UNREAD = np.array(None, object)
-
 
 class SymbolDomain:
-    """Strings, interned through a dictionary.
-
-    Strings of a file stay there. Those that are used are cached here, until they are so many that
-    loading all of them is cheaper.
-    """
+    """Texts and their codes."""
 
     def __init__(self) -> None:
-        self._code_of: dict[str, int] = {}
-        self._values = GrowingArray(object)
-        self._values.extend([""])  # null
-        self._characters = 0
+        self._clear(string_array([""]))
+
+    def _clear(self, *chunks: pa.Array) -> None:
+        # In the order of codes: the texts of the file, those of the chunks, those to be moved.
         self._stored: StoredStrings | None = None
-        self._searched = self._read = 0
+        self._chunks = list(chunks)
+        self._pending: list[str] = []
+        self._cache: dict[str, int] = {}
+        self._index: TextIndex | None = None
+        self._searched = 0
 
-    # --- values and codes ----------------------------------------------------------------------
+    @property
+    def _stored_count(self) -> int:
+        return 0 if self._stored is None else len(self._stored)
 
-    def encode(self, values: NativeArray) -> Codes:
-        """Return the codes of strings, new ones interned."""
-        code_of = self._code_of
-        get = code_of.get
-        codes = np.fromiter((get(value, 0) for value in values), np.int64, len(values))
-        unknown = (codes == 0).nonzero()[0].tolist()
-        if unknown and self._stored is not None:
-            self._find_stored(self._stored, [values[index] for index in unknown])
-        new: list[str] = []
-        for index in unknown:
-            value = values[index]
-            code = get(value)  # again: the same new value may occur twice in a batch
-            if code is None:
-                code = code_of[value] = self._values.count + len(new)
-                new.append(value)
-                self._characters += len(value)
-            codes[index] = code
-        self._values.extend(new)
+    @property
+    def _arrow_count(self) -> int:
+        return self._stored_count + sum(map(len, self._chunks))
+
+    # --- codes ---------------------------------------------------------------------------------
+
+    def encode(self, values: Texts) -> Codes:
+        """Return the codes of texts, new ones interned."""
+        if len(values) <= FEW_TEXTS:
+            return self.encode_python(values.tolist())
+        return self.encode_arrow(pa.chunked_array([values.array]))
+
+    def encode_python(self, values: Sequence[str]) -> Codes:
+        """Return the codes of Python strings, new ones interned."""
+        if len(values) > FEW_TEXTS:
+            return self.encode_arrow(pa.chunked_array([string_array(values)]))
+        cache = self._make_room()
+        missing = list(dict.fromkeys(value for value in values if value not in cache))
+        if missing:
+            cache.update(self._find_few(missing))
+            for value in missing:
+                if value not in cache:
+                    cache[value] = self._arrow_count + len(self._pending)
+                    self._pending.append(value)
+        return np.array([cache[value] for value in values], np.int64)
+
+    def _make_room(self) -> dict[str, int]:
+        """Return the dictionary of the latest texts, emptied if there are too many."""
+        if len(self._pending) > PENDING_TEXTS_MAX or len(self._cache) > CACHED_TEXTS_MAX:
+            self._flush()
+            self._cache = {}
+        return self._cache
+
+    def _find_few(self, values: list[str]) -> dict[str, int]:
+        """Return the codes of those texts, not in the dictionary, that are known."""
+        found = {} if self._stored is None else self._find_stored(self._stored, values)
+        values = [value for value in values if value not in found]
+        if values and self._arrow_count > max(self._stored_count, 1):
+            codes = self._search(string_array(values)).tolist()
+            found |= {value: code for value, code in zip(values, codes, strict=True) if code}
+        return found
+
+    def _find_stored(self, stored: StoredStrings, values: list[str]) -> dict[str, int]:
+        self._searched += len(values)
+        if self._searched * LOAD_ALL_SEARCH_RATIO > len(stored):
+            self._load(stored)
+            return {}
+        return stored.find(values)
+
+    def encode_arrow(self, column: pa.ChunkedArray) -> Codes:
+        """Return the codes of a column of strings, perhaps of dictionaries; 0 for null."""
+        if not len(column):
+            return np.empty(0, np.int64)
+        if pa.types.is_dictionary(column.type):
+            # The dictionary of a source may have a text twice, or null.
+            encoded = column.unify_dictionaries().combine_chunks()
+            known = self.encode_arrow(pa.chunked_array([encoded.dictionary]))
+        else:
+            if column.nbytes >> 30:  # the distinct texts may be too large for 32-bit offsets
+                column = column.cast(pa.large_string())
+            encoded = column.dictionary_encode().combine_chunks()
+            known = self._encode_distinct(encoded.dictionary.cast(pa.large_string()))
+        indices = encoded.indices.cast(pa.int64())
+        nulls = null_mask(indices)
+        rows = fixed_values(indices, np.int64)
+        codes: Codes
+        if nulls is None:
+            codes = known[rows]
+            return codes
+        codes = np.zeros(len(rows), np.int64)
+        codes[~nulls] = known[rows[~nulls]]
         return codes
 
-    def decode(self, codes: Codes) -> NativeArray:
-        """Return the strings of codes; the empty one for null."""
-        values = self._values.array[codes]
+    def _encode_distinct(self, texts: pa.Array) -> Codes:
+        """Return the codes of distinct texts, none of them null."""
+        if len(texts) <= FEW_TEXTS:
+            return self.encode_python(texts.to_pylist())
+        self._flush()
         if self._stored is not None:
-            unread = np.unique(codes[values == _UNREAD])
-            if len(unread):
-                self._read_stored(self._stored, unread)
-                values = self._values.array[codes]
-        return values
+            self._load(self._stored)
+        count = self._arrow_count
+        if count == 1:
+            codes = np.zeros(len(texts), np.int64)
+        elif count <= HASH_ALL_RATIO * len(texts):
+            # Number 0 has no text: it stands for null.
+            known = pa.chunked_array([self._chunks[0][1:], *self._chunks[1:]])
+            found = pc.index_in(texts, value_set=known)
+            codes = fixed_values(found, np.int32) + np.int64(1)
+            is_new = null_mask(found)
+            if is_new is not None:
+                codes[is_new] = 0
+        else:
+            codes = self._search(texts)
+        unknown = (codes == 0).nonzero()[0]
+        codes[unknown] = np.arange(count, count + len(unknown))
+        is_all = len(unknown) == len(texts)
+        self._append(texts if is_all else texts.take(index_array(unknown)))
+        return codes
 
-    def decode_arrow(self, codes: Codes) -> pa.Array | None:
-        """Return the strings of codes, or None if they had better be decoded as Python strings.
+    def _search(self, texts: pa.Array) -> Codes:
+        """Return the codes of texts in Arrow arrays, not in the file; 0 for unknown ones."""
+        first = max(self._stored_count, 1)
+        if self._index is None:
+            self._index = TextIndex(np.empty(0, np.int64), np.empty(0, np.int64), first)
+        if self._index.count < self._arrow_count:
+            numbers = np.arange(self._index.count, self._arrow_count)
+            self._index.extend(self._take(numbers))
+        return self._index.find(texts, self._take)
 
-        Many strings of a file go from its bytes to Arrow without becoming Python objects.
-        """
-        stored = self._stored
-        if stored is None or len(codes) * LOAD_ALL_READ_RATIO < len(stored):
-            return None
-        new = pa.array(self._values.array[len(stored) : self._values.count], pa.large_string())
-        strings = pa.concat_arrays([stored.read_all(), new]).take(pa.array(codes, mask=codes == 0))
+    # --- texts ---------------------------------------------------------------------------------
+
+    def decode(self, codes: Codes) -> Texts:
+        """Return the texts of codes; the empty one for null."""
+        self._flush()
+        return Texts(self._take(codes))
+
+    def decode_arrow(self, codes: Codes) -> pa.Array | pa.ChunkedArray:
+        """Return the texts of codes as an array of `string`, or several where one is too small."""
+        self._flush()
+        nulls = codes == 0
+        strings = self._take(codes, nulls if nulls.any() else None)
         # `string` has 32-bit offsets: from 2 GiB on, one array cannot hold them.
-        return None if strings.nbytes >> 31 else strings.cast(pa.string())
+        if strings.nbytes >> 31 and len(codes) > 1:
+            halves = [self.decode_arrow(half) for half in np.array_split(codes, 2)]
+            return pa.chunked_array([chunk for half in halves for chunk in _chunks(half)])
+        return strings.cast(pa.string())
+
+    def _take(self, codes: Codes, nulls: Any = None) -> pa.Array:
+        """Return the texts of codes, none of them pending."""
+        sources: list[Any] = [*([] if self._stored is None else [self._stored]), *self._chunks]
+        if len(sources) == 1 and self._stored is None:
+            return self._chunks[0].take(index_array(codes, nulls))
+        starts = np.cumsum([0, *map(len, sources)])
+        owners = starts.searchsorted(codes, "right") - 1
+        parts, rows = [], []
+        for number, source in enumerate(sources):
+            own = (owners == number).nonzero()[0]
+            if not len(own):
+                continue
+            numbers = codes[own] - starts[number]
+            is_stored = isinstance(source, StoredStrings)
+            parts.append(source.take(numbers if is_stored else index_array(numbers)))
+            rows.append(own)
+        if not parts:
+            return self._chunks[0][:0] if self._chunks else string_array([])
+        order = np.empty(len(codes), np.int64)
+        order[np.concatenate(rows)] = np.arange(len(codes))
+        return pa.concat_arrays(parts).take(index_array(order, nulls))
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether codes are in the order of their values: never, they are in that of arrival."""
+        return False
 
     @property
     def nbytes(self) -> int:
         """The approximate size in bytes."""
         stored = 0 if self._stored is None else self._stored.nbytes
-        return self._characters + 150 * (1 + len(self._code_of)) + stored
+        index = 0 if self._index is None else self._index.nbytes
+        chunks: int = sum(each.nbytes for each in self._chunks)
+        return stored + index + chunks + CACHED_TEXT_BYTES * len(self._cache)
 
-    # --- stored strings ------------------------------------------------------------------------
+    # --- moving texts --------------------------------------------------------------------------
 
-    def _find_stored(self, stored: StoredStrings, values: list[str]) -> None:
-        """Cache the codes of those strings that are stored."""
-        distinct = dict.fromkeys(values)
-        self._searched += len(distinct)
-        if self._searched * LOAD_ALL_SEARCH_RATIO > len(stored):
-            self._load(stored)
-        else:
-            self._code_of.update(stored.find(distinct))
+    def _flush(self) -> None:
+        """Move the texts that are Python strings to Arrow."""
+        if self._pending:
+            self._append(string_array(self._pending))
+            self._pending = []
 
-    def _read_stored(self, stored: StoredStrings, codes: Codes) -> None:
-        """Cache the strings of codes, sorted and distinct, that are stored."""
-        self._read += len(codes)
-        if self._read * LOAD_ALL_READ_RATIO > len(stored):
-            self._load(stored)
-        else:
-            self._values.array[codes] = stored.take(codes).to_numpy(zero_copy_only=False)
+    def _append(self, texts: pa.Array) -> None:
+        """Add a chunk; chunks of similar size are joined, so that they stay few."""
+        if not len(texts):
+            return
+        chunks = self._chunks
+        while chunks and len(chunks[-1]) <= 2 * len(texts):
+            texts = pa.concat_arrays([chunks.pop(), texts])
+        chunks.append(texts)
 
     def _load(self, stored: StoredStrings) -> None:
-        """Cache all stored strings; the file is not needed any more."""
-        values = stored.read_all().to_pylist()
-        self._values.array[: len(values)] = values
-        self._code_of.update(zip(values[1:], range(1, len(values)), strict=True))
-        self._characters += sum(map(len, values))
+        """Read all stored strings; the file is not needed any more."""
+        self._chunks.insert(0, stored.read_all())
+        self._index = stored.read_index()
         self._stored = None
 
     def dump(self) -> tuple[dict[str, Any], list[Blocks]]:
         """Return all strings in the order of their codes."""
-        stored, values = self._stored, self._values
-        first = 0 if stored is None else len(stored)
-        new = pa.array(values.array[first : values.count], pa.large_string())
+        self._flush()
+        stored = self._stored
         if stored is None:
-            stored = store_strings(new)
-        elif len(new):
-            stored = store_strings(pa.concat_arrays([stored.read_all(), new]))
-        return {"count": len(stored)}, [stored.texts, stored.permutation, stored.fences]
+            stored = store_strings(pa.concat_arrays(self._chunks))
+        elif self._chunks:
+            stored = store_strings(pa.concat_arrays([stored.read_all(), *self._chunks]))
+        return {"count": len(stored)}, [stored.texts, stored.hashes, stored.fences]
 
     def restore(self, header: Mapping[str, Any], blocks: list[Blocks]) -> None:
         """Replace the contents by a header and parts of a file, to be read when needed."""
+        self._clear()
         self._stored = StoredStrings(header["count"], *blocks)
-        self._values = GrowingArray(object, len(self._stored))
-        self._values.array[0] = ""
-        self._code_of = {}
-        self._characters = self._searched = self._read = 0
+
+
+def _chunks(part: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return part.chunks if isinstance(part, pa.ChunkedArray) else [part]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.engine import Limits
-from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
+from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.engines.local.values.native import from_arrow, partition_of
 from corollary.engines.spark.remote import ChangedTuples
@@ -127,7 +127,7 @@ class TaskRecorder:
         """Record the rows so far."""
         self.handled = handled
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         """Add to the sizes of a step."""
         number = self.steps[id(step)]
         self.sizes[number] += size
@@ -140,6 +140,9 @@ class TaskRecorder:
     def probe(self, relation: str, rows: int) -> None:
         """Add to the probes of a relation."""
         self.probes[relation] += rows
+
+    def bulk(self) -> None:
+        """Ignored: a stratum in tasks is placed there."""
 
     def switch(self, within: Within) -> None:
         """Record steps that exceeded their budget."""
@@ -180,7 +183,7 @@ def partitions_of(
 ) -> npt.NDArray[np.int64]:
     """Return the partition that each tuple belongs to."""
     type_ = relation.types[pivot]
-    return partition_of(*from_arrow(rows.column(pivot), type_), type_, partitions)
+    return partition_of(*from_arrow(rows.column(pivot), type_), partitions)
 
 
 def write_pickle(data: Any, root: Path, job: str = "driver") -> str:

@@ -16,7 +16,7 @@ from corollary.core.types import FLOAT, Kind, Type
 from corollary.engines.local.evaluation import expressions
 from corollary.engines.local.evaluation.aggregates import sum_groups
 from corollary.engines.local.evaluation.expressions import RangeValues
-from corollary.engines.local.storage.layout import Codes
+from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.sql.columns import held_column, held_type, plain_column

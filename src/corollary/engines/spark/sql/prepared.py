@@ -6,7 +6,16 @@ import pyarrow as pa
 
 from corollary.core.engine import Limits
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
-from corollary.core.plans import WORKING_SEPARATOR, Aggregate, Derive, Loop, PlacedCall, Plan
+from corollary.core.plans import (
+    WORKING_SEPARATOR,
+    Aggregate,
+    Derive,
+    Loop,
+    PlacedCall,
+    Plan,
+    ReadTotals,
+    Total,
+)
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -129,6 +138,14 @@ class Prepared:
             there = self.tables[each.relation].among(found, each.state)
             found = minus(self._pieces, found, there)
         return found
+
+    def total(self, step: Total) -> Tuples:
+        """Refuse: where queries compute an aggregate, no totals are kept."""
+        raise AssertionError(f"totals of `{step.aggregation.relation}` in a query")
+
+    def read_totals(self, step: ReadTotals) -> Tuples:
+        """Refuse: where queries compute an aggregate, no totals are kept."""
+        raise AssertionError(f"totals of `{step.aggregation.relation}` in a query")
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by tuples with a number behind each."""

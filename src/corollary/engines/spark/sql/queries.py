@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from corollary.core.engine import Engine, TableHandle
-from corollary.core.plans import Aggregate, Derive, RecordTrace, Within
+from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -26,7 +26,7 @@ class _Onward:
     def end(self, name: str, handled: int) -> None:
         self.recorder.end(name, self.handled + handled)
 
-    def step(self, step: Derive | Aggregate, size: int, led: int) -> None:
+    def step(self, step: Evaluation, size: int, led: int) -> None:
         self.recorder.step(step, size, led)
 
     def round(self, count: int = 1) -> None:
@@ -34,6 +34,9 @@ class _Onward:
 
     def probe(self, relation: str, rows: int) -> None:
         self.recorder.probe(relation, rows)
+
+    def bulk(self) -> None:
+        self.recorder.bulk()
 
     def switch(self, within: Within) -> None:
         self.recorder.switch(within)

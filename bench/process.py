@@ -1,0 +1,110 @@
+"""A command in a process of its own: the clock, the processor, and the peak of its memory.
+
+Processor time is user and system time of the process and of all that it has started and waited for.
+Memory is **anonymous** memory, `RssAnon` of `/proc/PID/status`, of the process and its descendants
+together, looked at every few milliseconds: pages of mapped files are the kernel's to take back, so
+that they would say nothing about what fits into a machine. Where there is no `/proc` it is 0.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOK_SECONDS = 0.01
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one run of a command took.
+
+    Attributes:
+        wall: seconds on the clock.
+        processor: seconds of user and system time.
+        memory: bytes of anonymous memory at the peak.
+        printed: what it wrote to standard output.
+    """
+
+    wall: float
+    processor: float
+    memory: int
+    printed: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.processor:.2f} s ({self.wall:.2f} s)"
+
+
+def run_process(command: Sequence[str], directory: Path | None = None) -> Spent:
+    """Run a command to its end.
+
+    Raises:
+        RuntimeError: it failed; with what it wrote to standard error.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=errors)
+        peak = 0
+        while True:
+            found, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if found:
+                break
+            peak = max(peak, _anonymous_memory(process.pid))
+            time.sleep(LOOK_SECONDS)
+        wall = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)  # it was waited for here
+        if process.returncode:
+            errors.seek(0)
+            message = errors.read().decode(errors="replace")
+            raise RuntimeError(f"{' '.join(command)} gave {process.returncode}: {message}")
+        out.seek(0)
+        printed = out.read().decode()
+    return Spent(wall, usage.ru_utime + usage.ru_stime, peak, printed)
+
+
+def run_corollary(*arguments: str) -> Spent:
+    """Run the command line of Corollary."""
+    return run_process([sys.executable, "-m", "corollary", *arguments])
+
+
+def run_duckdb(sql: str, database: Path, directory: Path, threads: int) -> Spent:
+    """Run statements in a new database file; names of other files are relative to a directory."""
+    database.unlink(missing_ok=True)
+    code = (
+        "import duckdb, sys; "
+        f"duckdb.connect(sys.argv[1], config={{'threads': {threads}}}).execute(sys.argv[2])"
+    )
+    return run_process([sys.executable, "-c", code, str(database), sql], directory)
+
+
+def middle(runs: Sequence[Spent]) -> Spent:
+    """Return the medians of several runs of one command."""
+    return Spent(
+        statistics.median(each.wall for each in runs),
+        statistics.median(each.processor for each in runs),
+        max(each.memory for each in runs),
+        runs[-1].printed,
+    )
+
+
+def _anonymous_memory(process: int) -> int:
+    """Return how many bytes a process and its descendants have now, as far as they can be seen."""
+    total = 0
+    waiting = [process]
+    while waiting:
+        each = Path("/proc") / str(waiting.pop())
+        try:
+            status = (each / "status").read_text(encoding="utf-8")
+            for task in (each / "task").iterdir():
+                waiting += map(int, (task / "children").read_text(encoding="utf-8").split())
+        except OSError:  # it has just ended, or there is no such directory here
+            continue
+        for line in status.splitlines():
+            if line.startswith("RssAnon:"):
+                total += 1024 * int(line.split()[1])
+    return total

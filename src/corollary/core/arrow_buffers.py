@@ -1,0 +1,186 @@
+"""NumPy and Python values to Arrow and back, by buffers.
+
+The functions of pyarrow that do the same (`pa.array`, `pa.scalar`, `to_numpy`) import pandas where
+it is installed, which takes longer than most queries. Whatever handles many values uses these
+instead; none of them copies what it need not copy.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, localcontext
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corollary.core.types import DECIMAL_MAX_DIGITS
+
+Mask = npt.NDArray[np.bool_]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH_DAY = date(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
+LOW_BITS = (1 << 64) - 1
+
+NUMPY_TYPES: dict[pa.DataType, Any] = {
+    pa.int8(): np.int8,
+    pa.int32(): np.int32,
+    pa.int64(): np.int64,
+    pa.uint64(): np.uint64,
+    pa.float64(): np.float64,
+}
+"""The NumPy types of numbers."""
+
+
+def fixed_array(
+    values: npt.NDArray[Any], type_: pa.DataType, nulls: Mask | None = None
+) -> pa.Array:
+    """Return values of the width of an Arrow type as an array of it.
+
+    >>> fixed_array(np.array([1, 2]), pa.int64(), np.array([False, True])).to_pylist()
+    [1, None]
+    """
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(type_, len(values), [_validity(nulls), data])
+
+
+def bool_array(values: Mask, nulls: Mask | None = None) -> pa.Array:
+    """Return a mask as an Arrow array.
+
+    >>> bool_array(np.array([True, False])).to_pylist()
+    [True, False]
+    """
+    data = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_validity(nulls), data])
+
+
+def index_array(values: npt.NDArray[np.int64], nulls: Mask | None = None) -> pa.Array:
+    """Return indices as an Arrow array, for `take`."""
+    return fixed_array(values, pa.int64(), nulls)
+
+
+def string_array(texts: Sequence[str | None], type_: pa.DataType | None = None) -> pa.Array:
+    """Return Python strings as an array of `large_string`, or of `string`.
+
+    >>> string_array(["a", None, "bc"]).to_pylist()
+    ['a', None, 'bc']
+    """
+    pieces = ["" if text is None else text for text in texts]
+    data = "".join(pieces).encode()
+    is_ascii = len(data) == sum(map(len, pieces))
+    lengths = map(len, pieces if is_ascii else (piece.encode() for piece in pieces))
+    ends = np.fromiter(accumulate(lengths, initial=0), np.int64, len(pieces) + 1)
+    nulls = np.array([text is None for text in texts], np.bool_) if None in texts else None
+    buffers = [_validity(nulls), pa.py_buffer(ends), pa.py_buffer(data)]
+    array = pa.Array.from_buffers(pa.large_string(), len(pieces), buffers)
+    return array if type_ is None else array.cast(type_)
+
+
+def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Return Python values of the type of a column, None for null.
+
+    >>> from decimal import Decimal
+    >>> python_array([Decimal("-1.5"), None], pa.decimal128(5, 2)).to_pylist()
+    [Decimal('-1.50'), None]
+    """
+    if pa.types.is_string(type_):
+        return string_array(values, type_)
+    nulls = np.array([value is None for value in values], np.bool_)
+    present = [value for value in values if value is not None]
+    if pa.types.is_boolean(type_):
+        found: npt.NDArray[Any] = np.array(present, np.bool_)
+    elif pa.types.is_date(type_):
+        found = np.array([(value - EPOCH_DAY).days for value in present], np.int32)
+    elif pa.types.is_timestamp(type_):
+        found = np.array([(value - EPOCH) // MICROSECOND for value in present], np.int64)
+    elif pa.types.is_decimal(type_):
+        found = decimal_words([unscaled_integer(value, type_.scale) for value in present])
+    else:
+        found = np.array(present, NUMPY_TYPES[type_])
+    if len(present) < len(values):
+        whole = np.zeros((len(values), *found.shape[1:]), found.dtype)
+        whole[~nulls] = found
+        found = whole
+    return bool_array(found, nulls) if found.dtype == np.bool_ else fixed_array(found, type_, nulls)
+
+
+def unscaled_integer(value: int | Decimal, scale: int) -> int:
+    """Return the integer behind a decimal of some scale, which must be exact."""
+    with localcontext(prec=DECIMAL_MAX_DIGITS + 2):
+        return int(Decimal(value).scaleb(scale).to_integral_exact())
+
+
+def decimal_words(integers: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Return the integers behind decimals as Arrow has them: the low and the high 64 bits."""
+    low = np.array([each & LOW_BITS for each in integers], np.uint64)
+    high = np.array([each >> 64 & LOW_BITS for each in integers], np.uint64)
+    return np.stack([low, high], axis=1)
+
+
+def text_scalar(text: str) -> pa.Scalar:
+    """Return a string as a scalar of `large_string`, an argument of Arrow's functions."""
+    return string_array([text])[0]
+
+
+def number_scalar(value: int) -> pa.Scalar:
+    """Return an integer as a scalar of `int64`, an argument of Arrow's functions."""
+    return fixed_array(np.array([value], np.int64), pa.int64())[0]
+
+
+def fixed_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the values of an array of fixed width, of which those that are null are arbitrary.
+
+    >>> fixed_values(fixed_array(np.array([1, 2, 3]), pa.int64())[1:], np.int64)
+    array([2, 3])
+    """
+    width = np.dtype(dtype).itemsize
+    data = array.buffers()[1]
+    if data is None:
+        return np.empty(0, dtype)
+    return np.frombuffer(data, dtype, len(array), width * array.offset)
+
+
+def bool_values(array: pa.Array) -> Mask:
+    """Return the values of a bool array as a mask; those that are null are arbitrary.
+
+    >>> bool_values(bool_array(np.array([True, False, True]))[1:])
+    array([False,  True])
+    """
+    return _bits(array.buffers()[1], array.offset, len(array))
+
+
+def true_mask(array: pa.Array) -> Mask:
+    """Return the mask of the values of a bool array that are true, not null.
+
+    >>> true_mask(pa.array([True, None, False]))
+    array([ True, False, False])
+    """
+    nulls = null_mask(array)
+    return bool_values(array) if nulls is None else bool_values(array) & ~nulls
+
+
+def null_mask(array: pa.Array) -> Mask | None:
+    """Return the mask of an array's nulls, None if there are none."""
+    if not array.null_count:
+        return None
+    valid = array.buffers()[0]
+    if valid is None:  # of the type `null`
+        return np.ones(len(array), np.bool_)
+    return ~_bits(valid, array.offset, len(array))
+
+
+def _bits(data: pa.Buffer | None, offset: int, count: int) -> Mask:
+    if data is None:
+        return np.zeros(count, np.bool_)
+    first = offset // 8
+    packed = np.frombuffer(data, np.uint8, (offset + count + 7) // 8 - first, first)
+    start = offset - 8 * first
+    return np.unpackbits(packed, bitorder="little")[start : start + count].view(np.bool_)
+
+
+def _validity(nulls: Mask | None) -> pa.Buffer | None:
+    if nulls is None or not nulls.any():
+        return None
+    return pa.py_buffer(np.packbits(~nulls, bitorder="little"))

@@ -1,0 +1,121 @@
+"""DuckDB in this process: one database in memory, and queries that can be stopped.
+
+DuckDB does not notice Ctrl-C, so a query runs in a thread of its own. The thread that asked waits
+for its batches, looks at its limits from time to time, and interrupts the query when it gives up.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+BATCH_ROWS = 1 << 21
+"""The maximum number of rows in a batch of a result."""
+
+WAITING_BATCHES_MAX = 2
+"""A query that is this many batches ahead waits."""
+
+POLL_SECONDS = 0.05
+"""How often limits are checked while a query runs."""
+
+MEMORY_FRACTION = 0.4
+"""The part of the machine's memory that DuckDB may take before it spills to files."""
+
+MEMORY_MIN_BYTES = 1 << 28
+
+
+def _memory_limit() -> str:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{max(MEMORY_MIN_BYTES, int(MEMORY_FRACTION * total)) >> 20}MiB"
+
+
+@lru_cache(maxsize=1)
+def _database(process: int) -> "DuckDBPyConnection":
+    """Return the database of a process; threads of DuckDB do not survive a fork."""
+    import duckdb
+
+    directory = Path(tempfile.gettempdir()) / f"corollary-{process}"
+    return duckdb.connect(
+        config={
+            "threads": os.cpu_count() or 1,
+            "preserve_insertion_order": "false",
+            "memory_limit": _memory_limit(),
+            "temp_directory": str(directory),
+            "python_enable_replacements": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+    )
+
+
+_Item: TypeAlias = "pa.RecordBatch | BaseException | None"
+"""What the thread of a query passes on: a batch, why it failed, or that it has ended."""
+
+
+def run_query(
+    text: str, tables: Mapping[str, pa.Table], check: Callable[[], None]
+) -> Generator[pa.RecordBatch]:
+    """Yield the batches of a query's result; closing the iterator stops the query.
+
+    Args:
+        text: the query.
+        tables: the tables that it reads.
+        check: is called while the query runs; what it raises stops the query.
+    """
+    connection = _database(os.getpid()).cursor()
+    for name, table in tables.items():
+        connection.register(name, table)
+    items: Queue[_Item] = Queue(WAITING_BATCHES_MAX)
+    is_stopped = Event()
+
+    def put(item: _Item) -> bool:
+        while not is_stopped.is_set():
+            try:
+                items.put(item, timeout=POLL_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for batch in connection.sql(text).to_arrow_reader(BATCH_ROWS):
+                if not put(batch):
+                    return
+            put(None)
+        except BaseException as error:  # noqa: BLE001 - the thread that asked raises it
+            put(error)
+
+    worker = Thread(target=work, name="bulk query", daemon=True)
+    worker.start()
+    try:
+        while (item := _next(items, check)) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        is_stopped.set()
+        if worker.is_alive():
+            connection.interrupt()
+        worker.join()
+        connection.close()
+
+
+def _next(items: "Queue[_Item]", check: Callable[[], None]) -> _Item:
+    while True:
+        try:
+            item = items.get(timeout=POLL_SECONDS)
+        except Empty:
+            check()
+            continue
+        check()
+        return item

@@ -1,0 +1,67 @@
+"""Sorting integers together with the rows that they stand in, and finding the distinct ones."""
+
+import numpy as np
+
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
+
+
+def is_sorted(keys: Codes) -> bool:
+    """Return whether keys are sorted already."""
+    return bool((keys[1:] >= keys[:-1]).all())
+
+
+def sort_words(words: Words) -> Words:
+    """Return words sorted; those that are sorted already cost one pass."""
+    # Void words, those of wide tuples, can be sorted but not compared.
+    if len(words) < 2 or (words.dtype == np.int64 and is_sorted(words)):
+        return words
+    return np.sort(words)
+
+
+def sort_with_rows(keys: Codes) -> tuple[Codes, Codes]:
+    """Return keys sorted, and for each the row where it stood; equal keys stay in their order.
+
+    Keys and rows are sorted as one integer where both fit: that takes half the time of `argsort`.
+
+    >>> sort_with_rows(np.array([30, -10, 20, -10]))
+    (array([-10, -10,  20,  30]), array([1, 3, 2, 0]))
+    """
+    count = len(keys)
+    rows = np.arange(count)
+    if is_sorted(keys):
+        return keys, rows
+    least = int(keys.min())
+    bits = count.bit_length()
+    if (int(keys.max()) - least).bit_length() + bits > NARROW_BITS:
+        order = keys.argsort(kind="stable")
+        return keys[order], order
+    words = keys - least
+    words <<= bits
+    words |= rows
+    words.sort()
+    rows = words & ((1 << bits) - 1)
+    words >>= bits
+    words += least
+    return words, rows
+
+
+def first_mask(words: Words) -> Mask:
+    """Return for sorted words, or keys, the mask of those that differ from the one before."""
+    mask = np.empty(len(words), np.bool_)
+    mask[:1] = True
+    mask[1:] = words[1:] != words[:-1]
+    return mask
+
+
+def number_distinct(keys: Codes) -> tuple[Codes, Codes]:
+    """Return the distinct keys, sorted, and for each key its number among them.
+
+    >>> number_distinct(np.array([30, -10, 20, -10]))
+    (array([-10,  20,  30]), array([2, 0, 1, 0]))
+    """
+    ordered, rows = sort_with_rows(keys)
+    is_first = first_mask(ordered)
+    numbers = np.empty(len(keys), np.int64)
+    numbers[rows] = np.cumsum(is_first) - 1
+    return ordered[is_first], numbers

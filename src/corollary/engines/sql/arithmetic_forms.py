@@ -1,0 +1,99 @@
+"""Forms of functors that are the same in every dialect."""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from corollary.core.types import Type
+from corollary.engines.sql import nodes
+from corollary.engines.sql.dialect import FunctorForm, Lowering
+from corollary.engines.sql.nodes import Node, OperatorKind
+
+
+def itself(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """Return the argument."""
+    return arguments[0]
+
+
+def operator(kind: OperatorKind) -> Lowering:
+    """Return the lowering to a binary operator."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.binary(kind, *arguments)
+
+    return lower
+
+
+def extreme(is_larger: bool) -> FunctorForm:
+    """Return the form of `min` and `max`; `least` and `greatest` skip null."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        best = arguments[0]
+        for each in arguments[1:]:
+            is_less = nodes.binary(exp.LT, best, each)
+            is_not = nodes.binary(exp.GTE, best, each)
+            best = nodes.case(
+                (is_less, each if is_larger else best), (is_not, best if is_larger else each)
+            )
+        return best
+
+    return FunctorForm(lower)
+
+
+def float_operator(kind: OperatorKind) -> FunctorForm:
+    """Return the form of an operator on floats: infinity from finite operands is an overflow."""
+    infinity = nodes.cast(nodes.string("Infinity"), "DOUBLE")
+    zero = nodes.cast(nodes.string("0.0"), "DOUBLE")
+
+    def is_finite(value: Node) -> Node:
+        return nodes.binary(exp.NEQ, nodes.call("ABS", value), infinity)
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        one, two = arguments
+        divisor = two
+        if kind is exp.Div:
+            divisor = nodes.case((nodes.binary(exp.NEQ, two, zero), two))
+        value = nodes.binary(kind, one, divisor)
+        finite = [is_finite(value), nodes.negated(is_finite(one)), nodes.negated(is_finite(two))]
+        test = nodes.any_of(finite)
+        assert test is not None
+        # Adding 0.0 turns -0.0 into 0.0.
+        return nodes.case((test, nodes.binary(exp.Add, value, zero)))
+
+    return FunctorForm(lower, is_fallible=True)
+
+
+def part_of_text(index_type: str) -> FunctorForm:
+    """Return the form of `substr`: outside of the text there is nothing, from the end neither."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        text, index, length = arguments
+        zero = nodes.integer(0, "BIGINT")
+        size = nodes.call("CHAR_LENGTH" if index_type == "INT" else "LENGTH", text)
+        inside = nodes.every(
+            [
+                nodes.binary(exp.GTE, index, zero),
+                nodes.binary(exp.LTE, index, size),
+                nodes.binary(exp.GTE, length, zero),
+            ]
+        )
+        present = nodes.every(map(nodes.is_present, arguments))
+        assert inside is not None
+        assert present is not None
+        # Beyond the text, neither number may leave the type that the function takes.
+        first = nodes.binary(
+            exp.Add, nodes.call("LEAST", index, _LONGEST), nodes.integer(1, "BIGINT")
+        )
+        taken = nodes.call(
+            "SUBSTR",
+            text,
+            nodes.cast(first, index_type),
+            nodes.cast(nodes.call("LEAST", length, _LONGEST), index_type),
+        )
+        inner = nodes.case((inside, taken), default=nodes.string(""))
+        return nodes.case((present, inner))
+
+    return FunctorForm(lower)
+
+
+_LONGEST = nodes.integer(2**31 - 2, "BIGINT")

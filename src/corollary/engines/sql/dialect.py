@@ -1,0 +1,91 @@
+"""What the compiler has to know of an SQL engine: how values look there, and which functors it has.
+
+An SQL engine may compute an expression for rows that no later stage keeps, so nothing that we write
+may raise: what can fail gives null instead, and the compiler tests for that.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from corollary.core.logic import Value
+from corollary.core.types import Kind, Type
+from corollary.engines.sql.nodes import Node
+
+AggregateForm = Callable[[Node, Type, Type], tuple[Node, Node | None]]
+"""Makes the SQL of an aggregate from a column, its type and the type of the result.
+
+It returns the value, and a test that is true where it is not exact, never null.
+"""
+
+Lowering = Callable[[Sequence[Node], Sequence[Type], Type], Node]
+"""Makes the SQL of a functor from its arguments, their types and the type of the result."""
+
+
+class DialectName(StrEnum):
+    """The SQL engines that the compiler writes for."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+class NotExactError(Exception):
+    """Something has no form in SQL that means exactly the same; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctorForm:
+    """The form of a functor for operands of some kind.
+
+    Attributes:
+        lower: makes the SQL. Where an operand is null the result must be null.
+        is_fallible: whether the result is null for some operands that are not. It may be so for
+            more operands than those without a value: the engine then looks at the rows again.
+    """
+
+    lower: Lowering
+    is_fallible: bool = False
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """An SQL engine.
+
+    Attributes:
+        has_codes: whether relations come as codes, with the values of a column beside them where an
+            expression needs these. Codes are never null, and equal where the values are.
+        type_name: the SQL type that holds the values of a type.
+        constant: makes a value of a type.
+        functors: by name and the kind of the first operand; what is not here is not handed over.
+        predicates: the same for conditions other than comparisons.
+        semi_join: the side and the kind of a semi-join.
+        anti_join: the side and the kind of an anti-join.
+        align: brings two values to a common scale, so that they can be compared.
+        aggregates: the aggregates of a column by name and its kind.
+    """
+
+    name: DialectName
+    has_codes: bool
+    type_name: Callable[[Type], str]
+    constant: Callable[[Value, Type], Node]
+    functors: Mapping[tuple[str, Kind], FunctorForm]
+    predicates: Mapping[str, FunctorForm]
+    align: Callable[[Node, Type, Node, Type], tuple[Node, Node]]
+    semi_join: tuple[str, str]
+    anti_join: tuple[str, str]
+    aggregates: Mapping[tuple[str, Kind], AggregateForm]
+
+    def text(self, query: Node) -> str:
+        """Return a query as the engine reads it."""
+        return query.sql(dialect=str(self.name))
+
+    def form(self, name: str, operand: Type) -> FunctorForm:
+        """Return the form of a functor.
+
+        Raises:
+            NotExactError: it has none.
+        """
+        found = self.functors.get((name, operand.kind))
+        if found is None:
+            raise NotExactError(f"`{name}` of {operand.kind} has no exact form in SQL")
+        return found

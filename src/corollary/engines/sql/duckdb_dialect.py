@@ -1,0 +1,311 @@
+"""DuckDB: which functors it computes exactly as we do, and how.
+
+Values are native integers, floats and texts (`duckdb_types`); columns that no expression reads are
+codes. `TRY` gives null where an operator raises.
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from corollary.core.functors import CHECKED_SUM
+from corollary.core.types import Kind, Type
+from corollary.engines.sql import nodes
+from corollary.engines.sql.arithmetic_forms import (
+    extreme,
+    float_operator,
+    itself,
+    operator,
+    part_of_text,
+)
+from corollary.engines.sql.dialect import (
+    AggregateForm,
+    Dialect,
+    DialectName,
+    FunctorForm,
+    Lowering,
+    NotExactError,
+)
+from corollary.engines.sql.duckdb_decimals import (
+    ZERO,
+    align,
+    decimal_text,
+    decimal_to,
+    decimal_to_float,
+    extreme_decimal,
+    negate_decimal,
+    product_of_decimals,
+    quotient_of_decimals,
+    sum_of_decimals,
+    to_decimal,
+    unit,
+    within_bounds,
+)
+from corollary.engines.sql.duckdb_types import (
+    BIGINT,
+    DOUBLE,
+    EXACT_FLOAT_MAX,
+    HUGEINT,
+    UBIGINT,
+    VARCHAR,
+    attempt,
+    constant,
+    type_name,
+)
+from corollary.engines.sql.nodes import Node, OperatorKind
+
+DAY_MICROSECONDS = 86_400_000_000
+
+
+def _attempted(kind: OperatorKind) -> FunctorForm:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return attempt(nodes.binary(kind, *arguments))
+
+    return FunctorForm(lower, is_fallible=True)
+
+
+def _remainder(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """The least integer modulo -1 raises, though it is 0."""
+    one, two = arguments
+    zero = nodes.binary(exp.Mul, one, nodes.integer(0, BIGINT))
+    is_minus_one = nodes.binary(exp.EQ, two, nodes.integer(-1, BIGINT))
+    return nodes.case((is_minus_one, zero), default=attempt(nodes.binary(exp.Mod, one, two)))
+
+
+def _negate(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return attempt(nodes.binary(exp.Sub, nodes.integer(0, type_name(result)), arguments[0]))
+
+
+def _negate_float(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.binary(exp.Sub, nodes.cast(nodes.string("0.0"), DOUBLE), arguments[0])
+
+
+def _function(name: str, result_type: str | None = None) -> Lowering:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        made = nodes.call(name, *arguments)
+        return made if result_type is None else nodes.cast(made, result_type)
+
+    return lower
+
+
+def _bits(kind: OperatorKind) -> FunctorForm:
+    return FunctorForm(operator(kind))
+
+
+def _complement(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0].copy())))
+
+
+def _is_nonzero(value: Node, type_: Type) -> Node:
+    name = type_name(type_)
+    return nodes.cast(nodes.binary(exp.NEQ, value, nodes.integer(0, name)), name)
+
+
+def _logical(kind: OperatorKind) -> FunctorForm:
+    """A bit of each operand: `AND` would give 0 for null and 0."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.binary(kind, *map(_is_nonzero, arguments, types))
+
+    return FunctorForm(lower)
+
+
+def _is_zero(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    name = type_name(result)
+    return nodes.cast(nodes.binary(exp.EQ, arguments[0], nodes.integer(0, name)), name)
+
+
+def _concatenate(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    made = arguments[0]
+    for each in arguments[1:]:
+        made = nodes.binary(exp.DPipe, made, each)
+    return made
+
+
+# --- conversions and texts -----------------------------------------------------------------------
+
+
+def _cast_to(name: str) -> Lowering:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.cast(arguments[0], name)
+
+    return lower
+
+
+def _converted_to(name: str) -> FunctorForm:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.try_cast(arguments[0], name)
+
+    return FunctorForm(lower, is_fallible=True)
+
+
+def _bool_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    zero = nodes.integer(0, BIGINT)
+    return nodes.case(
+        (nodes.binary(exp.EQ, arguments[0], zero), nodes.string("false")),
+        (nodes.binary(exp.NEQ, arguments[0], zero), nodes.string("true")),
+    )
+
+
+def _date_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    epoch = nodes.cast(nodes.string("1970-01-01"), "DATE")
+    return nodes.cast(nodes.binary(exp.Add, epoch, nodes.cast(arguments[0], "INT")), VARCHAR)
+
+
+def _day_of(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """Division cuts off towards zero, days begin at midnight before 1970, too."""
+    day = nodes.integer(DAY_MICROSECONDS, BIGINT)
+    rest = nodes.binary(exp.Mod, arguments[0], day)
+    is_before = nodes.cast(nodes.binary(exp.LT, rest, nodes.integer(0, BIGINT)), BIGINT)
+    return nodes.binary(exp.Sub, nodes.binary(exp.IntDiv, arguments[0], day), is_before)
+
+
+def _midnight_of(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.binary(exp.Mul, arguments[0], nodes.integer(DAY_MICROSECONDS, BIGINT))
+
+
+def _matches(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    pattern, text = arguments
+    if isinstance(pattern, exp.Literal):
+        # A constant pattern is compiled when the query is, and would make all of it fail.
+        import re2
+
+        try:
+            options = re2.Options()
+            options.log_errors = False
+            re2.compile(pattern.this, options)
+        except re2.error:
+            raise NotExactError("the pattern is invalid") from None
+    return attempt(nodes.call("REGEXP_FULL_MATCH", text, pattern))
+
+
+def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.call("CONTAINS", arguments[1], arguments[0])
+
+
+# --- aggregates ----------------------------------------------------------------------------------
+
+
+def _aggregate(name: str) -> AggregateForm:
+    def lower(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
+        return nodes.call(name, value), None
+
+    return lower
+
+
+def _total(value: Node, source: Type) -> Node:
+    """Return the sum, an integer of 128 bits; null if there is no value."""
+    if type_name(source) == HUGEINT:
+        raise NotExactError(f"a sum of {source} has no exact form in SQL")
+    return nodes.call("SUM", value)
+
+
+def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
+    """A sum that is too large for its type is null: the rule that reads it decides."""
+    total = nodes.call("COALESCE", _total(value, source), ZERO)
+    if result.kind is Kind.DECIMAL:
+        return within_bounds(total, result), None
+    return nodes.try_cast(total, type_name(result)), None
+
+
+def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
+    """One correctly rounded division, where sum and count are floats without rounding."""
+    total = _total(value, source)
+    count = nodes.binary(exp.Mul, nodes.call("COUNT", value), unit(source.scale))
+    most = nodes.integer(EXACT_FLOAT_MAX, HUGEINT)
+    is_exact = nodes.every(
+        [
+            nodes.binary(exp.LTE, nodes.call("ABS", total), most),
+            nodes.binary(exp.LTE, count, most),
+        ]
+    )
+    assert is_exact is not None
+    quotient = nodes.binary(exp.Div, nodes.cast(total, DOUBLE), nodes.cast(count, DOUBLE))
+    mean = nodes.case((is_exact, quotient))
+    inexact = nodes.every([nodes.is_present(total), nodes.is_null(mean)])
+    assert inexact is not None
+    return mean, inexact
+
+
+_INTEGRAL = (Kind.NUMBER, Kind.UNSIGNED)
+_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.IntDiv}
+_FLOAT_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
+_BITS = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr, "bxor": exp.BitwiseXor}
+_LOGIC = {"land": exp.BitwiseAnd, "lor": exp.BitwiseOr, "lxor": exp.BitwiseXor}
+_SAME = FunctorForm(itself)
+
+FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
+    **{(name, kind): _attempted(made) for name, made in _OPERATORS.items() for kind in _INTEGRAL},
+    ("%", Kind.NUMBER): FunctorForm(_remainder, is_fallible=True),
+    ("%", Kind.UNSIGNED): _attempted(exp.Mod),
+    **{("neg", kind): FunctorForm(_negate, is_fallible=True) for kind in _INTEGRAL},
+    **{(name, kind): _bits(made) for name, made in _BITS.items() for kind in _INTEGRAL},
+    **{(name, kind): _logical(made) for name, made in _LOGIC.items() for kind in _INTEGRAL},
+    **{("bnot", kind): FunctorForm(_complement) for kind in _INTEGRAL},
+    **{("lnot", kind): FunctorForm(_is_zero) for kind in _INTEGRAL},
+    **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
+    ("neg", Kind.FLOAT): FunctorForm(_negate_float),
+    ("+", Kind.DECIMAL): sum_of_decimals(exp.Add),
+    ("-", Kind.DECIMAL): sum_of_decimals(exp.Sub),
+    ("*", Kind.DECIMAL): FunctorForm(product_of_decimals, is_fallible=True),
+    ("/", Kind.DECIMAL): FunctorForm(quotient_of_decimals, is_fallible=True),
+    ("neg", Kind.DECIMAL): FunctorForm(negate_decimal),
+    **{("min", kind): extreme(is_larger=False) for kind in Kind},
+    **{("max", kind): extreme(is_larger=True) for kind in Kind},
+    ("min", Kind.DECIMAL): extreme_decimal(is_larger=False),
+    ("max", Kind.DECIMAL): extreme_decimal(is_larger=True),
+    ("cat", Kind.SYMBOL): FunctorForm(_concatenate),
+    ("strlen", Kind.SYMBOL): FunctorForm(_function("LENGTH", BIGINT)),
+    ("substr", Kind.SYMBOL): part_of_text(BIGINT),
+    ("to_string", Kind.SYMBOL): _SAME,
+    **{
+        ("to_string", kind): FunctorForm(_cast_to(VARCHAR))
+        for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT)
+    },
+    ("to_string", Kind.DECIMAL): FunctorForm(decimal_text),
+    ("to_string", Kind.BOOL): FunctorForm(_bool_text),
+    ("to_string", Kind.DATE): FunctorForm(_date_text),
+    **{("to_number", kind): _SAME for kind in (Kind.NUMBER, Kind.BOOL)},
+    ("to_number", Kind.UNSIGNED): _converted_to(BIGINT),
+    ("to_number", Kind.DECIMAL): decimal_to(BIGINT),
+    ("to_unsigned", Kind.UNSIGNED): _SAME,
+    **{("to_unsigned", kind): _converted_to(UBIGINT) for kind in (Kind.NUMBER, Kind.BOOL)},
+    ("to_unsigned", Kind.DECIMAL): decimal_to(UBIGINT),
+    ("to_float", Kind.FLOAT): _SAME,
+    **{
+        ("to_float", kind): FunctorForm(_cast_to(DOUBLE))
+        for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.BOOL)
+    },
+    ("to_float", Kind.DECIMAL): FunctorForm(decimal_to_float, is_fallible=True),
+    **{
+        ("to_decimal", kind): FunctorForm(to_decimal, is_fallible=True)
+        for kind in (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
+    },
+    ("to_date", Kind.TIMESTAMP): FunctorForm(_day_of),
+    ("to_timestamp", Kind.DATE): FunctorForm(_midnight_of),
+    **{(CHECKED_SUM, kind): FunctorForm(itself) for kind in Kind},
+}
+
+_SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
+AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
+    **{("sum", kind): _sum for kind in _SUMMED},
+    **{("mean", kind): _mean for kind in _SUMMED},
+    **{("min", kind): _aggregate("MIN") for kind in Kind},
+    **{("max", kind): _aggregate("MAX") for kind in Kind},
+}
+
+DUCKDB = Dialect(
+    DialectName.DUCKDB,
+    has_codes=True,
+    type_name=type_name,
+    constant=constant,
+    functors=FUNCTORS,
+    predicates={
+        "match": FunctorForm(_matches, is_fallible=True),
+        "contains": FunctorForm(_contains),
+    },
+    align=align,
+    semi_join=("", "SEMI"),
+    anti_join=("", "ANTI"),
+    aggregates=AGGREGATES,
+)

@@ -1,0 +1,148 @@
+"""In which forms a pipeline needs its variables: as codes, as values, or as both."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from corollary.core import functors
+from corollary.core.logic import (
+    Condition,
+    Expression,
+    Functor,
+    Slot,
+    Variable,
+    variables_of,
+)
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
+from corollary.engines.sql.compiled import Form
+from corollary.engines.sql.dialect import NotExactError
+from corollary.engines.sql.expressions import type_of
+
+Needs = frozenset[tuple[Form, str]]
+"""Variables in the forms that are needed."""
+
+
+def copied_variable(expression: Expression) -> Variable | None:
+    """Return the variable that an expression is equal to wherever it has a value, if any."""
+    match expression:
+        case Variable():
+            return expression
+        case Functor(name=functors.CHECKED_SUM, arguments=(Variable() as total,)):
+            return total
+        case _:
+            return None
+
+
+def _is_range(expression: Expression) -> bool:
+    return isinstance(expression, Functor) and expression.name == "range"
+
+
+def _variable_names(slots: Iterable[Slot]) -> set[str]:
+    return {slot.name for slot in slots if isinstance(slot, Variable)}
+
+
+def looked_up_names(pipeline: Pipeline) -> set[str]:
+    """Return the variables that stages look up in relations, under their own or another name."""
+    found: set[str] = set()
+    for stage in reversed(pipeline.stages):
+        match stage:
+            case Probe(slots=slots) | AntiProbe(slots=slots):
+                found |= _variable_names(slots)
+            case Compute(variable=variable, expression=expression):
+                copied = copied_variable(expression)
+                if copied is not None and variable.name in found:
+                    found.add(copied.name)
+            case Filter():
+                pass
+            case _:
+                assert_never(stage)
+    return found
+
+
+class VariableForms:
+    """The forms of the variables of a pipeline."""
+
+    def __init__(self, pipeline: Pipeline, *, has_codes: bool, sums_last: bool) -> None:
+        self._pipeline = pipeline
+        self._has_codes = has_codes
+        self._sums_last = sums_last
+        self._coded: set[str] = set()
+        self._find_coded()
+
+    def _find_coded(self) -> None:
+        """Find the variables that have a code: those that a probe binds, and their aliases."""
+        bound: set[str] = set()
+        for stage in self._pipeline.stages:
+            match stage:
+                case Probe(slots=slots):
+                    for slot in slots:
+                        if isinstance(slot, Variable) and slot.name not in bound:
+                            bound.add(slot.name)
+                            if self._has_codes:
+                                self._coded.add(slot.name)
+                case Compute(variable=variable, expression=expression):
+                    if _is_range(expression):
+                        raise NotExactError("`range` has no exact form in SQL")
+                    bound.add(variable.name)
+                    copied = copied_variable(expression)
+                    if copied is not None and copied.name in self._coded:
+                        self._coded.add(variable.name)
+                case AntiProbe() | Filter():
+                    pass
+                case _:
+                    assert_never(stage)
+
+    def form(self, name: str) -> Form:
+        """Return the form in which a variable is carried from stage to stage."""
+        return Form.CODE if name in self._coded else Form.VALUE
+
+    def _slot_needs(self, slots: Iterable[Slot]) -> Needs:
+        return frozenset(
+            (self.form(slot.name), slot.name) for slot in slots if isinstance(slot, Variable)
+        )
+
+    def _value_needs(self, *expressions: Expression) -> Needs:
+        return frozenset(
+            (Form.VALUE, variable.name) for each in expressions for variable in variables_of(each)
+        )
+
+    def needs(self) -> list[Needs]:
+        """Return for each stage the variables, in their forms, that are needed after it."""
+        head = self._pipeline.head
+        needed: Needs = self._slot_needs(head[:-1] if self._sums_last else head)
+        if self._sums_last:
+            needed |= self._value_needs(head[-1])
+        result: list[Needs] = []
+        for stage in reversed(self._pipeline.stages):
+            result.append(needed)
+            match stage:
+                case Probe(slots=slots) | AntiProbe(slots=slots):
+                    needed |= self._slot_needs(slots)
+                case Filter(condition=condition):
+                    if self.is_compared_by_code(condition):
+                        sides = (condition.left, condition.right)
+                        needed |= self._slot_needs(
+                            each for each in sides if isinstance(each, Variable)
+                        )
+                    else:
+                        needed |= self._value_needs(condition.left, condition.right)
+                case Compute(variable=variable, expression=expression):
+                    copied = copied_variable(expression)
+                    if copied is None:
+                        needed |= self._value_needs(expression)
+                    else:
+                        forms = {form for form, name in needed if name == variable.name}
+                        forms.add(self.form(copied.name))
+                        needed |= {(form, copied.name) for form in forms}
+                case _:
+                    assert_never(stage)
+        return result[::-1]
+
+    def is_compared_by_code(self, condition: Condition) -> bool:
+        """Whether codes decide a condition: it is about equality in one domain."""
+        left, right = condition.left, condition.right
+        if condition.operator not in ("=", "!=", "is") or isinstance(left, Functor):
+            return False
+        if isinstance(right, Functor) or type_of(left).domain != type_of(right).domain:
+            return False
+        variables = [each for each in (left, right) if isinstance(each, Variable)]
+        return bool(variables) and all(each.name in self._coded for each in variables)

@@ -1,0 +1,458 @@
+"""One pipeline as one query: a stage becomes a SELECT over the stage before it.
+
+Relations are tables with a column for the code of each column (`c0`, `c1`, …), or for its value
+(`v0`, …), or both: the compiler says which it needs. A variable that a probe binds is carried as
+its code, as long as that is enough, and as its value where an expression reads it. What is computed
+has only a value.
+
+A row whose expression has no value is *marked*, and goes on: later stages drop it only if they are
+false for certain. So a mark in the result says that some instance of the body may lack a value, and
+the engine runs the pipeline again by its own code, which decides. A missing value that is looked up
+in a relation would be lost in a join; there the rows are dropped, and a query of its own (a *probe
+for faults*) says whether there were any.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from sqlglot import exp
+
+from corollary.core.logic import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Variable,
+    variables_of,
+)
+from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
+from corollary.core.types import Type
+from corollary.engines.sql import nodes
+from corollary.engines.sql.aggregates import sum_last_column
+from corollary.engines.sql.compiled import (
+    MARK,
+    CompiledQuery,
+    Form,
+    InputTable,
+    NotCompiled,
+    OutputColumn,
+)
+from corollary.engines.sql.dialect import Dialect, NotExactError
+from corollary.engines.sql.expressions import (
+    lower_condition,
+    lower_expression,
+    type_of,
+)
+from corollary.engines.sql.forms import Needs, VariableForms, copied_variable, looked_up_names
+from corollary.engines.sql.nodes import Node
+
+FRAME, SOURCE = "f", "s"
+"""The names of the rows so far, and of the relation that is joined."""
+
+UNIT = "unit"
+"""The column of rows without variables."""
+
+EncodeConstant = Callable[[Constant], int]
+"""Returns the code of a constant."""
+
+
+def compile_pipeline(
+    pipeline: Pipeline,
+    types: Mapping[str, tuple[Type, ...]],
+    head_types: tuple[Type, ...],
+    dialect: Dialect,
+    encode: EncodeConstant | None = None,
+    *,
+    sums_last: bool = False,
+    distinct_after: Collection[int] = (),
+) -> CompiledQuery | NotCompiled:
+    """Return a pipeline as a query, or the reason why it has none.
+
+    Args:
+        pipeline: what to compile.
+        types: the column types of every relation.
+        head_types: those of the head.
+        dialect: the engine that runs it.
+        encode: the codes of constants, for a dialect with codes.
+        sums_last: whether the last column is to be summed for tuples that agree in the others.
+        distinct_after: stages after which rows are made distinct; not in a bag.
+    """
+    try:
+        compiler = _Compiler(pipeline, types, dialect, encode, sums_last=sums_last)
+        compiled = compiler.compile(head_types, distinct_after)
+        return sum_last_column(compiled, dialect) if sums_last else compiled
+    except NotExactError as error:
+        return NotCompiled(str(error))
+
+
+# --- compiling -----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Frame:
+    """Rows under way.
+
+    Attributes:
+        query: what gives them; None for the one row that binds nothing.
+        columns: the variables in their forms, each with its column.
+        constants: variables that are bound to a constant, and have no column.
+        has_mark: whether there is a column for rows without a value.
+    """
+
+    query: exp.Select | None = None
+    columns: dict[tuple[Form, str], str] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    has_mark: bool = False
+
+    def source(self) -> Node:
+        unit = nodes.select([nodes.named(nodes.integer(1, "BIGINT"), UNIT)], None)
+        return nodes.subquery(unit if self.query is None else self.query, FRAME)
+
+    def column(self, form: Form, name: str) -> Node:
+        return nodes.column(self.columns[form, name], FRAME)
+
+    @property
+    def mark(self) -> Node | None:
+        return nodes.column(MARK, FRAME) if self.has_mark else None
+
+
+class _Compiler:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        types: Mapping[str, tuple[Type, ...]],
+        dialect: Dialect,
+        encode: EncodeConstant | None,
+        *,
+        sums_last: bool,
+    ) -> None:
+        self._pipeline = pipeline
+        self._types = types
+        self._dialect = dialect
+        self._encode = encode
+        self._sums_last = sums_last
+        self._forms = VariableForms(pipeline, has_codes=dialect.has_codes, sums_last=sums_last)
+        self._bound: set[str] = set()
+        self._nullable: set[str] = set()
+        self._inputs: dict[Reference, dict[tuple[Form, int], None]] = {}
+        self._count = 0
+        self._fault_queries: list[exp.Select] = []
+        self._looked_up = looked_up_names(pipeline)
+
+    def compile(
+        self, head_types: tuple[Type, ...], distinct_after: Collection[int]
+    ) -> CompiledQuery:
+        """Return the query of the pipeline."""
+        stages = self._pipeline.stages
+        needs = self._forms.needs()
+        frame = _Frame()
+        for at, stage in enumerate(stages):
+            frame = self._stage(stage, frame, needs[at])
+            if at in distinct_after and frame.query is not None:
+                frame.query.set("distinct", exp.Distinct())
+        outputs: list[OutputColumn] = []
+        items: list[Node] = []
+        for at, (slot, type_) in enumerate(zip(self._pipeline.head, head_types, strict=True)):
+            constant = slot if isinstance(slot, Constant) else frame.constants.get(slot.name)
+            if constant is not None:
+                outputs.append(OutputColumn(type_, constant=constant))
+                continue
+            assert isinstance(slot, Variable)
+            is_summed = self._sums_last and at == len(head_types) - 1
+            form = Form.VALUE if is_summed else self._forms.form(slot.name)
+            items.append(nodes.named(frame.column(form, slot.name), f"h{len(items)}"))
+            outputs.append(OutputColumn(type_, form))
+        if frame.mark is not None:
+            items.append(nodes.named(frame.mark, MARK))
+        items = items or [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
+        inputs = tuple(
+            InputTable(self._table_name(source), source, tuple(columns))
+            for source, columns in self._inputs.items()
+        )
+        query = nodes.select(items, frame.source())
+        return CompiledQuery(
+            query, tuple(self._fault_queries), frame.has_mark, tuple(outputs), inputs
+        )
+
+    # --- stages --------------------------------------------------------------------------------
+
+    def _stage(self, stage: Stage, frame: _Frame, needed: Needs) -> _Frame:
+        match stage:
+            case Probe():
+                return self._probe(stage, frame, needed)
+            case AntiProbe():
+                return self._anti_probe(stage, frame, needed)
+            case Filter(condition=condition):
+                return self._filter(condition, frame, needed)
+            case Compute():
+                return self._compute(stage, frame, needed)
+            case _:
+                assert_never(stage)
+
+    def _probe(self, stage: Probe, frame: _Frame, needed: Needs) -> _Frame:
+        tests: list[Node] = []
+        fresh: dict[tuple[Form, str], Node] = {}
+        first: dict[str, int] = {}
+        for at, slot in enumerate(stage.slots):
+            match slot:
+                case Variable(name=name) if name in self._bound:
+                    tests.append(self._same(slot, frame, stage.source, at))
+                case Variable(name=name) if name in first:
+                    form = self._forms.form(name)
+                    one, two = (self._read(stage.source, form, each) for each in (first[name], at))
+                    tests.append(nodes.same(one, two, is_nullable=form is Form.VALUE))
+                case Variable(name=name):
+                    first[name] = at
+                    for form in Form:
+                        if (form, name) in needed:
+                            fresh[form, name] = self._read(stage.source, form, at)
+                case Constant():
+                    tests.append(self._same(slot, frame, stage.source, at))
+                case _:
+                    pass
+        self._bind(stage, first)
+        on = nodes.every(tests)
+        source = nodes.table(self._use(stage.source), SOURCE)
+        is_test = not fresh and not self._pipeline.is_bag
+        if frame.query is None:
+            made = self._select(frame, needed, fresh, source, where=on)
+            if is_test and made.query is not None:
+                made.query.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+            return made
+        side, kind = (
+            self._dialect.semi_join if is_test else ("", "CROSS" if on is None else "INNER")
+        )
+        if is_test and on is None:
+            on = exp.Boolean(this=True)
+        made = self._select(frame, needed, fresh, frame.source())
+        assert made.query is not None
+        nodes.joined(made.query, source, on, side, kind)
+        return made
+
+    def _anti_probe(self, stage: AntiProbe, frame: _Frame, needed: Needs) -> _Frame:
+        tests = [
+            self._same(slot, frame, stage.source, at)
+            for at, slot in enumerate(stage.slots)
+            if isinstance(slot, Variable | Constant)
+        ]
+        source = nodes.table(self._use(stage.source), SOURCE)
+        made = self._select(frame, needed, {}, frame.source())
+        assert made.query is not None
+        side, kind = self._dialect.anti_join
+        nodes.joined(made.query, source, nodes.every(tests) or _TRUE.copy(), side, kind)
+        return made
+
+    def _filter(self, condition: Condition, frame: _Frame, needed: Needs) -> _Frame:
+        if self._forms.is_compared_by_code(condition):
+            truth = self._compare_codes(condition, frame)
+            return self._keep(frame, needed, _Test(truth, truth))
+        values = self._values(frame, condition.left, condition.right)
+        lowered = lower_condition(condition, values, self._dialect)
+        # `is` knows no unknown: it says nothing about a row that lacks a value.
+        is_open = condition.operator == "is"
+        possible = None if is_open else nodes.call("COALESCE", lowered.value, _TRUE)
+        return self._keep(frame, needed, _Test(lowered.value, possible, lowered.fault))
+
+    def _compare_codes(self, condition: Condition, frame: _Frame) -> Node:
+        """Return a test on codes; that of null is 0, and no comparison with it is true."""
+        sides = (condition.left, condition.right)
+        one, two = (self._code(each, frame) for each in sides)
+        if condition.operator == "is":
+            return nodes.binary(exp.EQ, one, two)
+        tests = [nodes.binary(exp.EQ if condition.operator == "=" else exp.NEQ, one, two)]
+        tests += [nodes.binary(exp.NEQ, self._code(each, frame), _NULL_CODE) for each in set(sides)]
+        made = nodes.every(tests)
+        assert made is not None
+        return made
+
+    def _code(self, side: Expression, frame: _Frame) -> Node:
+        if isinstance(side, Variable):
+            return frame.column(Form.CODE, side.name)
+        assert isinstance(side, Constant)
+        assert self._encode is not None
+        return nodes.integer(self._encode(side), "BIGINT")
+
+    def _compute(self, stage: Compute, frame: _Frame, needed: Needs) -> _Frame:
+        name, expression = stage.variable.name, stage.expression
+        self._bound.add(name)
+        if stage.accepts_null:
+            self._nullable.add(name)
+        copied = copied_variable(expression)
+        if copied is not None and copied.name in frame.constants:
+            expression = frame.constants[copied.name]
+        if isinstance(expression, Constant):
+            if expression.value is None and not stage.accepts_null:
+                return self._select(
+                    frame, needed, {}, frame.source(), where=exp.Boolean(this=False)
+                )
+            constants = {**frame.constants, name: expression}
+            return _Frame(frame.query, frame.columns, constants, frame.has_mark)
+        if copied is not None:
+            return self._copy(stage, copied.name, frame, needed)
+        lowered = lower_expression(expression, self._values(frame, expression), self._dialect)
+        fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
+        truth = None
+        if lowered.may_be_null and not stage.accepts_null:
+            present = [nodes.is_present(lowered.value)]
+            truth = nodes.any_of([*present, *([] if lowered.fault is None else [lowered.fault])])
+        is_lost = name in self._looked_up
+        return self._keep(frame, needed, _Test(truth, None, lowered.fault), fresh, is_lost=is_lost)
+
+    def _copy(self, stage: Compute, other: str, frame: _Frame, needed: Needs) -> _Frame:
+        """Bind a variable to the value of another one; a sum that is null has no value."""
+        name = stage.variable.name
+        fresh = {(form, name): frame.column(form, other) for form in Form if (form, name) in needed}
+        form = self._forms.form(other)
+        column = frame.column(form, other)
+        present = (
+            nodes.binary(exp.NEQ, column, _NULL_CODE)
+            if form is Form.CODE
+            else nodes.is_present(column)
+        )
+        if isinstance(stage.expression, Functor):
+            is_lost = name in self._looked_up
+            test = _Test(None, None, nodes.negated(present))
+            return self._keep(frame, needed, test, fresh, is_lost=is_lost)
+        truth = None if stage.accepts_null else present
+        return self._keep(frame, needed, _Test(truth, None), fresh)
+
+    def _keep(
+        self,
+        frame: _Frame,
+        needed: Needs,
+        test: "_Test",
+        fresh: Mapping[tuple[Form, str], Node] | None = None,
+        *,
+        is_lost: bool = False,
+    ) -> _Frame:
+        """Return the rows that pass a test, with further columns, and those that may lack a value.
+
+        Args:
+            frame: the rows.
+            needed: what is needed of them afterwards.
+            test: what they have to pass.
+            fresh: further columns.
+            is_lost: whether rows that lack the value would be lost later on.
+        """
+        source, fresh = frame.source(), fresh or {}
+        fault = test.fault
+        if fault is not None and is_lost:
+            unit = [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
+            query = nodes.select(unit, frame.source(), fault.copy())
+            query.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+            self._fault_queries.append(query)
+            passed = [nodes.negated(fault), *([] if test.truth is None else [test.truth])]
+            return self._select(frame, needed, fresh, source, where=nodes.every(passed))
+        marks = [each for each in (fault, frame.mark) if each is not None]
+        if not marks:
+            return self._select(frame, needed, fresh, source, where=test.truth)
+        where: Node | None = None
+        if test.truth is not None:
+            ways = [nodes.is_true(test.truth), *([] if fault is None else [fault])]
+            if frame.mark is not None:
+                possible = [frame.mark, *([] if test.possible is None else [test.possible])]
+                ways += [each for each in (nodes.every(possible),) if each is not None]
+            where = nodes.any_of(ways)
+        mark = nodes.any_of(marks)
+        return self._select(frame, needed, fresh, source, where=where, mark=mark)
+
+    # --- pieces --------------------------------------------------------------------------------
+
+    def _bind(self, stage: Probe, places: Mapping[str, int]) -> None:
+        self._bound |= places.keys()
+        types = self._types[stage.source.relation]
+        self._nullable |= {name for name, at in places.items() if types[at].nullable}
+
+    def _values(self, frame: _Frame, *expressions: Expression) -> dict[str, Node]:
+        """Return the values of the variables of expressions."""
+        found: dict[str, Node] = {}
+        for variable in (each for side in expressions for each in variables_of(side)):
+            constant = frame.constants.get(variable.name)
+            found[variable.name] = (
+                frame.column(Form.VALUE, variable.name)
+                if constant is None
+                else self._dialect.constant(constant.value, type_of(constant))
+            )
+        return found
+
+    def _same(
+        self, slot: Variable | Constant, frame: _Frame, source: Reference, column: int
+    ) -> Node:
+        """Return the test whether an argument is equal to a column of a relation."""
+        constant = slot if isinstance(slot, Constant) else frame.constants.get(slot.name)
+        if constant is not None:
+            if self._dialect.has_codes:
+                code = self._code(constant, frame)
+                return nodes.same(self._read(source, Form.CODE, column), code, is_nullable=False)
+            value = self._dialect.constant(constant.value, type_of(constant))
+            is_nullable = constant.value is None
+            return nodes.same(
+                self._read(source, Form.VALUE, column), value, is_nullable=is_nullable
+            )
+        assert isinstance(slot, Variable)
+        form = self._forms.form(slot.name)
+        may_be_null = slot.name in self._nullable and self._types[source.relation][column].nullable
+        return nodes.same(
+            self._read(source, form, column),
+            frame.column(form, slot.name),
+            is_nullable=may_be_null and form is Form.VALUE,
+        )
+
+    def _use(self, source: Reference) -> str:
+        self._inputs.setdefault(source, {})
+        return self._table_name(source)
+
+    def _table_name(self, source: Reference) -> str:
+        return f"t{list(self._inputs).index(source)}"
+
+    def _read(self, source: Reference, form: Form, column: int) -> Node:
+        """Return a column of a relation."""
+        self._inputs.setdefault(source, {})[form, column] = None
+        return nodes.column(f"{form}{column}", SOURCE)
+
+    def _select(
+        self,
+        frame: _Frame,
+        needed: Needs,
+        fresh: Mapping[tuple[Form, str], Node],
+        source: Node,
+        *,
+        where: Node | None = None,
+        mark: Node | None = None,
+    ) -> _Frame:
+        """Return a frame of what is needed, with further columns; all of them get new names."""
+        kept = {
+            key: nodes.column(name, FRAME) for key, name in frame.columns.items() if key in needed
+        }
+        columns: dict[tuple[Form, str], str] = {}
+        items: list[Node] = []
+        for key, value in {**kept, **fresh}.items():
+            self._count += 1
+            columns[key] = f"x{self._count}"
+            items.append(nodes.named(value, columns[key]))
+        mark = frame.mark if mark is None else mark
+        if mark is not None:
+            items.append(nodes.named(mark, MARK))
+        items = items or [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
+        query = nodes.select(items, source, None if where is None else where.copy())
+        return _Frame(query, columns, frame.constants, mark is not None)
+
+
+_TRUE = exp.Boolean(this=True)
+_NULL_CODE = nodes.integer(0, "BIGINT")
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A test of rows.
+
+    Attributes:
+        truth: where it is true; None for everywhere.
+        possible: where it may be true in a row that lacks some value; None for everywhere.
+        fault: where it lacks a value itself.
+    """
+
+    truth: Node | None
+    possible: Node | None
+    fault: Node | None = None

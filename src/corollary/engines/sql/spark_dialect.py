@@ -1,0 +1,266 @@
+"""Spark SQL: values in the types of published tables; there are no codes.
+
+| type | SQL type |
+|---|---|
+| symbol | STRING |
+| number | BIGINT |
+| float | DOUBLE |
+| decimal(p,s) | DECIMAL(18,s) |
+| bool, date, timestamp | BOOLEAN, DATE, TIMESTAMP |
+
+Unsigned numbers have no type of their own there, and are not computed with.
+"""
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from corollary.core.functors import CHECKED_SUM
+from corollary.core.logic import Value
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type
+from corollary.core.values import format_value
+from corollary.engines.sql import nodes
+from corollary.engines.sql.arithmetic_forms import (
+    extreme,
+    float_operator,
+    itself,
+    operator,
+    part_of_text,
+)
+from corollary.engines.sql.dialect import (
+    AggregateForm,
+    Dialect,
+    DialectName,
+    FunctorForm,
+    Lowering,
+    NotExactError,
+)
+from corollary.engines.sql.nodes import Node, OperatorKind
+
+LONG, STRING = "BIGINT", "STRING"
+LEAST = -(2**63)
+LIMB_BITS = 32
+PLAIN_SCALE_MAX = 6
+"""Decimals with more digits after the point are written with an exponent there."""
+
+_TYPES = {
+    Kind.SYMBOL: STRING,
+    Kind.NUMBER: LONG,
+    Kind.UNSIGNED: "DECIMAL(20,0)",
+    Kind.FLOAT: "DOUBLE",
+    Kind.BOOL: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def _type_name(type_: Type) -> str:
+    if type_.kind is Kind.DECIMAL:
+        return f"DECIMAL({DECIMAL_MAX_DIGITS},{type_.scale})"
+    return _TYPES[type_.kind]
+
+
+def _constant(value: Value, type_: Type) -> Node:
+    if value is None:
+        return nodes.cast(exp.Null(), _type_name(type_))
+    if type_.kind is Kind.BOOL:
+        return exp.Boolean(this=bool(value))
+    if type_.kind is Kind.SYMBOL:
+        # `CAST` keeps sqlglot from escaping the text a second time in nested expressions.
+        return nodes.string(str(value))
+    return nodes.cast(nodes.string(format_value(value, type_)), _type_name(type_))
+
+
+def _function(name: str) -> Lowering:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.call(name, *arguments)
+
+    return lower
+
+
+def _fallible(name: str) -> FunctorForm:
+    return FunctorForm(_function(name), is_fallible=True)
+
+
+def _long(value: int) -> Node:
+    return nodes.integer(value, LONG)
+
+
+def _negate(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.call("TRY_SUBTRACT", _long(0), arguments[0])
+
+
+def _negate_value(zero: str) -> Lowering:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        nothing = nodes.cast(nodes.string(zero), _type_name(result))
+        return nodes.cast(nodes.binary(exp.Sub, nothing, arguments[0]), _type_name(result))
+
+    return lower
+
+
+def _quotient(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    """Division by zero raises, and so does that of the least integer by -1."""
+    one, two = arguments
+    is_unsafe = nodes.every(
+        [nodes.binary(exp.EQ, one, _long(LEAST)), nodes.binary(exp.EQ, two, _long(-1))]
+    )
+    assert is_unsafe is not None
+    bad = nodes.any_of([nodes.binary(exp.EQ, two, _long(0)), is_unsafe])
+    assert bad is not None
+    return nodes.case((nodes.negated(bad), nodes.binary(exp.IntDiv, one, two)))
+
+
+def _remainder(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    one, two = arguments
+    return nodes.case(
+        (nodes.binary(exp.EQ, two, _long(-1)), nodes.binary(exp.BitwiseAnd, one, _long(0))),
+        (nodes.binary(exp.NEQ, two, _long(0)), nodes.binary(exp.Mod, one, two)),
+    )
+
+
+def _shift(name: str) -> FunctorForm:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        places = nodes.cast(nodes.binary(exp.BitwiseAnd, arguments[1], _long(63)), "INT")
+        return nodes.call(name, arguments[0], places)
+
+    return FunctorForm(lower)
+
+
+def _complement(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return exp.Paren(this=exp.BitwiseNot(this=exp.Paren(this=arguments[0].copy())))
+
+
+def _logical(kind: OperatorKind) -> FunctorForm:
+    """A bit of each operand: `AND` would give 0 for null and 0."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        bits = [nodes.cast(nodes.binary(exp.NEQ, each, _long(0)), LONG) for each in arguments]
+        return nodes.binary(kind, *bits)
+
+    return FunctorForm(lower)
+
+
+def _is_zero(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.cast(nodes.binary(exp.EQ, arguments[0], _long(0)), LONG)
+
+
+def _decimals(kind: OperatorKind) -> FunctorForm:
+    """Computed exactly with up to 38 digits, then cut to ours: rounded half away from zero."""
+
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.try_cast(nodes.binary(kind, *arguments), _type_name(result))
+
+    return FunctorForm(lower, is_fallible=True)
+
+
+def _to_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.try_cast(arguments[0], _type_name(result))
+
+
+def _cast_to(name: str) -> FunctorForm:
+    def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+        return nodes.cast(arguments[0], name)
+
+    return FunctorForm(lower)
+
+
+def _decimal_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    if types[0].scale > PLAIN_SCALE_MAX:
+        raise NotExactError(f"`to_string` of {types[0]} has no exact form in SQL")
+    return nodes.cast(arguments[0], STRING)
+
+
+def _length(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.cast(nodes.call("CHAR_LENGTH", arguments[0]), LONG)
+
+
+def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
+    return nodes.call("CONTAINS", arguments[1], arguments[0])
+
+
+def _align(one: Node, one_type: Type, two: Node, two_type: Type) -> tuple[Node, Node]:  # noqa: ARG001
+    return one, two
+
+
+def _aggregate(name: str) -> AggregateForm:
+    def lower(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
+        return nodes.call(name, value), None
+
+    return lower
+
+
+def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
+    """`sum` of 64 bits raises on the way: of both halves it cannot, below 2^31 rows."""
+    if source.kind is Kind.DECIMAL:
+        total = nodes.call("SUM", nodes.cast(value, f"DECIMAL(28,{source.scale})"))
+        zero = nodes.cast(nodes.string("0"), _type_name(result))
+        return nodes.try_cast(nodes.call("COALESCE", total, zero), _type_name(result)), None
+    high = nodes.call("SUM", nodes.call("SHIFTRIGHT", value, exp.Literal.number(LIMB_BITS)))
+    low = nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, _long((1 << LIMB_BITS) - 1)))
+    unit = nodes.cast(nodes.string(str(1 << LIMB_BITS)), "DECIMAL(11,0)")
+    upper = nodes.binary(exp.Mul, nodes.cast(high, "DECIMAL(20,0)"), unit)
+    total = nodes.binary(exp.Add, upper, nodes.cast(low, "DECIMAL(20,0)"))
+    zero = nodes.cast(nodes.string("0"), "DECIMAL(20,0)")
+    return nodes.try_cast(nodes.call("COALESCE", total, zero), LONG), None
+
+
+_BITS = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr, "bxor": exp.BitwiseXor}
+_LOGIC = {"land": exp.BitwiseAnd, "lor": exp.BitwiseOr, "lxor": exp.BitwiseXor}
+_SHIFTS = {"bshl": "SHIFTLEFT", "bshr": "SHIFTRIGHT", "bshru": "SHIFTRIGHTUNSIGNED"}
+_DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
+_FLOAT_OPERATORS = {**_DECIMAL_OPERATORS, "/": exp.Div}
+_ORDERED = (Kind.SYMBOL, Kind.NUMBER, Kind.FLOAT, Kind.BOOL, Kind.DATE, Kind.TIMESTAMP)
+_SAME = FunctorForm(itself)
+
+FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
+    ("+", Kind.NUMBER): _fallible("TRY_ADD"),
+    ("-", Kind.NUMBER): _fallible("TRY_SUBTRACT"),
+    ("*", Kind.NUMBER): _fallible("TRY_MULTIPLY"),
+    ("/", Kind.NUMBER): FunctorForm(_quotient, is_fallible=True),
+    ("%", Kind.NUMBER): FunctorForm(_remainder, is_fallible=True),
+    ("neg", Kind.NUMBER): FunctorForm(_negate, is_fallible=True),
+    **{(name, Kind.NUMBER): FunctorForm(operator(made)) for name, made in _BITS.items()},
+    **{(name, Kind.NUMBER): _logical(made) for name, made in _LOGIC.items()},
+    **{(name, Kind.NUMBER): _shift(made) for name, made in _SHIFTS.items()},
+    ("bnot", Kind.NUMBER): FunctorForm(_complement),
+    ("lnot", Kind.NUMBER): FunctorForm(_is_zero),
+    **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
+    ("neg", Kind.FLOAT): FunctorForm(_negate_value("0.0")),
+    **{(name, Kind.DECIMAL): _decimals(made) for name, made in _DECIMAL_OPERATORS.items()},
+    ("neg", Kind.DECIMAL): FunctorForm(_negate_value("0")),
+    **{("min", kind): extreme(is_larger=False) for kind in _ORDERED},
+    **{("max", kind): extreme(is_larger=True) for kind in _ORDERED},
+    ("cat", Kind.SYMBOL): FunctorForm(_function("CONCAT")),
+    ("strlen", Kind.SYMBOL): FunctorForm(_length),
+    ("substr", Kind.SYMBOL): part_of_text("INT"),
+    ("to_string", Kind.SYMBOL): _SAME,
+    **{("to_string", kind): _cast_to(STRING) for kind in (Kind.NUMBER, Kind.BOOL, Kind.DATE)},
+    ("to_string", Kind.DECIMAL): FunctorForm(_decimal_text),
+    ("to_number", Kind.NUMBER): _SAME,
+    ("to_number", Kind.BOOL): _cast_to(LONG),
+    ("to_float", Kind.FLOAT): _SAME,
+    ("to_float", Kind.NUMBER): _cast_to("DOUBLE"),
+    ("to_decimal", Kind.NUMBER): FunctorForm(_to_decimal, is_fallible=True),
+    ("to_decimal", Kind.DECIMAL): FunctorForm(_to_decimal, is_fallible=True),
+    **{(CHECKED_SUM, kind): _SAME for kind in (Kind.NUMBER, Kind.FLOAT, Kind.DECIMAL)},
+}
+
+AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
+    ("sum", Kind.NUMBER): _sum,
+    ("sum", Kind.DECIMAL): _sum,
+    **{("min", kind): _aggregate("MIN") for kind in (*_ORDERED, Kind.DECIMAL)},
+    **{("max", kind): _aggregate("MAX") for kind in (*_ORDERED, Kind.DECIMAL)},
+}
+
+SPARK = Dialect(
+    DialectName.SPARK,
+    has_codes=False,
+    type_name=_type_name,
+    constant=_constant,
+    functors=FUNCTORS,
+    predicates={"contains": FunctorForm(_contains)},
+    align=_align,
+    semi_join=("LEFT", "SEMI"),
+    anti_join=("LEFT", "ANTI"),
+    aggregates=AGGREGATES,
+)

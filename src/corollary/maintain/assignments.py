@@ -1,0 +1,164 @@
+"""The assignments of an aggregate's body: all of them, or those that a change adds and removes.
+
+Where rewriting made the body of one conjunction, it is *inlined*: its rule is read in its place,
+and nothing is stored of it. An assignment then is an instance of the rule, and no tuple of the body
+has two: the head has all its variables.
+"""
+
+from dataclasses import replace
+
+from corollary.core import plans
+from corollary.core.logic import (
+    NO_RULE,
+    Aggregation,
+    Condition,
+    Constant,
+    Literal,
+    Rule,
+    head_arguments,
+)
+from corollary.core.pipeline import Reference
+from corollary.core.states import State
+from corollary.core.types import NUMBER, Type
+from corollary.maintain import exact
+from corollary.maintain.delta import make_body, read_in_state
+from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.payload import Payload, totals_relation
+from corollary.maintain.sip import Goal
+
+
+def difference_relation(aggregation: Aggregation, draft: Draft) -> str:
+    """Return δ: the keys, the term (a count has none), and the number of assignments."""
+    name = plans.working_relation(aggregation.relation, "difference")
+    row = draft.types[aggregation.body]
+    draft.types[name] = (*_project(aggregation, row), NUMBER)
+    return name
+
+
+def _project(aggregation: Aggregation, row: tuple[Type, ...]) -> tuple[Type, ...]:
+    value = () if aggregation.value is None else (aggregation.value,)
+    return tuple(row[at] for at in (*aggregation.groups, *value))
+
+
+def assignment_head(aggregation: Aggregation, row: exact.Head, weight: int) -> exact.Head:
+    """Return the keys and the term of a row of the body, and a weight."""
+    value = () if aggregation.value is None else (aggregation.value,)
+    chosen = (row[at] for at in (*aggregation.groups, *value))
+    return (*chosen, Constant(weight, NUMBER))
+
+
+def weighted_aggregation(aggregation: Aggregation, body: str) -> Aggregation:
+    """Return an aggregation over a relation of keys and terms instead of its body."""
+    length = len(aggregation.groups)
+    value = None if aggregation.value is None else length
+    return replace(aggregation, body=body, groups=tuple(range(length)), value=value)
+
+
+def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]:
+    """Return the steps that derive δ, each changed assignment once."""
+    update, body = draft.update, aggregation.body
+    target = difference_relation(aggregation, draft)
+    if update.new.relations[body].is_inlined:
+
+        def make_head(rule: Rule, weight: int) -> exact.Head:
+            return assignment_head(aggregation, head_arguments(rule), weight)
+
+        steps, bodies = exact.differences(body, draft, make_head)
+        judged = exact.judge_added(body, draft)
+        return [*steps, *draft.derive(target, bodies, reduce=plans.Reduce.SUM), *judged]
+    row = draft.variables(body)
+    bodies = []
+    for sign in sorted(update.signs_of(body)):
+        goal = Goal(Literal(body, row), draft.changes_of(body, sign))
+        head = assignment_head(aggregation, row, 1 if sign is State.ADDED else -1)
+        bodies.append(Body(head, (goal,), (), aggregation.origin, goal, is_bag=True))
+    return draft.derive(target, bodies, reduce=plans.Reduce.SUM)
+
+
+# --- evaluation ----------------------------------------------------------------------------------
+
+
+def evaluate(
+    aggregation: Aggregation, draft: Draft, state: State, payload: Payload | None
+) -> tuple[list[plans.Step], dict[str, str]]:
+    """Return the steps that aggregate the body in a state, and the relations with the results.
+
+    With payload, the relation of totals is a result too.
+    """
+    name = aggregation.relation
+    target = draft.working_relation(name, "next")
+    body = draft.tables.programs[state].relations.get(aggregation.body)
+    is_inlined = body is not None and body.is_inlined
+    if is_inlined and aggregation.value is None:
+        bodies = _weighted_bodies(aggregation, draft, state)
+        return draft.derive(target, bodies, reduce=plans.Reduce.SUM), {name: target}
+    if payload is None:
+        steps, source = _read_body(aggregation, draft, state)
+        return [*steps, plans.Aggregate(target, aggregation, source)], {name: target}
+    assert aggregation.value is not None
+    term = draft.types[aggregation.body][aggregation.value]
+    kept = totals_relation(draft, aggregation, payload)
+    found = plans.working_relation(name, "found")
+    draft.types[found] = draft.types[kept]
+    every = difference_relation(aggregation, draft)
+    if is_inlined or payload is Payload.VALUES:
+        bodies = _weighted_bodies(aggregation, draft, state)
+        steps = draft.derive(every, bodies, reduce=plans.Reduce.SUM)
+        aggregation, source = weighted_aggregation(aggregation, every), Reference(every)
+    else:
+        steps, source = _read_body(aggregation, draft, state)
+    if payload is Payload.VALUES:
+        steps += [
+            *_present_values(draft, every, found),
+            plans.Aggregate(target, aggregation, source),
+        ]
+    else:
+        steps.append(plans.Total(found, aggregation, source, is_weighted=is_inlined))
+        steps.append(plans.ReadTotals(target, aggregation, Reference(found), term))
+    return steps, {name: target, kept: found}
+
+
+def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> list[Body]:
+    """Return the bodies of all assignments in a state, each with the weight 1."""
+    program, body = draft.tables.programs[state], aggregation.body
+    if program.relations[body].is_inlined:
+        return [
+            exact.whole_body(rule, state, assignment_head(aggregation, head_arguments(rule), 1))
+            for rule in program.rules
+            if rule.head.relation == body
+        ]
+    row = draft.variables(body)
+    goal = Goal(Literal(body, row), Reference(body, state))
+    head = assignment_head(aggregation, row, 1)
+    return [Body(head, (goal,), (), aggregation.origin, is_bag=True)]
+
+
+def _read_body(
+    aggregation: Aggregation, draft: Draft, state: State
+) -> tuple[list[plans.Step], Reference]:
+    """Return where all assignments are in a state, and the steps that derive them, if necessary."""
+    name = aggregation.body
+    source = draft.source_of(name, state)
+    if draft.tables.is_available(source):
+        return [], source
+    rows = plans.working_relation(name, "rows")
+    draft.types[rows] = draft.types[name]
+    program = draft.tables.programs[state]
+    slots = draft.variables(name)
+    goal = Goal(Literal(name, slots), source)
+    bodies = [Body(slots, (goal,), (), aggregation.origin)]
+    if program.relations[name].is_inlined:
+        bodies = [
+            make_body(rule, read_in_state(state), is_judged=state is State.NEW)
+            for rule in program.rules
+            if rule.head.relation == name
+        ]
+    return draft.derive(rows, bodies), Reference(rows)
+
+
+def _present_values(draft: Draft, every: str, target: str) -> list[plans.Step]:
+    """Return the step that leaves out null."""
+    columns = draft.variables(every)
+    lead = working_goal(every, columns)
+    present = Condition("=", columns[-2], columns[-2])
+    return draft.derive(target, [Body(columns, (lead,), (present,), NO_RULE, lead)])

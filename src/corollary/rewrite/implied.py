@@ -1,0 +1,97 @@
+"""What an aggregate implies is not asked again.
+
+Grouping is written with the groups bound by the aggregated literal itself:
+`h(x, s) :- q(x, _), s = sum v : { q(x, v) }.` In normal form that is
+
+    h(x, s) :- q(x, _), h.aggregate1(x, s).
+    h(x, s) :- q(x, _), !h.aggregate1.some1(x), s = 0.
+
+A group that is there has a tuple, so the first rule does not need `q(x, _)`; a tuple has a group,
+so the second rule never holds. Without them a change costs what it changes: `q(x, _)` has as many
+matches as the group has tuples.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from corollary.core.logic import Aggregation, Literal, Rule, Wildcard
+from corollary.rewrite.aggregates import ZERO_IF_EMPTY
+from corollary.rewrite.translation_unit import TranslationUnit
+
+
+def implied(unit: TranslationUnit) -> None:
+    """Drop literals that aggregates imply, and rules for empty groups that cannot be empty."""
+    aggregations = {each.relation: each for each in unit.aggregations}
+    projected = {
+        rule.head.relation: (source, rule)
+        for rule in unit.rules
+        if not unit.relations[rule.head.relation].is_declared
+        and len(rule.literals) == 1
+        and not rule.conditions
+        and (source := rule.literals[0].relation) in aggregations
+    }
+    total = {  # the projections that hold all groups of an aggregate with a value for each of them
+        name: aggregations[source]
+        for name, (source, rule) in projected.items()
+        if aggregations[source].operator in ZERO_IF_EMPTY
+        and rule.head.slots == rule.literals[0].slots[:-1]
+    }
+    unit.rules = [
+        _without_implied(rule, aggregations)
+        for rule in unit.rules
+        if not _is_contradictory(rule, total)
+    ]
+    read = {literal.relation for rule in unit.rules for literal in rule.literals}
+    for name in total.keys() - read:
+        unit.rules.remove(projected[name][1])
+        del unit.relations[name]
+
+
+def _is_contradictory(rule: Rule, total: Mapping[str, Aggregation]) -> bool:
+    """Return whether a rule asks for a tuple whose group does not exist."""
+    return any(
+        negated.negated
+        and negated.relation in total
+        and any(
+            _has_group(literal, total[negated.relation], negated.slots)
+            for literal in rule.literals
+            if not literal.negated
+        )
+        for negated in rule.literals
+    )
+
+
+def _without_implied(rule: Rule, aggregations: Mapping[str, Aggregation]) -> Rule:
+    read = [
+        (aggregations[literal.relation], literal.slots[:-1])
+        for literal in rule.literals
+        if not literal.negated and literal.relation in aggregations
+    ]
+    literals = tuple(
+        literal
+        for literal in rule.literals
+        if literal.negated
+        or not any(
+            _has_group(literal, aggregation, keys) and _is_projection(literal, aggregation)
+            for aggregation, keys in read
+        )
+    )
+    if len(literals) == len(rule.literals):
+        return rule
+    return replace(rule, literals=literals, origin=rule.origin.with_pass("implied"))
+
+
+def _has_group(literal: Literal, aggregation: Aggregation, keys: tuple[object, ...]) -> bool:
+    """Return whether a literal is of the aggregated relation, for the group with these keys."""
+    return literal.relation == aggregation.body and keys == tuple(
+        literal.slots[column] for column in aggregation.groups
+    )
+
+
+def _is_projection(literal: Literal, aggregation: Aggregation) -> bool:
+    """Return whether a literal says nothing about the columns that are no keys."""
+    return all(
+        isinstance(slot, Wildcard)
+        for column, slot in enumerate(literal.slots)
+        if column not in aggregation.groups
+    )

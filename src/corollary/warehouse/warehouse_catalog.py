@@ -1,0 +1,143 @@
+"""A warehouse as its catalog describes it: where it is, and which commits it has.
+
+Nothing here reads a data file, so commands that need no more start without Arrow.
+"""
+
+from pathlib import Path
+from typing import Self
+from urllib.parse import parse_qsl, quote, urlencode
+
+from corollary.core.values import is_encodable, quote_text
+from corollary.errors import WarehouseError
+from corollary.warehouse.catalog import catalog_rows
+from corollary.warehouse.catalog.catalog import Catalog
+from corollary.warehouse.catalog.connections import POSTGRESQL_SCHEME
+from corollary.warehouse.catalog.lazy_catalog import LazyCatalog
+
+CATALOG_FILE = "catalog.sqlite"
+DATA_DIRECTORY = "data"
+TABLES_DIRECTORY = "tables"
+"""The directory of published tables."""
+
+
+class WarehouseCatalog:
+    """The place of a warehouse, and its catalog.
+
+    Attributes:
+        root: the directory of the data files.
+        catalog: what they mean.
+    """
+
+    def __init__(self, root: Path, catalog: Catalog) -> None:
+        self.root = root
+        self.catalog = catalog
+
+    @classmethod
+    def open(cls, place: str | Path, *, create: bool = True, is_lazy: bool = False) -> Self:
+        """Open a warehouse: a directory with its catalog, or a catalog that names its directory.
+
+        Args:
+            place: the directory, or `postgresql://user@host/name?data=DIRECTORY`.
+            create: whether to create it if there is none.
+            is_lazy: whether to create it only when something is written to it.
+
+        Raises:
+            WarehouseError: there is none, it cannot be read, or it has another format.
+        """
+        root, url = parse_location(str(place))
+        if create and is_lazy and url is None and not _has_catalog(root):
+            if any((root / DATA_DIRECTORY).glob("*/*")):
+                raise WarehouseError.lost_catalog(str(root / CATALOG_FILE), root / DATA_DIRECTORY)
+            return cls(root, LazyCatalog(root / CATALOG_FILE))
+        if create:
+            try:
+                root.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise WarehouseError.cannot_write(root, error) from error
+        elif url is None and not _has_catalog(root):
+            raise WarehouseError.missing(root)
+        # The catalog is created before any data file: files without tables in it mean a lost one.
+        has_files = any((root / DATA_DIRECTORY).glob("*/*"))
+        catalog = Catalog(str(root / CATALOG_FILE) if url is None else url)
+        try:
+            if has_files:
+                catalog.check_not_lost(root / DATA_DIRECTORY)
+            if create:
+                catalog.create()
+            catalog.check_format()
+        except BaseException:
+            catalog.close()
+            raise
+        return cls(root, catalog)
+
+    def close(self) -> None:
+        """Close the connections to the catalog."""
+        self.catalog.close()
+
+    def commit_at(self, number: int | None = None) -> catalog_rows.Commit | None:
+        """Return a commit, or the last one.
+
+        Raises:
+            WarehouseError: it does not exist, or is no longer kept.
+        """
+        if number is None:
+            return self.catalog.latest_commit()
+        found = self.catalog.find_commit(number)
+        oldest = int(self.catalog.meta("oldest"))
+        if found is None or number < oldest:
+            latest = self.catalog.latest_commit()
+            kept = f"commits {max(1, oldest)} to {latest.number}" if latest else "no commit yet"
+            what = "is no longer kept" if found or number < oldest else "does not exist"
+            raise WarehouseError.of("C0936", f"Commit {number} {what}.", None, f"there are {kept}")
+        return found
+
+    def commits(self, limit: int | None = None) -> list[catalog_rows.Commit]:
+        """Return the commits that are kept, newest first."""
+        return self.catalog.commits(int(self.catalog.meta("oldest")) - 1, limit)
+
+    @property
+    def catalog_bytes(self) -> int:
+        """The size of the catalog's file, with its log; 0 for a database on a server."""
+        if not self.catalog.is_file:
+            return 0
+        files = (Path(f"{self.root / CATALOG_FILE}{end}") for end in ("", "-wal"))
+        return sum(path.stat().st_size for path in files if path.exists())
+
+
+def _has_catalog(root: Path) -> bool:
+    try:
+        (root / CATALOG_FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise WarehouseError.cannot_read(root, error) from error
+    return True
+
+
+def parse_location(place: str) -> tuple[Path, str | None]:
+    """Return the directory of a warehouse, and the URL of its catalog if it is not there.
+
+    Raises:
+        WarehouseError: the URL does not say where the files are, or the name is not UTF-8.
+    """
+    if not is_encodable(place):
+        raise WarehouseError.of(
+            "C0930",
+            f"{quote_text(place)} cannot be a warehouse: its name is not UTF-8.",
+            None,
+            "rename the directory, or choose another one",
+        )
+    if "://" not in place:
+        return Path(place), None
+    url, _, query = place.partition("?")
+    parameters = dict(parse_qsl(query))
+    directory = parameters.pop("data", None)
+    if directory is None or not url.startswith(("postgresql://", "postgresql+psycopg://")):
+        raise WarehouseError.of(
+            "C0930",
+            "This is not the location of a warehouse.",
+            None,
+            "name a directory, or `postgresql://user@host/name?data=DIRECTORY`",
+        )
+    rest = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
+    return Path(directory), f"{POSTGRESQL_SCHEME}{url.partition('://')[2]}{rest}"

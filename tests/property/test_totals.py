@@ -1,0 +1,144 @@
+"""Running totals under random changes: nulls, boundaries, infinities, groups that come and go."""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.generators.scenarios import EVERY, unhurried
+from support.maintained_database import Judged, Row, SkipError, Step
+from support.selection import examples, sampled
+
+EXAMPLES = examples(3, 40)
+
+LARGEST = sys.float_info.max
+VALUES: dict[str, tuple[Any, ...]] = {
+    "n": (
+        None,
+        0,
+        1,
+        -1,
+        7,
+        2**31,
+        -(2**31),
+        2**32,
+        -(2**32),
+        2**62,
+        -(2**62),
+        2**63 - 1,
+        -(2**63),
+    ),
+    "u": (0, 1, 2**32, 2**63, 2**64 - 1),
+    "d": (None, *map(Decimal, ("0.00", "0.01", "-0.01", "9999999999999999.99", "12.50"))),
+    "f": (
+        *(None, 0.0, 1.0, -1.0, 0.1, 1e16, -1e16, 5e-324, -5e-324, sys.float_info.min, 2.0**-53),
+        *(LARGEST, -LARGEST, LARGEST / 2, 2.0**970, math.inf, -math.inf, math.nan),
+    ),
+    "s": (None, "a", "b", "ab", "ä", ""),
+}
+"""By relation: what its last column may hold."""
+
+TEXT = """
+.decl k(g: number)
+.decl e(i: number, j: number)
+.decl n(i: number, g: number, v: number?)
+.decl u(i: number, g: number, v: unsigned)
+.decl d(i: number, g: number, v: decimal(18,2)?)
+.decl f(i: number, g: number, v: float?)
+.decl s(i: number, g: number, v: symbol?)
+.decl count_n(g: number, c: number)
+count_n(g, c) :- k(g), c = count : { n(_, g, _) }.
+.decl sum_low(g: number, c: number)
+sum_low(g, c) :- k(g), c = sum v / 4 : { n(_, g, v), v > -10 }.
+.decl mean_n(g: number, c: float)
+mean_n(g, c) :- k(g), c = mean v : { n(_, g, v) }.
+.decl sum_u(g: number, c: unsigned)
+sum_u(g, c) :- k(g), c = sum v : { u(_, g, v) }, g < 2.
+.decl sum_d(g: number, c: decimal(18,2))
+sum_d(g, c) :- k(g), c = sum v : { d(i, g, v), e(i, _) }.
+.decl mean_d(c: float)
+mean_d(c) :- c = mean v : { d(_, _, v) }.
+.decl sum_f(g: number, c: float)
+sum_f(g, c) :- k(g), c = sum v : { f(_, g, v) }.
+.decl mean_f(g: number, c: float)
+mean_f(g, c) :- k(g), c = mean v : { f(i, g, v), !e(i, 0) }.
+.decl least(g: number, a: number, b: float, c: symbol)
+least(g, a, b, c) :-
+    k(g), a = min v : { n(_, g, v) }, b = min v : { f(_, g, v) }, c = min v : { s(_, g, v) }.
+.decl greatest(g: number, c: float)
+greatest(g, c) :- k(g), c = max v : { f(i, g, v), e(i, _) }.
+.decl latest(c: symbol)
+latest(c) :- c = max v : { s(_, _, v) }.
+.decl either(g: number, c: number)
+either(g, c) :- k(g), c = max v : { (n(_, g, v) ; n(g, _, v)), v < 100 }.
+.decl nested(c: number)
+nested(c) :- c = sum m : { k(g), m = count : { n(_, g, _) } }.
+.decl over(c: number)
+over(c) :- c = max x : { count_n(_, x) }.
+"""
+VIEWS = ("count_n", "sum_f", "least", "greatest", "nested")
+
+
+def row(relation: str) -> st.SearchStrategy[Row]:
+    small = st.integers(0, 2)
+    if relation == "k":
+        return st.tuples(small)
+    if relation == "e":
+        return st.tuples(st.integers(0, 4), small)
+    known = st.sampled_from(VALUES[relation])
+    values = st.one_of(known, known, st.floats()) if relation == "f" else known
+    return st.tuples(st.integers(0, 4), small, values)
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> list[Step]:
+    """Draw transactions that insert, delete what is there, and move rows between groups."""
+    present: dict[str, list[Row]] = {}
+    found: list[Step] = []
+    for _ in range(draw(st.integers(3, 6))):
+        inserts: dict[str, list[Row]] = {}
+        deletes: dict[str, list[Row]] = {}
+        for relation in draw(
+            st.lists(st.sampled_from(("k", "e", *VALUES)), min_size=2, max_size=5)
+        ):
+            inserts[relation] = draw(st.lists(row(relation), max_size=6))
+            if present.get(relation):
+                deletes[relation] = draw(st.lists(st.sampled_from(present[relation]), max_size=4))
+            present.setdefault(relation, []).extend(inserts[relation])
+        found.append((inserts, deletes))
+    return found
+
+
+@pytest.mark.parametrize("algorithm", sampled(EVERY, 4))
+def test_totals_are_those_of_the_groups(algorithm: str) -> None:
+    counts = {"steps": 0, "payload": 0}
+
+    @unhurried(EXAMPLES)
+    @given(steps(), st.sets(st.sampled_from(VIEWS)), st.integers(1, 5))
+    def run(drawn: list[Step], virtual: set[str], reopened: int) -> None:
+        with TemporaryDirectory() as folder:
+            judged = Judged(TEXT, algorithm, sorted(virtual), place=str(Path(folder) / "w"))
+            try:
+                judged.step(({"k": [(0,), (1,), (2,)]}, {}))
+                for number, step in enumerate(drawn):
+                    judged.step(step)
+                    if number % reopened == 1:
+                        judged.reopen()
+            except SkipError:
+                pass
+            finally:
+                judged.db.close()
+            for name in counts:
+                counts[name] += judged.counts[name]
+
+    run()
+    assert counts["steps"] >= EXAMPLES
+    assert counts["payload"] >= EXAMPLES

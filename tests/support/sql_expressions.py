@@ -1,0 +1,206 @@
+"""Random typed expressions, and rows of values at the edges of their types to compute them on."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from corollary.core.functors import CHECKED_SUM, FUNCTORS, result_type
+from corollary.core.logic import Condition, Constant, Expression, Functor, Variable
+from corollary.core.types import (
+    BOOL,
+    DATE,
+    FLOAT,
+    NUMBER,
+    SYMBOL,
+    TIMESTAMP,
+    UNSIGNED,
+    Kind,
+    Type,
+    decimal,
+)
+from corollary.engines.local.evaluation.expressions import (
+    dense_mask,
+    evaluate,
+    evaluate_condition,
+)
+from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.sql.dialect import Dialect
+
+CENTS, THOUSANDTHS = decimal(12, 2), decimal(18, 3)
+TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, CENTS, THOUSANDTHS, BOOL, DATE, TIMESTAMP)
+TOP = 2**63
+SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
+
+LARGEST = Decimal("999999999999999.999")
+SAMPLES: dict[Type, tuple[Any, ...]] = {
+    SYMBOL: ("", "a", "Z", "abc", "añ😀", "é\x00x", "7", "-1.50", "a\nb", "[", "'", "a+"),
+    NUMBER: (0, 1, -1, 2, -2, 3, 7, -7, 10, 2**31, -(2**31), 2**53 + 1, TOP - 1, -TOP, 1 - TOP),
+    UNSIGNED: (0, 1, 2, 3, 10, 2**32, TOP - 1, TOP, 2**64 - 1),
+    FLOAT: (0.0, 1.0, -1.0, 0.1, -2.5, 1e16, 1e-5, 5e-324, 1e308, -1e308, *SPECIAL_FLOATS),
+    CENTS: tuple(Decimal(each).scaleb(-2) for each in (0, 1, -1, 125, -125, 250, 10**12 - 1)),
+    THOUSANDTHS: (*(Decimal(n).scaleb(-3) for n in (0, 5, -5, 1000, 3333)), LARGEST, -LARGEST),
+    BOOL: (True, False),
+    DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
+    TIMESTAMP: (
+        datetime(1, 1, 1, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+        datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(2026, 11, 15, 8, 0, 0, 500, tzinfo=UTC),
+    ),
+}
+
+VARIABLES = {
+    f"{name}{type_.kind}{type_.scale}": type_.with_null(name == "n")
+    for name, type_ in product("xyn", TYPES)
+}
+"""Two variables of each type that are not null, and one that may be."""
+
+
+@dataclass
+class Rows:
+    """Values of all variables, and their codes."""
+
+    values: dict[str, list[Any]]
+    dictionary: Dictionary = field(default_factory=Dictionary)
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.values.values())))
+
+    @cached_property
+    def codes(self) -> dict[str, Any]:
+        """The codes of all values."""
+        return {
+            name: self.dictionary.encode_python(found, VARIABLES[name])
+            for name, found in self.values.items()
+        }
+
+
+def random_rows(generator: random.Random, count: int) -> Rows:
+    """Return rows of sample values; some of the nullable ones are null."""
+    values = {}
+    for name, type_ in VARIABLES.items():
+        samples = [*SAMPLES[type_.with_null(False)], *([None] * 3 if type_.nullable else [])]
+        values[name] = [generator.choice(samples) for _ in range(count)]
+    return Rows(values)
+
+
+def random_expression(
+    generator: random.Random, dialect: Dialect, kind: Kind, depth: int
+) -> Expression:
+    """Return an expression of a kind, made of functors that a dialect has."""
+    forms = [
+        (name, first)
+        for name, first in sorted(dialect.functors)
+        if name != CHECKED_SUM and (FUNCTORS[name].result or first) is kind
+    ]
+    if depth == 0 or not forms or generator.random() < 0.15:
+        return _leaf(generator, kind)
+    return random_application(generator, dialect, *generator.choice(forms), depth)
+
+
+def random_application(
+    generator: random.Random, dialect: Dialect, name: str, first: Kind, depth: int
+) -> Functor:
+    """Return a functor applied to expressions, the first of which has a kind."""
+    signature = FUNCTORS[name]
+    if name == CHECKED_SUM:
+        return Functor(name, (_leaf(generator, first, is_variable=True),), _leaf_type(first))
+    if name == "to_decimal":
+        value = random_expression(generator, dialect, first, depth - 1)
+        scale = generator.randrange(5)
+        constant = Constant(scale, NUMBER)
+        return Functor(name, (value, constant), result_type(name, [_type(value), NUMBER], scale))
+    extra = generator.randrange(2) if signature.is_variadic else 0
+    kinds = [first] * (len(signature.parameters) + extra)
+    if name == "substr":
+        kinds[1:] = [Kind.NUMBER, Kind.NUMBER]
+    arguments = [random_expression(generator, dialect, each, depth - 1) for each in kinds]
+    return Functor(name, tuple(arguments), result_type(name, [_type(each) for each in arguments]))
+
+
+def _leaf_type(kind: Kind) -> Type:
+    return next(type_ for type_ in VARIABLES.values() if type_.kind is kind and type_.nullable)
+
+
+def _type(expression: Expression) -> Type:
+    assert expression.type is not None
+    return expression.type
+
+
+def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) -> Expression:
+    names = [name for name, type_ in VARIABLES.items() if type_.kind is kind]
+    if is_variable:
+        names = [name for name in names if VARIABLES[name].scale == _leaf_type(kind).scale]
+    name = generator.choice(names)
+    if is_variable or generator.random() < 0.7:
+        return Variable(name, VARIABLES[name])
+    type_ = VARIABLES[name].with_null(False)
+    return Constant(generator.choice(SAMPLES[type_]), type_)
+
+
+def random_condition(generator: random.Random, dialect: Dialect, depth: int) -> Condition:
+    """Return a condition, made of functors that a dialect has."""
+    if generator.random() < 0.25:
+        name = generator.choice([*dialect.predicates, *(f"!{each}" for each in dialect.predicates)])
+        sides = (random_expression(generator, dialect, Kind.SYMBOL, depth) for _ in range(2))
+        return Condition(name, *sides)
+    kind = generator.choice(list(Kind))
+    left, right = (random_expression(generator, dialect, kind, depth) for _ in range(2))
+    return Condition(generator.choice(["=", "!=", "<", "<=", ">", ">=", "is"]), left, right)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The value of an expression in a row: `missing`, null, or its code."""
+
+    codes: list[int]
+    missing: list[bool]
+
+
+def local_values(expression: Expression, rows: Rows) -> Outcome:
+    """Return what the local engine computes."""
+    batch = evaluate(expression, rows.codes, rows.count, rows.dictionary)
+    missing = dense_mask(batch.fault_mask, rows.count)
+    nulls = dense_mask(batch.nulls, rows.count) | missing
+    codes = rows.dictionary.encode(batch.values, nulls, batch.type)
+    return Outcome(codes.tolist(), missing.tolist())
+
+
+def local_truths(condition: Condition, rows: Rows) -> Outcome:
+    """Return in which rows the local engine holds a condition for true."""
+    found = evaluate_condition(condition, rows.codes, rows.count, rows.dictionary)
+    missing = np.zeros(rows.count, np.bool_)
+    for mask, _ in found.faults:
+        missing |= mask
+    return Outcome(found.true.astype(np.int64).tolist(), missing.tolist())
+
+
+def differences(ours: Outcome, theirs: Outcome, *, is_exact: bool) -> Iterator[int]:
+    """Yield the rows in which an SQL engine differs from ours.
+
+    Args:
+        ours: what the local engine has.
+        theirs: what the other one has.
+        is_exact: whether it must not miss values that there are.
+    """
+    for row, (code, other) in enumerate(zip(ours.codes, theirs.codes, strict=True)):
+        missing, their_missing = ours.missing[row], theirs.missing[row]
+        if missing or their_missing:
+            if (missing and not their_missing) or (is_exact and missing != their_missing):
+                yield row
+        elif code != other:
+            yield row
+
+
+def shown(rows: Rows, row: int, names: Sequence[str]) -> dict[str, Any]:
+    """Return the values of some variables in a row, for a message."""
+    return {name: rows.values[name][row] for name in names}
