@@ -1,69 +1,41 @@
-"""Expressions computed by DuckDB, on columns of values."""
+"""Expressions computed by DuckDB: a pipeline that reads rows and computes, compiled and run."""
 
-import numpy as np
-import pyarrow as pa
-from sqlglot import exp
-
-from corollary.core.logic import Condition, Expression
-from corollary.core.types import Kind
-from corollary.engines.local.bulk.columns import array_of, encode_columns, truths_of
+from corollary.core.logic import Condition, Constant, Expression
+from corollary.core.states import State
+from corollary.engines.local.bulk.columns import encode_columns, read_columns, truths_of
 from corollary.engines.local.bulk.connection import run_query
-from corollary.engines.local.storage.layout import Mask
-from corollary.engines.sql import nodes
-from corollary.engines.sql.compiled import Form, OutputColumn
+from corollary.engines.local.storage.table import Table
+from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
 from corollary.engines.sql.duckdb_dialect import DUCKDB
-from corollary.engines.sql.expressions import (
-    LoweredExpression,
-    lower_condition,
-    lower_expression,
-    type_of,
-)
-from support.sql_expressions import VARIABLES, Outcome, Rows
+from corollary.engines.sql.expressions import type_of
+from corollary.engines.sql.pipelines import compile_pipeline
+from support.sql_expressions import ROW_TYPES, Outcome, Rows, as_pipeline, collect
 
 
-def duckdb_values(expression: Expression, rows: Rows) -> Outcome:
-    """Return what DuckDB computes."""
-    lowered = lower_expression(expression, _columns(), DUCKDB)
-    batch, missing = _run(lowered, rows)
-    output = OutputColumn(type_of(expression), Form.VALUE)
-    codes = encode_columns(batch.select(["value"]), [output], rows.dictionary)[0]
-    return Outcome(np.where(missing, 0, codes).tolist(), missing.tolist())
+def duckdb_outcome(compared: Expression | Condition, rows: Rows) -> Outcome | NotCompiled:
+    """Return what DuckDB computes in each row."""
+    pipeline, head = as_pipeline(compared)
+
+    def encode(constant: Constant) -> int:
+        return rows.dictionary.encode_value(constant.value, type_of(constant))
+
+    compiled = compile_pipeline(pipeline, {"rows": ROW_TYPES}, head, DUCKDB, encode)
+    return compiled if isinstance(compiled, NotCompiled) else _run(compiled, rows)
 
 
-def duckdb_truths(condition: Condition, rows: Rows) -> Outcome:
-    """Return in which rows DuckDB holds a condition for true."""
-    lowered = lower_condition(condition, _columns(), DUCKDB)
-    truth = nodes.is_true(lowered.value)
-    batch, missing = _run(LoweredExpression(truth, lowered.fault, False), rows)
-    truths = truths_of(batch.column("value")) & ~missing
-    return Outcome(truths.astype(np.int64).tolist(), missing.tolist())
-
-
-def _columns() -> dict[str, nodes.Node]:
-    return {name: nodes.column(name, "t") for name in VARIABLES}
-
-
-def _run(lowered: LoweredExpression, rows: Rows) -> tuple[pa.RecordBatch, Mask]:
-    """Return the values in the order of the rows, and where there are none."""
-    fault = exp.Boolean(this=False) if lowered.fault is None else lowered.fault
-    items = [
-        nodes.named(nodes.column("row", "t"), "row"),
-        nodes.named(lowered.value, "value"),
-        nodes.named(fault, "fault"),
-    ]
-    query = nodes.select(items, nodes.table("rows", "t"))
-    query.set("order", exp.Order(expressions=[exp.Ordered(this=nodes.column("row", "t"))]))
-    arrays = {"row": array_of(np.arange(rows.count))}
-    used = {each.name for each in query.find_all(exp.Column)}
-    for name, codes in rows.codes.items():
-        if name not in used:
-            continue
-        type_ = VARIABLES[name]
-        arrays[name] = (
-            rows.dictionary.decode_arrow(codes, type_)
-            if type_.kind is Kind.SYMBOL
-            else array_of(rows.dictionary.decode(codes, type_), codes == 0)
-        )
-    table = pa.Table.from_arrays(list(arrays.values()), names=list(arrays))
-    (batch,) = run_query(DUCKDB.text(query), {"rows": table}, lambda: None)
-    return batch, truths_of(batch.column("fault"))
+def _run(compiled: CompiledQuery, rows: Rows) -> Outcome:
+    table = Table(ROW_TYPES)
+    table.insert(rows.columns, rows.count)
+    tables = {
+        each.name: read_columns(table, State.NEW, each.columns, rows.dictionary)
+        for each in compiled.inputs
+    }
+    assert not compiled.fault_queries
+    found: list[tuple[int, int, bool]] = []
+    for batch in run_query(DUCKDB.text(compiled.query), tables, lambda: None):
+        numbers, *values = encode_columns(batch, compiled.outputs, rows.dictionary)
+        marks = truths_of(batch.column(MARK)).tolist() if compiled.has_mark else []
+        marks = marks or [False] * batch.num_rows
+        codes = values[0].tolist() if values else [1] * batch.num_rows
+        found += zip(rows.decode_numbers(numbers), codes, marks, strict=True)
+    return collect(found, rows)

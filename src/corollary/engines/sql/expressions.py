@@ -48,14 +48,19 @@ def type_of(expression: Expression) -> Type:
     return expression.type
 
 
-def lower_expression(
-    expression: Expression, values: Mapping[str, Node], dialect: Dialect
-) -> LoweredExpression:
+Values = Mapping[str, LoweredExpression]
+"""The variables of an expression as SQL."""
+
+
+def lower_expression(expression: Expression, values: Values, dialect: Dialect) -> LoweredExpression:
     """Return an expression as SQL.
+
+    Forms repeat their operands, so the SQL of nested functors grows with the power of their depth:
+    who has nested ones computes the inner ones first, and passes them as variables.
 
     Args:
         expression: what to compute.
-        values: the values of its variables.
+        values: its variables.
         dialect: the engine that computes it.
 
     Raises:
@@ -64,7 +69,7 @@ def lower_expression(
     type_ = type_of(expression)
     match expression:
         case Variable(name=name):
-            return LoweredExpression(values[name], None, type_.nullable)
+            return values[name]
         case Constant(value=value):
             return LoweredExpression(dialect.constant(value, type_), None, value is None)
         case Functor(name=name, arguments=arguments):
@@ -78,9 +83,7 @@ def lower_expression(
             return _apply(form, inputs, types, type_)
 
 
-def lower_condition(
-    condition: Condition, values: Mapping[str, Node], dialect: Dialect
-) -> LoweredExpression:
+def lower_condition(condition: Condition, values: Values, dialect: Dialect) -> LoweredExpression:
     """Return a condition as SQL.
 
     Raises:
@@ -110,10 +113,12 @@ def _apply(
     value = form.lower([each.value for each in inputs], types, type_)
     may_be_null = any(each.may_be_null for each in inputs)
     faults = [each.fault for each in inputs if each.fault is not None]
-    if form.is_fallible and not may_be_null:
+    if form.fault is not None:
+        faults.append(form.fault([each.value for each in inputs], types, type_))
+    elif form.is_fallible and not may_be_null:
         # Nothing else makes it null: this one test serves for all operands, too.
         return LoweredExpression(value, nodes.is_null(value), False)
-    if form.is_fallible:
+    elif form.is_fallible:
         present = [nodes.is_present(each.value) for each in inputs]
         own = nodes.every([*present, nodes.is_null(value)])
         assert own is not None
