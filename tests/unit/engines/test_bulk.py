@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 import corollary
-from corollary.core.bulk import BULK_MIN_TUPLES, BulkMode, bulk_mode
-from corollary.core.engine import Limits
+from corollary.core.engine import BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
 from corollary.core.recorder import CountingRecorder
 from corollary.database.program.loaded_program import load_program
 from corollary.engines.local.bulk.columns import array_of, numbers_of, truths_of
