@@ -11,7 +11,6 @@ import os
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from corollary.errors import WarehouseError
 
@@ -107,6 +106,8 @@ def has_size(path: Path, size: int) -> bool:
 
 def to_parquet(table: pa.Table) -> bytes:
     """Return a table as the bytes of a Parquet file."""
+    import pyarrow.parquet as pq  # a small warehouse has none, and starts without it
+
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
@@ -114,6 +115,8 @@ def to_parquet(table: pa.Table) -> bytes:
 
 def from_parquet(data: pa.Buffer) -> pa.Table:
     """Return the table that a Parquet file holds."""
+    import pyarrow.parquet as pq
+
     return pq.read_table(pa.BufferReader(data))
 
 
