@@ -93,7 +93,7 @@ h(x, n) :- q(x), n = sum y * 2 : { p(x, y), q(y) }.
         """\
 .decl h(x: number, n: number)
 .decl h.keys1(x: number)
-.decl h.body1(x: number, y: number, value: number)
+.decl h.body1(x: number, y: number, value: number) virtual
 .decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
@@ -114,7 +114,7 @@ h(x, n) :- q(x), n = count : { p(y, _), y < x }.
         """\
 .decl h(x: number, n: number)
 .decl h.keys1(x: number)
-.decl h.body1(x: number, y: number, _1: number)
+.decl h.body1(x: number, y: number, _1: number) virtual
 .decl h.aggregate1(x: number, n: number)
 .decl h.aggregate1.some1(x: number)
 
@@ -134,7 +134,7 @@ h(x, n) :- q(x), n = max y : { p(x, y), q(y) }.
 """,
         """\
 .decl h(x: number, n: number)
-.decl h.body1(x: number, y: number)
+.decl h.body1(x: number, y: number) virtual
 .decl h.aggregate1(x: number, n: number)
 
 h(x, n) :- q(x), h.aggregate1(x, n).
