@@ -203,11 +203,10 @@ def _mask(mask: Mask) -> Mask | None:
     return mask if mask.any() else None
 
 
-def sum_weights(values: Integers, starts: Integers) -> tuple[Integers, Mask | None]:
-    """Return the sums of groups of numbers, and the mask of those that are too large, if any."""
-    return join_words(
-        [np.add.reduceat(each, starts) for each in split_words(values, NUMBER)], NUMBER
-    )
+def sum_integers(values: Any, starts: Integers, type_: Type) -> tuple[Any, Mask | None]:
+    """Return the sums of groups of integers, and the mask of those that are too large, if any."""
+    words = [np.add.reduceat(each, starts) for each in split_words(values, type_)]
+    return join_words(words, type_)
 
 
 def mean_of_words(words: Sequence[Integers], counts: Integers, scale: int) -> Any:
