@@ -11,7 +11,8 @@ from corollary.core.engine import LocalHandle, slice_bounds
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
 from corollary.engines.local.storage.arrangement import merge_layers
-from corollary.engines.local.storage.layout import Codes, Layout, Words
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Layout, Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
