@@ -16,7 +16,7 @@ from hypothesis import settings
 from xdist.scheduler import LoadGroupScheduling
 
 from corollary import console
-from corollary.core.bulk import BULK_VARIABLE
+from corollary.core.engine import BULK_VARIABLE
 from support.paths import TESTS
 from support.postgresql_server import MissingError, Server, postgresql
 from support.selection import SEED, WHOLE, is_in_shard, seed_of_today, selection

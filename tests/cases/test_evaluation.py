@@ -32,6 +32,7 @@ from click.testing import CliRunner
 
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
+from corollary.database.engines import LOCAL, create_engine
 from corollary.database.intake.evaluate_once import FileLocations, query_once, run_once
 from corollary.database.program.loaded_program import read_programs
 from corollary.warehouse.formats.delimited import print_rows
@@ -83,16 +84,19 @@ def test_a_case_says_what_it_shows_and_what_it_expects(folder: Path) -> None:
 # ------------------------------------------------------------------------------------- the package
 
 
+@pytest.mark.parametrize("bulk", [None, pytest.param("always", marks=pytest.mark.matrix(8))])
 @pytest.mark.parametrize("folder", WORKING, ids=name_of)
 def test_evaluation_writes_what_is_expected(
     folder: Path,
+    bulk: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     feed(folder, monkeypatch)
     program = read_programs([folder / "program.dl"])
-    outcome = run_once(program, FileLocations(folder / "facts", tmp_path), AMPLE)
+    engine = create_engine(LOCAL, bulk=bulk)
+    outcome = run_once(program, FileLocations(folder / "facts", tmp_path), AMPLE, engine=engine)
     printed = io.BytesIO()
     for directive, relation, table in outcome.printed:
         print_rows(table, printed, relation, directive)

@@ -5,26 +5,22 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from sqlglot import exp
 
 from corollary.core.logic import Condition, Expression
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import Kind
-from corollary.engines.sql import nodes
-from corollary.engines.sql.expressions import (
-    LoweredExpression,
-    lower_condition,
-    lower_expression,
-    type_of,
-)
+from corollary.engines.sql.compiled import MARK, CompiledQuery, Form
+from corollary.engines.sql.expressions import type_of
+from corollary.engines.sql.pipelines import compile_pipeline
 from corollary.engines.sql.spark_dialect import SPARK
-from support.sql_expressions import (
+from support.generators.sql_expressions import (
+    ROW_TYPES,
     VARIABLES,
-    Outcome,
     Rows,
+    as_pipeline,
+    collect,
     differences,
-    local_truths,
-    local_values,
+    local_outcome,
     random_application,
     random_condition,
     random_expression,
@@ -36,58 +32,47 @@ pytestmark = pytest.mark.spark
 
 SEED = 7
 ROWS = 150
-EXPRESSIONS = 30
+EXPRESSIONS = 15
+KINDS = tuple(kind for kind in Kind if kind is not Kind.UNSIGNED)
+"""Spark has no unsigned numbers."""
+
 Compared = Expression | Condition
 
 
 def compare(spark: Any, compared: list[Compared], rows: Rows) -> None:
-    """Compute all in one query, and compare with the local engine."""
-    columns = {name: nodes.column(name, "t") for name in VARIABLES}
-    items = [nodes.named(nodes.column("row", "t"), "row")]
-    for number, each in enumerate(compared):
-        if isinstance(each, Condition):
-            lowered = lower_condition(each, columns, SPARK)
-            value = nodes.is_true(lowered.value)
-        else:
-            lowered = lower_expression(each, columns, SPARK)
-            value = lowered.value
-        items.append(nodes.named(value, f"value{number}"))
-        items.append(nodes.named(_fault(lowered), f"fault{number}"))
-    found = _run(spark, nodes.select(items, nodes.table("sql_rows", "t")), rows)
-    for number, each in enumerate(compared):
-        missing = found[f"fault{number}"].to_pylist()
-        values = found[f"value{number}"]
-        if isinstance(each, Condition):
-            truths = [a and not b for a, b in zip(values.to_pylist(), missing, strict=True)]
-            theirs = Outcome([int(truth) for truth in truths], missing)
-            ours, text = local_truths(each, rows), print_condition(each)
-        else:
-            codes = rows.dictionary.encode_arrow(values, type_of(each)).tolist()
-            theirs = Outcome(codes, missing)
-            ours, text = local_values(each, rows), print_term(each)
-        for row in differences(ours, theirs, is_exact=True):
-            pytest.fail(f"{text} for {shown(rows, row, list(VARIABLES))}")
-
-
-def _fault(lowered: LoweredExpression) -> nodes.Node:
-    return exp.Boolean(this=False) if lowered.fault is None else lowered.fault
-
-
-def _run(spark: Any, query: exp.Select, rows: Rows) -> pa.Table:
+    """Compute all, one query each, and compare with the local engine."""
     arrays = {
-        name: rows.dictionary.decode_arrow(codes, VARIABLES[name])
-        for name, codes in rows.codes.items()
-        if VARIABLES[name].kind is not Kind.UNSIGNED  # Spark has no such type
+        f"{Form.VALUE}{at}": rows.dictionary.decode_arrow(codes, type_)
+        for at, (codes, type_) in enumerate(zip(rows.columns, ROW_TYPES, strict=True))
+        if type_.kind in KINDS
     }
-    table = pa.table({"row": pa.array(range(rows.count)), **arrays})
-    frame = spark.createDataFrame(table)
+    frame = spark.createDataFrame(pa.table(arrays))
     for name in arrays:
-        frame = frame.withColumn(name, frame[name].cast(SPARK.type_name(VARIABLES[name])))
-    frame.createOrReplaceTempView("sql_rows")
+        sql_type = SPARK.type_name(ROW_TYPES[int(name[1:])])
+        frame = frame.withColumn(name, frame[name].cast(sql_type))
+    frame.createOrReplaceTempView("t0")
     try:
-        return spark.sql(SPARK.text(query)).toArrow().sort_by("row")
+        for each in compared:
+            _compare(spark, each, rows)
     finally:
-        spark.catalog.dropTempView("sql_rows")
+        spark.catalog.dropTempView("t0")
+
+
+def _compare(spark: Any, compared: Compared, rows: Rows) -> None:
+    pipeline, head = as_pipeline(compared)
+    compiled = compile_pipeline(pipeline, {"rows": ROW_TYPES}, head, SPARK)
+    is_condition = isinstance(compared, Condition)
+    text = print_condition(compared) if is_condition else print_term(compared)
+    assert isinstance(compiled, CompiledQuery), f"{text}: {compiled}"
+    found = spark.sql(SPARK.text(compiled.query)).toArrow()
+    count = found.num_rows
+    codes = [1] * count
+    if not is_condition:
+        codes = rows.dictionary.encode_arrow(found["h1"], type_of(compared)).tolist()
+    marks = found[MARK].to_pylist() if compiled.has_mark else [False] * count
+    theirs = collect(zip(found["h0"].to_pylist(), codes, marks, strict=True), rows)
+    for row in differences(local_outcome(compared, rows), theirs, is_exact=True):
+        pytest.fail(f"{text} for {shown(rows, row, list(VARIABLES))}")
 
 
 def test_each_form(spark: Any) -> None:
@@ -103,10 +88,9 @@ def test_each_form(spark: Any) -> None:
 def test_expressions(spark: Any) -> None:
     """Nested expressions and conditions agree."""
     generator = random.Random(SEED)
-    kinds = [kind for kind in Kind if kind is not Kind.UNSIGNED]
     compared: list[Compared] = [
-        random_expression(generator, SPARK, generator.choice(kinds), depth=3)
+        random_expression(generator, SPARK, generator.choice(KINDS), depth=3)
         for _ in range(EXPRESSIONS)
     ]
-    compared += [random_condition(generator, SPARK, depth=2) for _ in range(EXPRESSIONS)]
+    compared += [random_condition(generator, SPARK, 2, KINDS) for _ in range(EXPRESSIONS)]
     compare(spark, compared, random_rows(generator, ROWS))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.bulk import bulk_mode
-from corollary.core.engine import Engine
+from corollary.core.engine import Engine, bulk_mode
 from corollary.core.program import Directive, Relation
 from corollary.errors import InputError
 

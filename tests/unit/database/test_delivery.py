@@ -17,9 +17,8 @@ import pytest
 from click.testing import Result
 
 import corollary
-from corollary.core.alerts import Alert, Sink, SinkKind
+from corollary.core.alerts import Alert, Sink, SinkKind, is_permitted, parse_webhook_url
 from corollary.core.types import NUMBER
-from corollary.core.webhook_url import is_permitted, parse_webhook_url
 from corollary.database.alerts import webhook
 from corollary.database.alerts.jsonlines import JsonLinesSender
 from corollary.database.alerts.sender import Claim

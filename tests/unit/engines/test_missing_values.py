@@ -134,10 +134,10 @@ def counted(tally: Counter[str], result: Any) -> None:
 
 
 def assert_balanced(tally: Counter[str]) -> None:
-    """At least a quarter of the cases raise, and a quarter do not."""
+    """At least a tenth of the cases raise, and a tenth do not; both are about a third."""
     total = tally.total()
-    assert tally["raised"] >= total / 4, tally
-    assert tally["empty"] + tally["tuples"] >= total / 4, tally
+    assert tally["raised"] >= total / 10, tally
+    assert tally["empty"] + tally["tuples"] >= total / 10, tally
     assert tally["tuples"] > 0, tally
 
 

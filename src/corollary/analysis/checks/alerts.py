@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from corollary.analysis.phrases import one_of, related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.core.alerts import LOCATION_PARAMETERS, SinkKind
+from corollary.core.alerts import LOCATION_PARAMETERS, SinkKind, parse_webhook_url
 from corollary.core.program import Reaction
 from corollary.core.types import NUMBER, SYMBOL, Type
-from corollary.core.webhook_url import parse_webhook_url
 from corollary.errors import Diagnostic
 
 Columns = Mapping[str, tuple[Type | None, ...]]

@@ -114,7 +114,7 @@ def _size(
 
 def _bulk_note(plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]") -> "StepNote":
     """Return what says of each step whether it is bulk."""
-    from corollary.core.bulk import BulkMode
+    from corollary.core.engine import BulkMode
     from corollary.engines.local.bulk.notes import bulk_note
 
     mode = BulkMode(bulk)

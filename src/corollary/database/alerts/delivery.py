@@ -15,8 +15,7 @@ from typing import assert_never
 from uuid import uuid4
 
 from corollary import fault
-from corollary.core.alerts import Sink, SinkKind
-from corollary.core.webhook_url import WebhookUrl, is_permitted, parse_webhook_url
+from corollary.core.alerts import Sink, SinkKind, WebhookUrl, is_permitted, parse_webhook_url
 from corollary.database.alerts.sender import Claim, Sender, UnreachableError
 from corollary.database.commit import MAX_ALERT_DEPTH
 from corollary.database.pending_commit import ALERT_DEPTH

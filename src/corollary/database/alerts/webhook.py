@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Event, Timer
 
 from corollary import fault
-from corollary.core.webhook_url import WebhookUrl
+from corollary.core.alerts import WebhookUrl
 from corollary.database.alerts.sender import Claim, DeliveryError, Sender, UnreachableError
 from corollary.warehouse.catalog.queued_alert import QueuedAlert
 

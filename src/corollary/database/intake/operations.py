@@ -1,6 +1,6 @@
 """Inserts into and deletes from base relations, each by one writer in its own part."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,9 @@ from corollary.database.program.parts import (
     working_copy,
 )
 from corollary.maintain.base_plans import plan_intersections, plan_union_of_parts
+
+ENCODED_MAX_ROWS = 2**24
+"""The maximum number of rows that an engine gets at once: it needs about 100 bytes for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,9 @@ def apply_operations(
         if target is None:
             continue
         touched.append(base)
-        if each.sign is State.ADDED:
-            engine.insert(target, each.rows)
-        else:
-            engine.delete(target, each.rows)
+        change = engine.insert if each.sign is State.ADDED else engine.delete
+        for rows in _slices(each.rows):
+            change(target, rows)
     # Several parts: the base relation itself is their union.
     several = relations_with_parts(program, touched)
     if several:
@@ -96,6 +98,15 @@ def apply_operations(
         if any(each.sign is State.REMOVED for each in every)
     }
     return _still_there(engine, program, deleted, limits) if deleted else {}
+
+
+def _slices(rows: Any) -> Iterator[Any]:
+    """Yield rows in parts that an engine can encode in little memory beside the rows themselves."""
+    if isinstance(rows, Sequence) or len(rows) <= ENCODED_MAX_ROWS:
+        yield rows
+        return
+    for start in range(0, len(rows), ENCODED_MAX_ROWS):
+        yield rows.slice(start, ENCODED_MAX_ROWS)
 
 
 def _still_there(

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.bulk import BulkMode, bulk_mode
-from corollary.core.engine import Limits, SinglePlacement, TableHandle
+from corollary.core.engine import BulkMode, Limits, SinglePlacement, TableHandle, bulk_mode
 from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder

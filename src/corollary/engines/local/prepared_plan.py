@@ -6,8 +6,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from corollary.core import plans
-from corollary.core.bulk import BulkMode
-from corollary.core.engine import Limits
+from corollary.core.engine import BulkMode, Limits
 from corollary.core.pipeline import Reference
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.bulk import BulkMode
-from corollary.core.engine import Engine, Limits, LocalTable, TableHandle
+from corollary.core.engine import BulkMode, Engine, Limits, LocalTable, TableHandle
 from corollary.core.pipeline import Reference
 from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation

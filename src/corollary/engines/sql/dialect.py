@@ -41,14 +41,17 @@ class FunctorForm:
         lower: makes the SQL. Where an operand is null the result must be null.
         is_fallible: whether the result is null for some operands that are not. It may be so for
             more operands than those without a value: the engine then looks at the rows again.
+        fault: makes the test for a missing value, which is never null, if that is not simply that
+            the result is null and no operand is.
     """
 
     lower: Lowering
     is_fallible: bool = False
+    fault: Lowering | None = None
 
 
 @dataclass(frozen=True)
-class Dialect:
+class SqlDialect:
     """An SQL engine.
 
     Attributes:

@@ -20,11 +20,11 @@ from corollary.engines.sql.arithmetic_forms import (
 )
 from corollary.engines.sql.dialect import (
     AggregateForm,
-    Dialect,
     DialectName,
     FunctorForm,
     Lowering,
     NotExactError,
+    SqlDialect,
 )
 from corollary.engines.sql.duckdb_decimals import (
     ZERO,
@@ -179,6 +179,15 @@ def _matches(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> 
     return attempt(nodes.call("REGEXP_FULL_MATCH", text, pattern))
 
 
+def _is_invalid(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
+    """A pattern is invalid whatever the text is, even null."""
+    pattern, text = arguments
+    found = _matches([pattern, nodes.call("COALESCE", text, nodes.string(""))], types, result)
+    test = nodes.every([nodes.is_present(pattern), nodes.is_null(found)])
+    assert test is not None
+    return test
+
+
 def _contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     return nodes.call("CONTAINS", arguments[1], arguments[0])
 
@@ -294,14 +303,14 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
     **{("max", kind): _aggregate("MAX") for kind in Kind},
 }
 
-DUCKDB = Dialect(
+DUCKDB = SqlDialect(
     DialectName.DUCKDB,
     has_codes=True,
     type_name=type_name,
     constant=constant,
     functors=FUNCTORS,
     predicates={
-        "match": FunctorForm(_matches, is_fallible=True),
+        "match": FunctorForm(_matches, is_fallible=True, fault=_is_invalid),
         "contains": FunctorForm(_contains),
     },
     align=align,

@@ -1,4 +1,4 @@
-"""The few pieces that our SQL is made of, as sqlglot trees; only `Dialect.text` makes text."""
+"""The few pieces that our SQL is made of, as sqlglot trees; only `SqlDialect.text` makes text."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
@@ -43,7 +43,8 @@ def cast(value: Node, type_: str) -> Node:
 
 def try_cast(value: Node, type_: str) -> Node:
     """Return a value as one of an SQL type, null where it is none."""
-    return exp.TryCast(this=value.copy(), to=exp.DataType.build(type_, udt=True))
+    # Without `safe`, sqlglot writes a plain cast for Spark.
+    return exp.TryCast(this=value.copy(), to=exp.DataType.build(type_, udt=True), safe=True)
 
 
 def integer(value: int, type_: str) -> Node:

@@ -12,8 +12,7 @@ in a relation would be lost in a join; there the rows are dropped, and a query o
 for faults*) says whether there were any.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import assert_never
 
 from sqlglot import exp
@@ -23,6 +22,7 @@ from corollary.core.logic import (
     Constant,
     Expression,
     Functor,
+    Term,
     Variable,
     variables_of,
 )
@@ -38,20 +38,22 @@ from corollary.engines.sql.compiled import (
     NotCompiled,
     OutputColumn,
 )
-from corollary.engines.sql.dialect import Dialect, NotExactError
+from corollary.engines.sql.dialect import NotExactError, SqlDialect
 from corollary.engines.sql.expressions import (
+    SqlExpression,
     lower_condition,
     lower_expression,
     type_of,
 )
 from corollary.engines.sql.forms import Needs, VariableForms, copied_variable, looked_up_names
 from corollary.engines.sql.nodes import Node
+from corollary.engines.sql.query_frames import FRAME, UNIT, QueryFrame, RowTest
 
-FRAME, SOURCE = "f", "s"
-"""The names of the rows so far, and of the relation that is joined."""
+SOURCE = "s"
+"""The name of the relation that is joined to the rows so far."""
 
-UNIT = "unit"
-"""The column of rows without variables."""
+INNER = "•"
+"""The beginning of the names of values of inner functors."""
 
 EncodeConstant = Callable[[Constant], int]
 """Returns the code of a constant."""
@@ -61,7 +63,7 @@ def compile_pipeline(
     pipeline: Pipeline,
     types: Mapping[str, tuple[Type, ...]],
     head_types: tuple[Type, ...],
-    dialect: Dialect,
+    dialect: SqlDialect,
     encode: EncodeConstant | None = None,
     *,
     sums_last: bool = False,
@@ -86,43 +88,12 @@ def compile_pipeline(
         return NotCompiled(str(error))
 
 
-# --- compiling -----------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Frame:
-    """Rows under way.
-
-    Attributes:
-        query: what gives them; None for the one row that binds nothing.
-        columns: the variables in their forms, each with its column.
-        constants: variables that are bound to a constant, and have no column.
-        has_mark: whether there is a column for rows without a value.
-    """
-
-    query: exp.Select | None = None
-    columns: dict[tuple[Form, str], str] = field(default_factory=dict)
-    constants: dict[str, Constant] = field(default_factory=dict)
-    has_mark: bool = False
-
-    def source(self) -> Node:
-        unit = nodes.select([nodes.named(nodes.integer(1, "BIGINT"), UNIT)], None)
-        return nodes.subquery(unit if self.query is None else self.query, FRAME)
-
-    def column(self, form: Form, name: str) -> Node:
-        return nodes.column(self.columns[form, name], FRAME)
-
-    @property
-    def mark(self) -> Node | None:
-        return nodes.column(MARK, FRAME) if self.has_mark else None
-
-
 class _Compiler:
     def __init__(
         self,
         pipeline: Pipeline,
         types: Mapping[str, tuple[Type, ...]],
-        dialect: Dialect,
+        dialect: SqlDialect,
         encode: EncodeConstant | None,
         *,
         sums_last: bool,
@@ -137,6 +108,7 @@ class _Compiler:
         self._nullable: set[str] = set()
         self._inputs: dict[Reference, dict[tuple[Form, int], None]] = {}
         self._count = 0
+        self._inner: dict[str, bool] = {}  # values of inner functors, and whether they may be null
         self._fault_queries: list[exp.Select] = []
         self._looked_up = looked_up_names(pipeline)
 
@@ -146,7 +118,7 @@ class _Compiler:
         """Return the query of the pipeline."""
         stages = self._pipeline.stages
         needs = self._forms.needs()
-        frame = _Frame()
+        frame = QueryFrame()
         for at, stage in enumerate(stages):
             frame = self._stage(stage, frame, needs[at])
             if at in distinct_after and frame.query is not None:
@@ -177,7 +149,7 @@ class _Compiler:
 
     # --- stages --------------------------------------------------------------------------------
 
-    def _stage(self, stage: Stage, frame: _Frame, needed: Needs) -> _Frame:
+    def _stage(self, stage: Stage, frame: QueryFrame, needed: Needs) -> QueryFrame:
         match stage:
             case Probe():
                 return self._probe(stage, frame, needed)
@@ -190,7 +162,7 @@ class _Compiler:
             case _:
                 assert_never(stage)
 
-    def _probe(self, stage: Probe, frame: _Frame, needed: Needs) -> _Frame:
+    def _probe(self, stage: Probe, frame: QueryFrame, needed: Needs) -> QueryFrame:
         tests: list[Node] = []
         fresh: dict[tuple[Form, str], Node] = {}
         first: dict[str, int] = {}
@@ -230,7 +202,7 @@ class _Compiler:
         nodes.joined(made.query, source, on, side, kind)
         return made
 
-    def _anti_probe(self, stage: AntiProbe, frame: _Frame, needed: Needs) -> _Frame:
+    def _anti_probe(self, stage: AntiProbe, frame: QueryFrame, needed: Needs) -> QueryFrame:
         tests = [
             self._same(slot, frame, stage.source, at)
             for at, slot in enumerate(stage.slots)
@@ -243,18 +215,19 @@ class _Compiler:
         nodes.joined(made.query, source, nodes.every(tests) or _TRUE.copy(), side, kind)
         return made
 
-    def _filter(self, condition: Condition, frame: _Frame, needed: Needs) -> _Frame:
+    def _filter(self, condition: Condition, frame: QueryFrame, needed: Needs) -> QueryFrame:
         if self._forms.is_compared_by_code(condition):
             truth = self._compare_codes(condition, frame)
-            return self._keep(frame, needed, _Test(truth, truth))
-        values = self._values(frame, condition.left, condition.right)
-        lowered = lower_condition(condition, values, self._dialect)
+            return self._keep(frame, needed, RowTest(truth, truth))
+        frame, (left, right) = self._unnest(frame, (condition.left, condition.right))
+        condition = Condition(condition.operator, left, right)
+        lowered = lower_condition(condition, self._values(frame, left, right), self._dialect)
         # `is` knows no unknown: it says nothing about a row that lacks a value.
         is_open = condition.operator == "is"
         possible = None if is_open else nodes.call("COALESCE", lowered.value, _TRUE)
-        return self._keep(frame, needed, _Test(lowered.value, possible, lowered.fault))
+        return self._keep(frame, needed, RowTest(lowered.value, possible, lowered.fault))
 
-    def _compare_codes(self, condition: Condition, frame: _Frame) -> Node:
+    def _compare_codes(self, condition: Condition, frame: QueryFrame) -> Node:
         """Return a test on codes; that of null is 0, and no comparison with it is true."""
         sides = (condition.left, condition.right)
         one, two = (self._code(each, frame) for each in sides)
@@ -266,14 +239,14 @@ class _Compiler:
         assert made is not None
         return made
 
-    def _code(self, side: Expression, frame: _Frame) -> Node:
+    def _code(self, side: Expression, frame: QueryFrame) -> Node:
         if isinstance(side, Variable):
             return frame.column(Form.CODE, side.name)
         assert isinstance(side, Constant)
         assert self._encode is not None
         return nodes.integer(self._encode(side), "BIGINT")
 
-    def _compute(self, stage: Compute, frame: _Frame, needed: Needs) -> _Frame:
+    def _compute(self, stage: Compute, frame: QueryFrame, needed: Needs) -> QueryFrame:
         name, expression = stage.variable.name, stage.expression
         self._bound.add(name)
         if stage.accepts_null:
@@ -287,19 +260,22 @@ class _Compiler:
                     frame, needed, {}, frame.source(), where=exp.Boolean(this=False)
                 )
             constants = {**frame.constants, name: expression}
-            return _Frame(frame.query, frame.columns, constants, frame.has_mark)
+            return QueryFrame(frame.query, frame.columns, constants, frame.has_mark)
         if copied is not None:
             return self._copy(stage, copied.name, frame, needed)
-        lowered = lower_expression(expression, self._values(frame, expression), self._dialect)
+        frame, (plain,) = self._unnest(frame, (expression,))
+        lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
         fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
         truth = None
         if lowered.may_be_null and not stage.accepts_null:
             present = [nodes.is_present(lowered.value)]
             truth = nodes.any_of([*present, *([] if lowered.fault is None else [lowered.fault])])
         is_lost = name in self._looked_up
-        return self._keep(frame, needed, _Test(truth, None, lowered.fault), fresh, is_lost=is_lost)
+        return self._keep(
+            frame, needed, RowTest(truth, None, lowered.fault), fresh, is_lost=is_lost
+        )
 
-    def _copy(self, stage: Compute, other: str, frame: _Frame, needed: Needs) -> _Frame:
+    def _copy(self, stage: Compute, other: str, frame: QueryFrame, needed: Needs) -> QueryFrame:
         """Bind a variable to the value of another one; a sum that is null has no value."""
         name = stage.variable.name
         fresh = {(form, name): frame.column(form, other) for form in Form if (form, name) in needed}
@@ -312,20 +288,20 @@ class _Compiler:
         )
         if isinstance(stage.expression, Functor):
             is_lost = name in self._looked_up
-            test = _Test(None, None, nodes.negated(present))
+            test = RowTest(None, None, nodes.negated(present))
             return self._keep(frame, needed, test, fresh, is_lost=is_lost)
         truth = None if stage.accepts_null else present
-        return self._keep(frame, needed, _Test(truth, None), fresh)
+        return self._keep(frame, needed, RowTest(truth, None), fresh)
 
     def _keep(
         self,
-        frame: _Frame,
+        frame: QueryFrame,
         needed: Needs,
-        test: "_Test",
+        test: RowTest,
         fresh: Mapping[tuple[Form, str], Node] | None = None,
         *,
         is_lost: bool = False,
-    ) -> _Frame:
+    ) -> QueryFrame:
         """Return the rows that pass a test, with further columns, and those that may lack a value.
 
         Args:
@@ -364,20 +340,59 @@ class _Compiler:
         types = self._types[stage.source.relation]
         self._nullable |= {name for name, at in places.items() if types[at].nullable}
 
-    def _values(self, frame: _Frame, *expressions: Expression) -> dict[str, Node]:
-        """Return the values of the variables of expressions."""
-        found: dict[str, Node] = {}
+    def _values(self, frame: QueryFrame, *expressions: Expression) -> dict[str, SqlExpression]:
+        """Return the variables of expressions as SQL."""
+        found: dict[str, SqlExpression] = {}
         for variable in (each for side in expressions for each in variables_of(side)):
-            constant = frame.constants.get(variable.name)
-            found[variable.name] = (
-                frame.column(Form.VALUE, variable.name)
-                if constant is None
-                else self._dialect.constant(constant.value, type_of(constant))
+            name = variable.name
+            if name in frame.constants:
+                found[name] = lower_expression(frame.constants[name], {}, self._dialect)
+                continue
+            fault = _fault_name(name)
+            has_fault = (Form.VALUE, fault) in frame.columns
+            found[name] = SqlExpression(
+                frame.column(Form.VALUE, name),
+                frame.column(Form.VALUE, fault) if has_fault else None,
+                self._inner.get(name, type_of(variable).nullable),
             )
         return found
 
+    def _unnest(
+        self, frame: QueryFrame, expressions: Sequence[Expression]
+    ) -> tuple[QueryFrame, tuple[Expression, ...]]:
+        """Return expressions without nested functors: inner ones become columns of the frame."""
+        plain: list[Expression] = []
+        for expression in expressions:
+            if not isinstance(expression, Functor):
+                plain.append(expression)
+                continue
+            arguments: list[Term] = []
+            for each in expression.arguments:
+                assert isinstance(each, Variable | Constant | Functor)
+                frame, argument = self._compute_inner(frame, each)
+                arguments.append(argument)
+            plain.append(Functor(expression.name, tuple(arguments), expression.type))
+        return frame, tuple(plain)
+
+    def _compute_inner(
+        self, frame: QueryFrame, expression: Expression
+    ) -> tuple[QueryFrame, Variable | Constant]:
+        """Return a frame with the value of an expression, and the variable that stands for it."""
+        if not isinstance(expression, Functor):
+            return frame, expression
+        frame, (plain,) = self._unnest(frame, (expression,))
+        lowered = lower_expression(plain, self._values(frame, plain), self._dialect)
+        name = f"{INNER}{len(self._inner)}"
+        self._inner[name] = lowered.may_be_null
+        fresh = {(Form.VALUE, name): lowered.value}
+        if lowered.fault is not None:
+            fresh[Form.VALUE, _fault_name(name)] = lowered.fault
+        everything = frozenset(frame.columns)
+        made = self._select(frame, everything, fresh, frame.source())
+        return made, Variable(name, type_of(expression))
+
     def _same(
-        self, slot: Variable | Constant, frame: _Frame, source: Reference, column: int
+        self, slot: Variable | Constant, frame: QueryFrame, source: Reference, column: int
     ) -> Node:
         """Return the test whether an argument is equal to a column of a relation."""
         constant = slot if isinstance(slot, Constant) else frame.constants.get(slot.name)
@@ -413,14 +428,14 @@ class _Compiler:
 
     def _select(
         self,
-        frame: _Frame,
+        frame: QueryFrame,
         needed: Needs,
         fresh: Mapping[tuple[Form, str], Node],
         source: Node,
         *,
         where: Node | None = None,
         mark: Node | None = None,
-    ) -> _Frame:
+    ) -> QueryFrame:
         """Return a frame of what is needed, with further columns; all of them get new names."""
         kept = {
             key: nodes.column(name, FRAME) for key, name in frame.columns.items() if key in needed
@@ -436,23 +451,13 @@ class _Compiler:
             items.append(nodes.named(mark, MARK))
         items = items or [nodes.named(nodes.integer(1, "BIGINT"), UNIT)]
         query = nodes.select(items, source, None if where is None else where.copy())
-        return _Frame(query, columns, frame.constants, mark is not None)
+        return QueryFrame(query, columns, frame.constants, mark is not None)
+
+
+def _fault_name(name: str) -> str:
+    """Return the column that says where the value of an inner functor is missing."""
+    return f"{name}!"
 
 
 _TRUE = exp.Boolean(this=True)
 _NULL_CODE = nodes.integer(0, "BIGINT")
-
-
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """A test of rows.
-
-    Attributes:
-        truth: where it is true; None for everywhere.
-        possible: where it may be true in a row that lacks some value; None for everywhere.
-        fault: where it lacks a value itself.
-    """
-
-    truth: Node | None
-    possible: Node | None
-    fault: Node | None = None

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from corollary.core.arrow_buffers import index_array
 from corollary.warehouse.files.column_bounds import has_nan
@@ -39,6 +38,8 @@ def to_parquet(table: pa.Table, statistics: str | None = None) -> pa.Buffer:
         table: the rows.
         statistics: of the rows, for a file that readers of a published table may read.
     """
+    import pyarrow.parquet as pq  # a small warehouse has no such file, and starts without it
+
     columns = dict(zip(table.column_names, table.columns, strict=True))
     packed = [name for name, column in columns.items() if _is_integer(column.type)]
     others = [name for name in columns if name not in packed]
@@ -67,6 +68,8 @@ def to_parquet(table: pa.Table, statistics: str | None = None) -> pa.Buffer:
 def from_parquet(data: pa.Buffer) -> pa.Table:
     """Return the table that a Parquet file holds; any column may have nulls."""
     # Not `read_table`, which imports the datasets of Arrow.
+    import pyarrow.parquet as pq
+
     table = pq.ParquetFile(pa.BufferReader(data)).read()
     if not table.num_columns:
         return table

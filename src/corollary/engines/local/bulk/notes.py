@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from corollary.core.bulk import BULK_MIN_TUPLES, BulkMode
+from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Aggregate, Derive, Reduce
 from corollary.core.types import Type

@@ -11,7 +11,7 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.bulk import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
+from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
 from corollary.core.logic import Constant
 from corollary.core.pipeline import Pipeline, Probe
 from corollary.core.plans import Aggregate

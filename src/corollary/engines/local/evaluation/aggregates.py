@@ -1,9 +1,7 @@
 """Aggregates over sorted groups."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,17 +10,21 @@ import numpy.typing as npt
 from corollary.core.logic import Aggregation
 from corollary.core.states import State
 from corollary.core.types import Kind, Type
+from corollary.engines.local.evaluation.exact_sums import (
+    DIGIT_BITS,
+    sum_floats,
+    sum_integers,
+)
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words, layout_of
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.local.values.native import INTEGER_BOUNDS
+from corollary.engines.local.values.native import DECIMAL_BOUND
 from corollary.engines.local.values.texts import Texts
 
 Starts = npt.NDArray[np.int64]
-LIMB_BITS = 32
 
 
 def aggregate(
@@ -109,41 +111,38 @@ def _values(
 
 def _extreme(is_largest: bool) -> Callable[..., Any]:
     def combine(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
-        # Symbols have no `reduceat`, and NaN is the greatest float here: compare their ranks.
-        ordered: Any
+        reduce = (np.maximum if is_largest else np.minimum).reduceat
         if isinstance(values, Texts):
             ordered, ranks = values.ranks()
-        elif source.kind is Kind.FLOAT:
-            ordered, ranks = np.unique(values, return_inverse=True, equal_nan=True)
-        else:
-            reduce = np.maximum if is_largest else np.minimum
-            return reduce.reduceat(values, begins), None
-        best = (np.maximum if is_largest else np.minimum).reduceat(ranks.ravel(), begins)
-        return ordered[best], None
+            return ordered[reduce(ranks, begins)], None
+        if source.kind is Kind.FLOAT:
+            # NaN is the greatest float here, as its bits are among those of positive numbers.
+            return _float_bits(reduce(_float_bits(values.view(np.int64)), begins)).view(
+                np.float64
+            ), None
+        return reduce(values, begins), None
 
     return combine
 
 
-def _integer_sums(values: Any, begins: Starts) -> list[int]:
-    """Return exact sums as Python integers.
-
-    Sums of the upper and the lower 32 bits cannot overflow 64 bits below 2^31 rows.
-    """
-    high = np.add.reduceat((values >> LIMB_BITS).astype(np.int64), begins)
-    low = np.add.reduceat((values & ((1 << LIMB_BITS) - 1)).astype(np.int64), begins)
-    return [(one << LIMB_BITS) + two for one, two in zip(high.tolist(), low.tolist(), strict=True)]
+def _float_bits(bits: Codes) -> Codes:
+    """Return the bits of floats as integers in their order, or such integers as bits."""
+    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
 
 
-def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
+def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001
     """Return the sum of each group, and the mask of those too large for the type, None for none."""
     if source.kind is Kind.FLOAT:
-        sums = [_float_sum(part) for part in _parts(values, begins, sizes)]
-        return np.array(sums, np.float64), None
-    low, high = INTEGER_BOUNDS[target.kind]
-    exact = _integer_sums(values, begins)
-    too_large = np.array([not low <= each <= high for each in exact], np.bool_)
-    fitting = [each if low <= each <= high else 0 for each in exact]
-    return np.array(fitting, np.uint64 if target.kind is Kind.UNSIGNED else np.int64), too_large
+        return sum_floats(values, begins), None
+    high, low = sum_integers(values, begins)
+    # A sum fits if its upper part has 32 bits, signed or not.
+    upper = 1 << (DIGIT_BITS if target.kind is Kind.UNSIGNED else DIGIT_BITS - 1)
+    lower = 0 if target.kind is Kind.UNSIGNED else -upper
+    too_large = (high < lower) | (high >= upper)
+    sums = np.where(too_large, 0, high << DIGIT_BITS | low)
+    if target.kind is Kind.DECIMAL:
+        too_large |= abs(sums) >= DECIMAL_BOUND
+    return sums.view(np.uint64 if target.kind is Kind.UNSIGNED else np.int64), too_large
 
 
 def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:
@@ -151,32 +150,15 @@ def _mean(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -
         sums, _ = sum_groups(values, begins, sizes, source, target)
         with np.errstate(all="ignore"):
             return sums / sizes, None
+    high, low = sum_integers(values, begins)
     unit = 10**source.scale
-    exact = _integer_sums(values, begins)
-    means = [each / (size * unit) for each, size in zip(exact, sizes.tolist(), strict=True)]
-    return np.array(means, np.float64), None
-
-
-def _parts(values: Any, begins: Starts, sizes: Any) -> list[list[float]]:
-    listed = values.tolist()
-    return [
-        listed[at : at + size] for at, size in zip(begins.tolist(), sizes.tolist(), strict=True)
-    ]
-
-
-def _float_sum(values: list[float]) -> float:
-    """Return the correctly rounded sum; infinities and NaN by IEEE."""
-    try:
-        return math.fsum(values) + 0.0  # no -0.0
-    except (OverflowError, ValueError):
-        special = [value for value in values if not math.isfinite(value)]
-    if special:
-        return sum(special)
-    exact = sum(map(Fraction, values))
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+    means = (high * 2.0**DIGIT_BITS + low) / (sizes * float(unit))
+    # The quotient of two floats is correctly rounded if neither of them is.
+    is_exact = (abs(high) < 1 << 20) & (sizes < (1 << 53) // unit)
+    rest = (~is_exact).nonzero()[0]
+    totals = zip(high[rest].tolist(), low[rest].tolist(), sizes[rest].tolist(), strict=True)
+    means[rest] = [((one << DIGIT_BITS) + two) / (size * unit) for one, two, size in totals]
+    return means, None
 
 
 _COMBINE: dict[str, Callable[..., Any]] = {

@@ -1,7 +1,7 @@
 """Random typed expressions, and rows of values at the edges of their types to compute them on."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from corollary.core.functors import CHECKED_SUM, FUNCTORS, result_type
-from corollary.core.logic import Condition, Constant, Expression, Functor, Variable
+from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
+from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -31,7 +32,7 @@ from corollary.engines.local.evaluation.expressions import (
     evaluate_condition,
 )
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.sql.dialect import Dialect
+from corollary.engines.sql.dialect import SqlDialect
 
 CENTS, THOUSANDTHS = decimal(12, 2), decimal(18, 3)
 TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, CENTS, THOUSANDTHS, BOOL, DATE, TIMESTAMP)
@@ -75,6 +76,16 @@ class Rows:
         """The number of rows."""
         return len(next(iter(self.values.values())))
 
+    @property
+    def columns(self) -> list[Any]:
+        """The columns of a relation of these rows: their numbers, then all variables."""
+        numbers = self.dictionary.encode(np.arange(self.count), None, NUMBER)
+        return [numbers, *self.codes.values()]
+
+    def decode_numbers(self, codes: Any) -> list[int]:
+        """Return the numbers of rows."""
+        return [int(each) for each in self.dictionary.decode(codes, NUMBER)]
+
     @cached_property
     def codes(self) -> dict[str, Any]:
         """The codes of all values."""
@@ -94,7 +105,7 @@ def random_rows(generator: random.Random, count: int) -> Rows:
 
 
 def random_expression(
-    generator: random.Random, dialect: Dialect, kind: Kind, depth: int
+    generator: random.Random, dialect: SqlDialect, kind: Kind, depth: int
 ) -> Expression:
     """Return an expression of a kind, made of functors that a dialect has."""
     forms = [
@@ -108,7 +119,7 @@ def random_expression(
 
 
 def random_application(
-    generator: random.Random, dialect: Dialect, name: str, first: Kind, depth: int
+    generator: random.Random, dialect: SqlDialect, name: str, first: Kind, depth: int
 ) -> Functor:
     """Return a functor applied to expressions, the first of which has a kind."""
     signature = FUNCTORS[name]
@@ -147,13 +158,15 @@ def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) ->
     return Constant(generator.choice(SAMPLES[type_]), type_)
 
 
-def random_condition(generator: random.Random, dialect: Dialect, depth: int) -> Condition:
+def random_condition(
+    generator: random.Random, dialect: SqlDialect, depth: int, kinds: Sequence[Kind] = tuple(Kind)
+) -> Condition:
     """Return a condition, made of functors that a dialect has."""
     if generator.random() < 0.25:
         name = generator.choice([*dialect.predicates, *(f"!{each}" for each in dialect.predicates)])
         sides = (random_expression(generator, dialect, Kind.SYMBOL, depth) for _ in range(2))
         return Condition(name, *sides)
-    kind = generator.choice(list(Kind))
+    kind = generator.choice(list(kinds))
     left, right = (random_expression(generator, dialect, kind, depth) for _ in range(2))
     return Condition(generator.choice(["=", "!=", "<", "<=", ">", ">=", "is"]), left, right)
 
@@ -164,6 +177,42 @@ class Outcome:
 
     codes: list[int]
     missing: list[bool]
+
+
+ROW = Variable("row", NUMBER)
+RESULT = "result"
+ROW_TYPES = (NUMBER, *VARIABLES.values())
+"""The columns of the relation that pipelines read."""
+
+
+def as_pipeline(compared: Expression | Condition) -> tuple[Pipeline, tuple[Type, ...]]:
+    """Return a pipeline that computes an expression, or tests a condition, in each row.
+
+    Its head is the number of the row and the value, or the numbers of rows that pass.
+    """
+    slots = (ROW, *(Variable(name, type_) for name, type_ in VARIABLES.items()))
+    probe = Probe(Reference("rows"), slots, ())
+    if isinstance(compared, Condition):
+        return Pipeline((probe, Filter(compared)), (ROW,), NO_RULE), (NUMBER,)
+    result = Variable(RESULT, _type(compared))
+    stages = (probe, Compute(result, compared, accepts_null=True))
+    return Pipeline(stages, (ROW, result), NO_RULE), (NUMBER, _type(compared))
+
+
+def collect(found: Iterable[tuple[int, int, bool]], rows: Rows) -> Outcome:
+    """Return an outcome from numbers of rows with a code and whether the value is missing."""
+    outcome = Outcome([0] * rows.count, [False] * rows.count)
+    for number, code, is_missing in found:
+        outcome.codes[number] = code
+        outcome.missing[number] = is_missing
+    return outcome
+
+
+def local_outcome(compared: Expression | Condition, rows: Rows) -> Outcome:
+    """Return what the local engine computes in each row."""
+    if isinstance(compared, Condition):
+        return local_truths(compared, rows)
+    return local_values(compared, rows)
 
 
 def local_values(expression: Expression, rows: Rows) -> Outcome:

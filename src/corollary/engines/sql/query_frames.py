@@ -1,0 +1,62 @@
+"""Rows under way in a query, and the tests that they have to pass."""
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from corollary.core.logic import Constant
+from corollary.engines.sql import nodes
+from corollary.engines.sql.compiled import MARK, Form
+from corollary.engines.sql.nodes import Node
+
+FRAME = "f"
+"""The name of the rows so far."""
+
+UNIT = "unit"
+"""The column of rows without variables."""
+
+
+@dataclass(slots=True)
+class QueryFrame:
+    """Rows under way.
+
+    Attributes:
+        query: what gives them; None for the one row that binds nothing.
+        columns: the variables in their forms, each with its column.
+        constants: variables that are bound to a constant, and have no column.
+        has_mark: whether there is a column for rows without a value.
+    """
+
+    query: exp.Select | None = None
+    columns: dict[tuple[Form, str], str] = field(default_factory=dict)
+    constants: dict[str, Constant] = field(default_factory=dict)
+    has_mark: bool = False
+
+    def source(self) -> Node:
+        """Return the rows as the source of a query."""
+        unit = nodes.select([nodes.named(nodes.integer(1, "BIGINT"), UNIT)], None)
+        return nodes.subquery(unit if self.query is None else self.query, FRAME)
+
+    def column(self, form: Form, name: str) -> Node:
+        """Return the column of a variable in a form."""
+        return nodes.column(self.columns[form, name], FRAME)
+
+    @property
+    def mark(self) -> Node | None:
+        """The column that marks rows without a value."""
+        return nodes.column(MARK, FRAME) if self.has_mark else None
+
+
+@dataclass(frozen=True, slots=True)
+class RowTest:
+    """A test of rows.
+
+    Attributes:
+        truth: where it is true; None for everywhere.
+        possible: where it may be true in a row that lacks some value; None for everywhere.
+        fault: where it lacks a value itself.
+    """
+
+    truth: Node | None
+    possible: Node | None
+    fault: Node | None = None

@@ -1,0 +1,195 @@
+"""Bulk steps: which there are, what stops them, and that faults stay with the local engine."""
+
+import _thread
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import corollary
+from corollary.core.engine import BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
+from corollary.core.recorder import CountingRecorder
+from corollary.database.program.loaded_program import load_program
+from corollary.engines.local.bulk.columns import array_of, numbers_of, truths_of
+from corollary.engines.local.bulk.connection import run_query
+from corollary.engines.local.engine import LocalEngine
+from corollary.errors import EvaluationError, InputError, LimitError
+from corollary.frontends.datalog.parser import parse
+from corollary.maintain.algorithms import seminaive
+from corollary.source import SourceFile
+from support.functor_table import functor_table
+from support.paths import TESTS
+
+LONG_QUERY = "SELECT count(*) FROM t AS a, t AS b WHERE a.c0 % 7 < b.c0 % 5"
+"""Takes minutes on the table of these tests."""
+
+SALES = """
+.decl sale(product: symbol, amount: number, price: decimal(12,2))
+.decl revenue(product: symbol, total: decimal(18,2), items: number, mean: float)
+revenue(p, t, n, m) :-
+    sale(p, _, _),
+    t = sum to_decimal(a, 0) * c : { sale(p, a, c) },
+    n = count : { sale(p, _, _) },
+    m = mean a : { sale(p, a, _) }.
+"""
+
+
+class BulkRecorder(CountingRecorder):
+    """Counts the queries over whole relations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = 0
+
+    def bulk(self) -> None:
+        """Count a query."""
+        self.queries += 1
+
+
+def evaluate(
+    text: str, facts: Mapping[str, Any], mode: BulkMode, limits: Limits | None = None
+) -> tuple[LocalEngine, int]:
+    """Evaluate a program; return the engine and the number of queries."""
+    program = load_program(parse(SourceFile("test", text))).normal
+    engine = LocalEngine(mode)
+    engine.declare(program.relations)
+    for name, table in facts.items():
+        engine.insert(name, table)
+    recorder = BulkRecorder()
+    plan = seminaive.plan_program(program, engine.statistics())
+    engine.run(plan, recorder, limits or Limits())
+    return engine, recorder.queries
+
+
+def rows_of(engine: LocalEngine, relation: str) -> list[tuple[object, ...]]:
+    columns = engine.read(relation).columns
+    return sorted(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def sales(count: int) -> dict[str, pa.Table]:
+    prices = [Decimal(each % 99991) for each in range(count)]
+    return {
+        "sale": pa.table(
+            {
+                "product": pa.array([f"p{each % 97}" for each in range(count)]),
+                "amount": pa.array(np.arange(count) % 1000),
+                "price": pa.array(prices, pa.decimal128(12, 2)),
+            }
+        )
+    }
+
+
+@pytest.mark.parametrize("count", [BULK_MIN_TUPLES // 100, BULK_MIN_TUPLES])
+def test_steps_are_bulk_by_the_tuples_that_lead_them(count: int) -> None:
+    facts = sales(count)
+    expected, none = evaluate(SALES, facts, BulkMode.NEVER)
+    found, some = evaluate(SALES, facts, BulkMode.AUTO)
+    assert none == 0
+    assert (some > 0) == (count >= BULK_MIN_TUPLES)
+    assert rows_of(found, "revenue") == rows_of(expected, "revenue")
+    forced, all_steps = evaluate(SALES, facts, BulkMode.ALWAYS)
+    assert all_steps > some
+    assert rows_of(forced, "revenue") == rows_of(expected, "revenue")
+
+
+def test_a_value_that_is_looked_up_may_be_missing() -> None:
+    """The row would be lost in the join; a query of its own finds it, and the judge decides."""
+    text = """
+    .decl b(x: number, y: number)
+    .decl c(z: number)
+    .decl d(x: number)
+    d(x) :- b(x, y), c(x / y).
+    """
+    said = []
+    for mode in (BulkMode.ALWAYS, BulkMode.NEVER):
+        with pytest.raises(EvaluationError) as raised:
+            evaluate(text, {"b": [(1, 0), (2, 1)], "c": [(2,), (5,)]}, mode)
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    assert "division by zero" in said[0]
+
+
+def test_a_missing_value_is_no_error_where_a_condition_is_false() -> None:
+    text = """
+    .decl b(x: number, y: number)
+    .decl d(x: number, q: number)
+    d(x, q) :- b(x, y), q = x / y, y != 0.
+    """
+    engine, queries = evaluate(text, {"b": [(1, 0), (7, 2)]}, BulkMode.ALWAYS)
+    assert queries
+    assert rows_of(engine, "d") == [(7, 3)]
+
+
+def test_statistics_say_that_a_stratum_was_bulk(tmp_path: Path) -> None:
+    program = tmp_path / "sales.dl"
+    program.write_text(SALES, "utf-8")
+    with corollary.open(None, engine="local", bulk="always") as database:
+        database.load(program)
+        with database.transaction() as transaction:
+            transaction.insert("sale", [("p", 1, Decimal(2))])
+        assert transaction.stats["revenue"].placement == "bulk"
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+NUMBERS = {"n": pa.table({"x": pa.array(np.arange(20_000))})}
+PAIRS = """
+.decl n(x: number)
+.decl p(x: number, y: number)
+p(x, y) :- n(x), n(y), (x * y) % 7 < 6.
+"""
+
+
+def test_a_limit_on_tuples_stops_a_query() -> None:
+    with pytest.raises(LimitError, match="100000 tuples"):
+        evaluate(PAIRS, NUMBERS, BulkMode.ALWAYS, Limits(tuples=100_000))
+
+
+def test_a_limit_on_seconds_stops_a_query() -> None:
+    began = time.monotonic()
+    with pytest.raises(LimitError, match="seconds"):
+        evaluate(PAIRS, NUMBERS, BulkMode.ALWAYS, Limits(seconds=0.5))
+    assert time.monotonic() - began < 20
+
+
+def test_an_interrupt_stops_a_query() -> None:
+    table = pa.table({"c0": pa.array(np.arange(300_000))})
+    timer = Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    query = run_query(LONG_QUERY, {"t": table}, lambda: None)
+    with pytest.raises(KeyboardInterrupt), closing(query) as batches:
+        list(batches)
+    timer.join()
+
+
+# --- pieces --------------------------------------------------------------------------------------
+
+
+def test_there_are_three_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COROLLARY_BULK", "never")
+    assert bulk_mode() is BulkMode.NEVER
+    assert bulk_mode("always") is BulkMode.ALWAYS
+    with pytest.raises(InputError, match="choose one of auto, always, never"):
+        bulk_mode("sometimes")
+
+
+def test_arrays_keep_their_nulls() -> None:
+    values, nulls = np.arange(10), np.arange(10) % 3 == 0
+    array = array_of(values, nulls).slice(2, 7)
+    found, mask = numbers_of(array)
+    assert found.tolist() == values[2:9].tolist()
+    assert mask is not None
+    assert mask.tolist() == nulls[2:9].tolist()
+    assert truths_of(pa.array([True, False, True]).slice(1)).tolist() == [False, True]
+
+
+def test_the_table_of_functors_in_the_docs_is_that_of_the_compiler() -> None:
+    page = (TESTS.parent / "docs" / "bulk.md").read_text("utf-8")
+    assert "\n".join(functor_table()) in page
