@@ -14,8 +14,11 @@ import math
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from corollary.core.arrow_buffers import bool_array
 
 _MAX_COLUMNS = 32
 """The maximum number of columns with statistics; it is the usual one for Delta."""
@@ -64,7 +67,8 @@ def rows_within(rows: pa.Table, low: Any, high: Any, nulls: Any) -> pa.Table:
         column = rows.column(name)
         inside = pc.and_(pc.greater_equal(column, least), pc.less_equal(column, greatest))
         # Comparing null gives null: such a row may be in the file if that has nulls.
-        rows = rows.filter(pc.fill_null(inside, nulls[name].as_py() != 0))
+        has_nulls = bool_array(np.array([nulls[name].as_py() != 0]))[0]
+        rows = rows.filter(pc.fill_null(inside, has_nulls))
         if not rows.num_rows:
             break
     return rows

@@ -142,7 +142,8 @@ def count_rows(place: Path) -> tuple[int, int]:
 
 def files_of(delta: DeltaTable) -> list[PublishedFile]:
     """Return the files that make up the table."""
-    actions = pa.table(delta.get_add_actions())
+    # Not `pa.table`, which imports pandas where it is installed.
+    actions = pa.RecordBatchReader.from_stream(delta.get_add_actions()).read_all()
     if not actions.num_rows:
         return []
     low, high, nulls = (
